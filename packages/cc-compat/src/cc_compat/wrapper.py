@@ -1,0 +1,64 @@
+"""A parser that survives a message of a type it has never heard of. Knows no SDK: parser and error type are given."""
+
+import functools
+import logging
+import reprlib
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+__all__ = ["UNKNOWN_TYPE", "is_wrapped", "surviving_unknown_types"]
+
+_logger = logging.getLogger(__name__)
+
+_Message = TypeVar("_Message")
+
+UNKNOWN_TYPE = "Unknown message type: "
+"""How the SDK's error for an unknown type begins. Nothing else tells it from a malformed message of a known type."""
+
+_MARK = "__cc_compat__"
+_EXCERPT_CHARACTERS = 500
+
+# Bounded on the way, so that a message of megabytes is not spelled out first and cut afterwards.
+_excerpt = reprlib.Repr()
+_excerpt.maxlevel = 4
+_excerpt.maxdict = _excerpt.maxlist = 10
+_excerpt.maxstring = _excerpt.maxother = 100
+
+
+def surviving_unknown_types(
+    parse: Callable[..., _Message], error_type: type[Exception]
+) -> Callable[..., _Message | None]:
+    """Wrap a parser, so that an unknown message type gives `None` and a warning.
+
+    Every other error passes, and so does the one for unknown types if it is worded in a way not known here: better a
+    failure that is seen than a message lost for the wrong reason.
+    """
+
+    @functools.wraps(parse)
+    def parse_message(data: object, *args: object, **kwargs: object) -> _Message | None:
+        try:
+            message = parse(data, *args, **kwargs)
+        except error_type as error:
+            if not str(error).startswith(UNKNOWN_TYPE):
+                raise
+            message = None
+        if message is None:
+            _logger.warning("Skipped a message of the unknown type %s: %s", _type_of(data), _shortened(data))
+        return message
+
+    setattr(parse_message, _MARK, True)
+    return parse_message
+
+
+def is_wrapped(parse: object) -> bool:
+    """Whether a parser has been wrapped already."""
+    return hasattr(parse, _MARK)
+
+
+def _type_of(data: object) -> str:
+    return repr(cast("dict[object, object]", data).get("type")) if isinstance(data, dict) else "?"
+
+
+def _shortened(data: object) -> str:
+    text = _excerpt.repr(data)
+    return text if len(text) <= _EXCERPT_CHARACTERS else f"{text[:_EXCERPT_CHARACTERS]}…"

@@ -1,0 +1,85 @@
+"""Validation that leaves out what it cannot use, says so, and keeps the rest."""
+
+import logging
+from collections.abc import Mapping
+from typing import TypeVar, cast
+
+from pydantic import ValidationError
+
+from cc_types import JsonValue, MessageParseError, WireModel
+
+__all__ = ["read"]
+
+_logger = logging.getLogger(__name__)
+
+_Value = TypeVar("_Value", bound=WireModel)
+_Path = tuple[int | str, ...]
+
+
+def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value:
+    """Validate fields; those that are unusable get their default, after a warning with their name and type.
+
+    Args:
+        kind: The model to make.
+        fields: Its fields, under the CLI's names.
+        where: What the fields belong to, for the warnings.
+
+    Returns:
+        The model.
+
+    Raises:
+        MessageParseError: A field that has no default is missing or unusable.
+    """
+    while True:
+        try:
+            return kind.model_validate(fields)
+        except ValidationError as error:
+            fields = _without(_unusable(fields, error), fields, where)
+
+
+def _unusable(fields: dict[str, object], error: ValidationError) -> list[_Path]:
+    """The paths to leave out, none of them inside another, in the order of the fields."""
+    paths: dict[_Path, None] = {}
+    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        wanted = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
+        path = _existing(fields, wanted)
+        if not path:
+            reason = f"the field {'.'.join(map(str, detail['loc']))} is missing or unusable"
+            raise MessageParseError(reason=reason, data=cast("JsonValue", fields))
+        paths[path] = None
+    return [path for path in paths if not any(path[:length] in paths for length in range(1, len(path)))]
+
+
+def _existing(fields: object, wanted: _Path) -> _Path:
+    """As much of a path as exists. An error may point deeper, naming the kind of value that was tried last."""
+    path: list[int | str] = []
+    for step in wanted:
+        if isinstance(fields, Mapping) and step in fields:
+            fields = cast("Mapping[object, object]", fields)[step]
+        elif isinstance(fields, list) and isinstance(step, int):
+            fields = cast("list[object]", fields)[step]
+        else:
+            break
+        path.append(step)
+    return tuple(path)
+
+
+def _without(paths: list[_Path], fields: dict[str, object], where: str) -> dict[str, object]:
+    """A copy without these paths. From the last to the first, so that the places in a list stay right."""
+    copy = cast("dict[str, object]", _copied(fields))
+    for path in reversed(paths):
+        parent: object = copy
+        for step in path[:-1]:
+            parent = cast("dict[int | str, object]", parent)[step]
+        value = cast("dict[int | str, object]", parent).pop(cast("int", path[-1]))
+        name = ".".join(map(str, (where, *path)))
+        _logger.warning("Left out %s: a value of type %s is of no use there", name, type(value).__name__)
+    return copy
+
+
+def _copied(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _copied(member) for key, member in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, list):
+        return [_copied(member) for member in cast("list[object]", value)]
+    return value

@@ -1,0 +1,84 @@
+"""The messages of a turn into one `CLIResponse`. The result message says nearly all of it."""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from cc_types import CLIResponse
+
+from .lenient import read
+from .shapes import AssistantMessageLike, is_assistant, is_from_subagent, is_result, result_fields, texts
+from .usage import clean_model_usage, clean_usage
+
+__all__ = ["convert_sdk_messages_to_cli_response", "extract_text_from_assistant_message"]
+
+
+_logger = logging.getLogger(__name__)
+
+
+def convert_sdk_messages_to_cli_response(messages: Iterable[object]) -> CLIResponse:
+    """Convert the messages of one or more turns; the last result counts.
+
+    If that result has no text, what the main thread said since the result before it stands in. A field that cannot be
+    used is left out after a warning, and so is a `structured_output` that is not an object.
+
+    Args:
+        messages: Messages of the SDK, or dicts of stream-json, in order. Other kinds of message may be among them.
+
+    Returns:
+        The last result.
+
+    Raises:
+        ValueError: There are no messages, or none of them is a result.
+        MessageParseError: The result does not even say how the turn ended.
+    """
+    all_messages = list(messages)
+    position = _last_result(all_messages)
+    fields = result_fields(all_messages[position])
+    fields["type"] = "result"
+    if fields.get("result") is None:
+        fields["result"] = _text_before(all_messages, position)
+    output = fields.get("structured_output")
+    if output is not None and not isinstance(output, dict):
+        _logger.warning("structured_output is of type %s and not an object; leaving it out", type(output).__name__)
+        fields["structured_output"] = None
+    fields["usage"] = clean_usage(fields.get("usage"))
+    for name in ("modelUsage", "model_usage_since_last_result"):
+        if name in fields:
+            fields[name] = clean_model_usage(fields[name], name)
+    return read(CLIResponse, fields, where="result")
+
+
+def extract_text_from_assistant_message(message: AssistantMessageLike | Mapping[str, object]) -> str:
+    """Extract what the model said, leaving aside thinking and tool calls.
+
+    Args:
+        message: An assistant message of the SDK, or a dict of stream-json.
+
+    Returns:
+        The text blocks, joined with newlines; empty if there are none.
+    """
+    return "\n".join(texts(message))
+
+
+def _last_result(messages: list[object]) -> int:
+    for position in range(len(messages) - 1, -1, -1):
+        if is_result(messages[position]):
+            return position
+    if not messages:
+        raise ValueError("There are no messages to convert. Pass those of a whole turn, up to its result.")
+    raise ValueError(
+        f"None of the {len(messages)} messages is a result. Pass those of a whole turn, up to its result; "
+        "if the stream ended without one, the CLI stopped before the turn was over."
+    )
+
+
+def _text_before(messages: list[object], end: int) -> str:
+    said: list[str] = []
+    for message in messages[_last_result_before(messages, end) + 1 : end]:
+        if is_assistant(message) and not is_from_subagent(message):
+            said.extend(texts(message))
+    return "\n".join(said)
+
+
+def _last_result_before(messages: list[object], end: int) -> int:
+    return next((position for position in range(end - 1, -1, -1) if is_result(messages[position])), -1)

@@ -1,0 +1,107 @@
+"""What a message is and where its parts are, whether it is an object of the SDK or a dict of stream-json.
+
+SDK objects are known by their shape and never by import, so that reading a log needs no SDK.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeGuard, cast
+
+from cc_types import CLIResponse
+
+__all__ = [
+    "AssistantMessageLike",
+    "is_assistant",
+    "is_from_subagent",
+    "is_json_object",
+    "is_result",
+    "result_fields",
+    "texts",
+]
+
+# What needs no second look; asking this first halves the time that an SDK object takes.
+_JSON_TYPES = frozenset({bool, dict, float, int, list, str, type(None)})
+
+
+class AssistantMessageLike(Protocol):
+    """An SDK assistant message: an object with content blocks."""
+
+    @property
+    def content(self) -> Sequence[object]:
+        """The content blocks."""
+        ...
+
+
+def is_json_object(value: object) -> TypeGuard[dict[str, object]]:
+    """Whether a value is an object in the sense of JSON."""
+    return isinstance(value, dict)
+
+
+def is_result(message: object) -> bool:
+    """Whether a message ends a turn."""
+    if is_json_object(message):
+        return message.get("type") == "result"
+    return hasattr(message, "num_turns") and hasattr(message, "is_error")
+
+
+def is_assistant(message: object) -> TypeGuard[AssistantMessageLike | Mapping[str, object]]:
+    """Whether a message is something that the model said."""
+    if is_json_object(message):
+        return message.get("type") == "assistant"
+    return hasattr(message, "content") and hasattr(message, "model")
+
+
+def is_from_subagent(message: AssistantMessageLike | Mapping[str, object]) -> bool:
+    """Whether a subagent said it, and not the main thread."""
+    parent = (
+        message.get("parent_tool_use_id") if is_json_object(message) else getattr(message, "parent_tool_use_id", None)
+    )
+    return isinstance(parent, str)
+
+
+def result_fields(message: object) -> dict[str, object]:
+    """The fields of a result message, under the CLI's names."""
+    if is_json_object(message):
+        return message.copy()
+    fields = _attributes(message)
+    if "model_usage" in fields:
+        fields["modelUsage"] = fields.pop("model_usage")
+    return fields
+
+
+def texts(message: AssistantMessageLike | Mapping[str, object]) -> Iterator[str]:
+    """The text blocks of an assistant message, in order."""
+    for block in _blocks(message):
+        text = _text(block)
+        if text is not None:
+            yield text
+
+
+def _attributes(message: object) -> dict[str, object]:
+    # A message of the SDK is a dataclass and may have fields that are new; anything else is asked for those we know.
+    names = cast("Mapping[str, object]", getattr(type(message), "__dataclass_fields__", CLIResponse.model_fields))
+    values = {name: getattr(message, name) for name in names if hasattr(message, name)}
+    return {name: value if type(value) in _JSON_TYPES else _plain(value) for name, value in values.items()}
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value
+
+
+def _blocks(message: AssistantMessageLike | Mapping[str, object]) -> Sequence[object]:
+    if isinstance(message, Mapping):
+        body = message.get("message")
+        content = body.get("content") if is_json_object(body) else None
+    else:
+        content = message.content
+    return cast("list[object]", content) if isinstance(content, list) else ()
+
+
+def _text(block: object) -> str | None:
+    if is_json_object(block):
+        text = block.get("text") if block.get("type") == "text" else None
+    else:
+        text = getattr(block, "text", None)
+    return text if isinstance(text, str) else None

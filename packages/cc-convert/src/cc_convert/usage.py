@@ -1,0 +1,107 @@
+"""Usage, as the CLI reports it, into `CLIUsage` and `ModelUsage`: whatever the values are, a number comes out."""
+
+import logging
+import math
+from collections.abc import Iterable, Mapping
+
+from cc_types import CLIUsage
+
+from .lenient import read
+from .shapes import is_json_object
+
+__all__ = ["clean_model_usage", "convert_usage_dict_to_cli_usage"]
+
+_logger = logging.getLogger(__name__)
+
+_USAGE_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_NESTED_COUNTS = {
+    "server_tool_use": ("web_search_requests", "web_fetch_requests"),
+    "cache_creation": ("ephemeral_1h_input_tokens", "ephemeral_5m_input_tokens"),
+    "output_tokens_details": ("thinking_tokens",),
+}
+_MODEL_COUNTS = (
+    "inputTokens",
+    "outputTokens",
+    "cacheReadInputTokens",
+    "cacheCreationInputTokens",
+    "webSearchRequests",
+    "contextWindow",
+    "maxOutputTokens",
+)
+_OPTIONAL_MODEL_COUNTS = (
+    "thinkingTokens",
+    "cacheCreationEphemeral5mInputTokens",
+    "cacheCreationEphemeral1hInputTokens",
+)
+
+
+def convert_usage_dict_to_cli_usage(usage: Mapping[str, object] | None) -> CLIUsage:
+    """Convert the usage of a result message.
+
+    Args:
+        usage: The usage, as the SDK or the CLI gives it.
+
+    Returns:
+        All that could be read; 0 for `None`, and for a count that is no number, after a warning. Never raises.
+    """
+    fields = dict(usage) if isinstance(usage, Mapping) else usage
+    return read(CLIUsage, clean_usage(fields), where="usage")
+
+
+def clean_usage(usage: object) -> dict[str, object]:
+    """The fields of a usage, every count a number."""
+    if not is_json_object(usage):
+        if usage is not None:
+            _logger.warning("usage is of type %s; using 0 for all of it", type(usage).__name__)
+        return {}
+    clean = _with_numbers(usage, _USAGE_COUNTS, "usage")
+    for name, counts in _NESTED_COUNTS.items():
+        nested = clean.get(name)
+        if is_json_object(nested):
+            clean[name] = _with_numbers(nested, counts, f"usage.{name}")
+    return clean
+
+
+def clean_model_usage(usage: object, name: str) -> object:
+    """The usage of each model, every count a number."""
+    if not is_json_object(usage):
+        return usage
+    return {model: _clean_one_model(fields, f"{name}.{model}") for model, fields in usage.items()}
+
+
+def _clean_one_model(usage: object, name: str) -> object:
+    if not is_json_object(usage):
+        return usage
+    given = [count for count in _OPTIONAL_MODEL_COUNTS if usage.get(count) is not None]
+    return _with_numbers(usage, (*_MODEL_COUNTS, *given), name)
+
+
+def _with_numbers(fields: dict[str, object], names: Iterable[str], where: str) -> dict[str, object]:
+    clean = fields.copy()
+    for name in names:
+        value = clean.get(name, 0)
+        if type(value) is not int or value < 0:
+            clean[name] = _safe_int(value, f"{where}.{name}")
+    return clean
+
+
+def _safe_int(value: object, field: str, default: int = 0) -> int:
+    """A count out of whatever stands in its place.
+
+    A bool counts as 1 or 0, a fraction loses what is behind the point, and `None` is the default. What is no count at
+    all is 0; that and a lost fraction are logged with the name of the field and the type, never with the value.
+    """
+    if value is None:
+        return default
+    if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        _logger.warning("%s is not a count but %s; using 0", field, _kind(value))
+        return 0
+    if value != int(value):
+        _logger.warning("%s is a count with a fraction; leaving the fraction out", field)
+    return int(value)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, int | float):
+        return "negative" if value < 0 else "not finite"
+    return f"of type {type(value).__name__}"

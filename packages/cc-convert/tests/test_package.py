@@ -1,0 +1,64 @@
+import importlib.metadata
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import cc_convert
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_three_functions_are_public() -> None:
+    """SDK-FR-009, SDK-SC-006"""
+    promised = {
+        "convert_sdk_messages_to_cli_response",
+        "convert_usage_dict_to_cli_usage",
+        "extract_text_from_assistant_message",
+    }
+
+    assert promised <= set(cc_convert.__all__)
+    assert all(hasattr(cc_convert, name) for name in cc_convert.__all__)
+
+
+def test_public_functions_are_annotated() -> None:
+    """SDK-SC-007"""
+    functions = [getattr(cc_convert, name) for name in cc_convert.__all__]
+    functions = [function for function in functions if not isinstance(function, type)]
+
+    assert len(functions) == 3
+    assert all(len(function.__annotations__) == 2 for function in functions)
+
+
+def test_importing_brings_no_sdk() -> None:
+    """SDK-ADD-13"""
+    code = "import sys, cc_convert; print(*sys.modules)"
+
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+
+    assert "cc_convert" in modules
+    assert not {"claude_agent_sdk", "mcp", "anyio", "asyncio"} & set(modules)
+
+
+def test_installing_brings_no_sdk_and_little_else() -> None:
+    """SDK-ADD-13: under 20 MB, counted over everything that gets installed."""
+    wanted, found = ["cc-convert"], set[str]()
+    while wanted:
+        name = wanted.pop()
+        if name not in found:
+            found.add(name)
+            required = importlib.metadata.requires(name) or []
+            wanted += [re.split(r"[^\w.-]", one)[0] for one in required if "extra ==" not in one]
+
+    files = [file for name in found for file in importlib.metadata.files(name) or ()]
+    assert "claude-agent-sdk" not in found
+    assert sum(file.size or 0 for file in files) < 20_000_000
+
+
+def test_the_example_of_the_readme_runs() -> None:
+    [example] = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), flags=re.DOTALL)
+    log = Path(__file__).parent / "logs" / "tool_call.jsonl"
+
+    done = subprocess.run([sys.executable, "-c", example, str(log)], capture_output=True, check=True, text=True)
+
+    assert done.stdout == "The file says: sunny, 21 degrees.\n200 40 0.0008\n"

@@ -1,0 +1,233 @@
+import dataclasses
+import logging
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+
+from cc_convert import convert_sdk_messages_to_cli_response
+from cc_types import CLIResponse, CLIUsage, DeferredToolUse, MessageParseError, ModelUsage, PermissionDenial
+
+Frame: TypeAlias = dict[str, object]
+Form: TypeAlias = Callable[[Frame], object]
+
+
+def result(**fields: object) -> Frame:
+    return {
+        "type": "result",
+        "subtype": "success",
+        "is_error": False,
+        "duration_ms": 203,
+        "duration_api_ms": 81,
+        "num_turns": 1,
+        "session_id": "s1",
+        **fields,
+    }
+
+
+def said(*texts: str, parent: str | None = None) -> Frame:
+    content = [{"type": "text", "text": text} for text in texts]
+    return {"type": "assistant", "message": {"model": "m", "content": content}, "parent_tool_use_id": parent}
+
+
+def test_the_text_the_metadata_and_the_usage_are_in_the_response(form: Form) -> None:
+    """SDK-US1-1, SDK-FR-001, SDK-FR-004, SDK-SC-001"""
+    full = result(
+        result="Sunny.",
+        total_cost_usd=0.25,
+        stop_reason="end_turn",
+        terminal_reason="completed",
+        usage={"input_tokens": 100, "output_tokens": 20},
+        uuid="u1",
+        modelUsage={"m": {"inputTokens": 100, "costUSD": 0.25}},
+        permission_denials=[{"tool_name": "Read", "tool_use_id": "t1", "tool_input": {"file_path": "x"}}],
+        deferred_tool_use={"id": "t2", "name": "Bash", "input": {"command": "ls"}},
+    )
+
+    response = convert_sdk_messages_to_cli_response([form(said("Let me see.")), form(full)])
+
+    assert response == CLIResponse(
+        subtype="success",
+        is_error=False,
+        duration_ms=203,
+        duration_api_ms=81,
+        num_turns=1,
+        session_id="s1",
+        result="Sunny.",
+        total_cost_usd=0.25,
+        stop_reason="end_turn",
+        terminal_reason="completed",
+        usage=CLIUsage(input_tokens=100, output_tokens=20),
+        uuid="u1",
+        model_usage={"m": ModelUsage(input_tokens=100, cost_usd=0.25)},
+        permission_denials=[PermissionDenial(tool_name="Read", tool_use_id="t1", tool_input={"file_path": "x"})],
+        deferred_tool_use=DeferredToolUse(id="t2", name="Bash", input={"command": "ls"}),
+    )
+    assert CLIResponse.model_validate_json(response.model_dump_json()) == response  # SDK-ADD-02
+
+
+def test_the_last_result_wins(form: Form) -> None:
+    """SDK-US1-2"""
+    messages = [result(result="first", session_id="s1"), said("and"), result(result="second", session_id="s2")]
+
+    response = convert_sdk_messages_to_cli_response(form(message) for message in messages)
+
+    assert (response.result, response.session_id) == ("second", "s2")
+
+
+def test_what_follows_the_last_result_does_not_matter(form: Form) -> None:
+    """SDK-US1-2"""
+    messages = [form(result(result="done")), form(said("the next turn begins")), None]
+
+    assert convert_sdk_messages_to_cli_response(messages).result == "done"
+
+
+def test_without_a_text_of_its_own_a_result_takes_the_assistants_text(form: Form) -> None:
+    """SDK-US1-3"""
+    messages = [said("Let me", "see."), said(), said("Sunny."), result(result=None)]
+
+    assert convert_sdk_messages_to_cli_response(map(form, messages)).result == "Let me\nsee.\nSunny."
+
+
+def test_a_result_that_lacks_the_field_takes_the_assistants_text() -> None:
+    """SDK-US1-3: on an error the CLI leaves the field out."""
+    assert convert_sdk_messages_to_cli_response([said("Let me see."), result()]).result == "Let me see."
+
+
+def test_an_empty_text_is_a_text(form: Form) -> None:
+    """SDK-US1-3: only a result that says nothing at all is filled in."""
+    assert convert_sdk_messages_to_cli_response([form(said("thinking")), form(result(result=""))]).result == ""
+
+
+def test_the_text_of_an_earlier_turn_is_not_taken_for_that_of_a_later_one(form: Form) -> None:
+    """SDK-US1-3"""
+    messages = [said("one"), result(result="one"), said("two"), result(result=None)]
+
+    assert convert_sdk_messages_to_cli_response(map(form, messages)).result == "two"
+    assert convert_sdk_messages_to_cli_response(map(form, [*messages[:2], messages[3]])).result == ""
+
+
+def test_the_text_of_a_subagent_is_not_the_answer(form: Form) -> None:
+    """SDK-US1-3"""
+    messages = [said("Asking."), said("I am a subagent.", parent="toolu_1"), said("Done."), result(result=None)]
+
+    assert convert_sdk_messages_to_cli_response(map(form, messages)).result == "Asking.\nDone."
+
+
+def test_an_object_is_carried_as_structured_output(form: Form) -> None:
+    """SDK-US1-4"""
+    output = {"city": "Paris", "days": [{"high": 21.5, "rain": None}]}
+
+    assert convert_sdk_messages_to_cli_response([form(result(structured_output=output))]).structured_output == output
+
+
+@pytest.mark.parametrize("output", [["a"], "text", 3, True])
+def test_any_other_structured_output_is_left_out_with_a_warning(
+    form: Form, output: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SDK-EC-5, SDK-DP-2"""
+    response = convert_sdk_messages_to_cli_response([form(result(structured_output=output))])
+
+    assert response.structured_output is None
+    assert [record.message for record in caplog.records] == [
+        f"structured_output is of type {type(output).__name__} and not an object; leaving it out"
+    ]
+
+
+def test_no_messages_are_refused() -> None:
+    """SDK-EC-2"""
+    with pytest.raises(ValueError, match="no messages to convert"):
+        convert_sdk_messages_to_cli_response([])
+
+
+def test_messages_without_a_result_are_refused(form: Form) -> None:
+    """SDK-EC-3"""
+    with pytest.raises(ValueError, match="None of the 2 messages is a result"):
+        convert_sdk_messages_to_cli_response([form(said("Let me see.")), None])
+
+
+def test_the_gap_that_an_old_sdk_leaves_for_an_unknown_message_is_passed_over(form: Form) -> None:
+    """SDK-SC-003: before 0.1.44 the SDK yields the parser's `None`."""
+    messages = [form(said("Sunny.")), None, form(result(result=None))]
+
+    assert convert_sdk_messages_to_cli_response(messages).result == "Sunny."
+
+
+def test_the_messages_are_left_as_they_are() -> None:
+    """SDK-DP-5: the functions are pure."""
+    usage: dict[str, object] = {"input_tokens": "many", "server_tool_use": {"web_search_requests": -1}}
+    frame = result(usage=usage, modelUsage={"m": {"inputTokens": None}}, errors=[1], structured_output=[])
+    before = repr(frame)
+
+    convert_sdk_messages_to_cli_response([frame])
+
+    assert repr(frame) == before
+
+
+UNUSABLE: list[tuple[str, object, object]] = [
+    ("duration_ms", "soon", 0),
+    ("num_turns", -1, 0),
+    ("total_cost_usd", float("nan"), None),
+    ("session_id", 7, None),
+    ("uuid", ["u"], None),
+    ("errors", "odd", None),
+    ("errors", ["good", 3, "too", None], ["good", "too"]),
+    ("modelUsage", [], None),
+    ("modelUsage", {"a": 3, "b": {}}, {"b": ModelUsage()}),
+    ("modelUsage", {"b": {"costUSD": "dear"}}, {"b": ModelUsage()}),
+    ("permission_denials", [{"tool_name": "Read"}, 3], []),
+    ("permission_denials", [{"tool_name": [], "tool_use_id": []}], []),
+    ("origin", {"kind": {1, 2}}, {}),
+    ("origin", {1: 2}, {}),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "expected"), UNUSABLE)
+def test_what_is_unusable_is_left_out_and_the_rest_is_kept(
+    field: str, value: object, expected: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SDK-DP-2: robust, and never silent."""
+    response = convert_sdk_messages_to_cli_response([result(result="kept", **{field: value})])
+
+    assert getattr(response, "model_usage" if field == "modelUsage" else field) == expected
+    assert response.result == "kept"
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+    assert all(record.message.startswith(f"Left out result.{field}") for record in caplog.records)
+
+
+def test_a_warning_never_shows_the_value(caplog: pytest.LogCaptureFixture) -> None:
+    """SDK-ADD-08"""
+    secret = "the prompt said so"
+    usage = {"input_tokens": secret, "service_tier": [secret], "server_tool_use": secret, "iterations": secret}
+
+    convert_sdk_messages_to_cli_response(
+        [result(result=[secret], usage=usage, structured_output=secret, errors=[{"text": secret}], origin=secret)]
+    )
+
+    assert len(caplog.records) >= 6
+    assert secret not in caplog.text
+
+
+@pytest.mark.parametrize("field", ["subtype", "is_error"])
+def test_a_result_that_does_not_say_how_the_turn_ended_is_no_result(form: Form, field: str) -> None:
+    """SDK-DP-2: there is no safe value for these two."""
+    with pytest.raises(MessageParseError, match=field) as caught:
+        convert_sdk_messages_to_cli_response([form(result(**{field: None}))])
+
+    assert isinstance(caught.value.data, dict)
+    assert caught.value.data["session_id"] == "s1"
+
+
+def test_a_missing_subtype_is_told_by_name() -> None:
+    with pytest.raises(MessageParseError, match="the field subtype is missing"):
+        convert_sdk_messages_to_cli_response([{"type": "result", "is_error": False}])
+
+
+def test_a_nested_object_of_a_future_sdk_is_kept() -> None:
+    """SDK-ADD-01: unknown fields are kept, in objects too."""
+    detail = dataclasses.make_dataclass("Detail", [("depth", int)])
+    kind = dataclasses.make_dataclass("ResultMessage", ["subtype", "is_error", "num_turns", "detail", "detail_type"])
+
+    response = convert_sdk_messages_to_cli_response([kind("success", False, 1, detail(3), detail)])
+
+    assert response.model_extra == {"detail": {"depth": 3}}

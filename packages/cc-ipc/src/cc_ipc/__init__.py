@@ -1,0 +1,1 @@
+"""Tool calls across processes: framing, Unix-socket server, stdio bridge."""

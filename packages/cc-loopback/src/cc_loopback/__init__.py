@@ -1,0 +1,45 @@
+"""A scripted Anthropic Messages API on loopback, with pytest fixtures.
+
+The package imports nothing of the packages that are tested with it, and runs no CLI itself.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .errors import LoopbackError, ReplyError, ServerStateError
+    from .responder import default_respond
+    from .schema import SchemaError, example
+    from .server import LoopbackServer
+    from .types import Call, JsonObject, JsonValue, Reply, Respond
+
+__all__ = [
+    "Call",
+    "JsonObject",
+    "JsonValue",
+    "LoopbackError",
+    "LoopbackServer",
+    "Reply",
+    "ReplyError",
+    "Respond",
+    "SchemaError",
+    "ServerStateError",
+    "default_respond",
+    "example",
+]
+
+# Looked up on demand: pytest imports this package for its plugin in every run, also in those that start no server.
+_MODULES = {
+    "errors": ("LoopbackError", "ReplyError", "ServerStateError"),
+    "responder": ("default_respond",),
+    "schema": ("SchemaError", "example"),
+    "server": ("LoopbackServer",),
+    "types": ("Call", "JsonObject", "JsonValue", "Reply", "Respond"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,54 @@
+"""The API's error bodies, and the package's own exceptions.
+
+Knows which error type goes with which status; does not know when a request deserves one.
+"""
+
+from .types import JsonObject
+
+TYPE_BY_STATUS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+_MESSAGE_BY_TYPE = {
+    "authentication_error": "invalid x-api-key",
+    "billing_error": "Your credit balance is too low",
+    "permission_error": "Your API key may not use this resource",
+    "not_found_error": "Not found",
+    "request_too_large": "Request exceeds the maximum size",
+    "rate_limit_error": "Number of requests has exceeded your rate limit",
+    "api_error": "Internal server error",
+    "timeout_error": "Request timed out",
+    "overloaded_error": "Overloaded",
+}
+
+
+class LoopbackError(Exception):
+    """Base of what this package raises on its own account."""
+
+
+class ReplyError(LoopbackError):
+    """A responder returned something that is no message; the text says what and where."""
+
+
+class ServerStateError(LoopbackError):
+    """The server is not in the state that the call needs, or did not reach it in time."""
+
+
+def error_type_for(status: int) -> str:
+    """Return the API's error type for an HTTP status; unlisted ones fall back by their class."""
+    return TYPE_BY_STATUS.get(status) or ("invalid_request_error" if status < 500 else "api_error")
+
+
+def error_body(error_type: str, message: str | None, request_id: str) -> JsonObject:
+    """Return the API's error object, with the type's usual message where none is given."""
+    text = _MESSAGE_BY_TYPE.get(error_type, "Invalid request") if message is None else message
+    return {"type": "error", "error": {"type": error_type, "message": text}, "request_id": request_id}

@@ -1,0 +1,100 @@
+"""A finished message as the sequence of events in which the API streams it.
+
+Pure: message in, events out. Timing, faults and the socket belong to the application above.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+
+from .types import JsonObject
+
+# Enough pieces to tell a stream from a lump; the bound keeps a long text from drowning a test in events.
+_MAX_PIECES = 64
+_JSON_PIECE = 8
+# These say how the request was served, not how much was used, and so come with the start alone.
+_ONLY_AT_START = ("service_tier", "cache_creation", "inference_geo")
+_ONLY_AT_END = ("server_tool_use", "output_tokens_details", "iterations")
+
+
+def stream_events(message: JsonObject) -> Iterator[JsonObject]:
+    """Yield the events of a message that `make_message` has completed, in the API's order."""
+    yield _message_start(message)
+    for index, block in enumerate(message["content"]):
+        start, deltas = _split(block)
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        if index == 0:
+            yield {"type": "ping"}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    yield _message_delta(message)
+    yield {"type": "message_stop"}
+
+
+def encode_event(event: JsonObject) -> bytes:
+    """Return one event as server-sent-event bytes."""
+    data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {event['type']}\ndata: {data}\n\n".encode()
+
+
+def _message_start(message: JsonObject) -> JsonObject:
+    usage = {key: value for key, value in message["usage"].items() if key not in _ONLY_AT_END}
+    usage["output_tokens"] = min(1, usage["output_tokens"])
+    keys = ("id", "type", "role", "model")
+    start = {key: message[key] for key in keys}
+    start |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    return {"type": "message_start", "message": start}
+
+
+def _message_delta(message: JsonObject) -> JsonObject:
+    keys = ("stop_reason", "stop_sequence", "stop_details", "container")
+    usage = {key: value for key, value in message["usage"].items() if key not in _ONLY_AT_START}
+    event: JsonObject = {
+        "type": "message_delta",
+        "delta": {key: message[key] for key in keys if key in message},
+        "usage": usage,
+    }
+    if "context_management" in message:
+        event["context_management"] = message["context_management"]
+    return event
+
+
+def _split(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
+    """Return what a block looks like at its start, and the deltas that complete it."""
+    match block["type"]:
+        case "text":
+            return _split_text(block)
+        case "thinking":
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _words(block["thinking"])]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+            return {**block, "thinking": "", "signature": ""}, deltas
+        case "tool_use" | "server_tool_use":
+            # The API opens with an empty piece, before the model has written the first brace.
+            pieces = ["", *_chunks(json.dumps(block["input"], ensure_ascii=False), _JSON_PIECE)]
+            return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+        case _:
+            # Redacted thinking and the results of server tools come whole.
+            return block, []
+
+
+def _split_text(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
+    deltas: list[JsonObject] = [{"type": "text_delta", "text": piece} for piece in _words(block["text"])]
+    start = {**block, "text": ""}
+    if block.get("citations"):
+        start["citations"] = []
+        deltas += [{"type": "citations_delta", "citation": citation} for citation in block["citations"]]
+    return start, deltas
+
+
+def _words(text: str) -> list[str]:
+    """Cut after words, as tokens fall; words are joined where there would be too many pieces."""
+    words = re.findall(r"\S+\s*|\s+", text)
+    step = max(1, math.ceil(len(words) / _MAX_PIECES))
+    return ["".join(words[at : at + step]) for at in range(0, len(words), step)]
+
+
+def _chunks(text: str, size: int) -> list[str]:
+    size = max(size, math.ceil(len(text) / _MAX_PIECES))
+    return [text[at : at + size] for at in range(0, len(text), size)]

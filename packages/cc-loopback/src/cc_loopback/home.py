@@ -1,0 +1,46 @@
+"""The private folder and the environment with which a Claude Code CLI talks to a server on loopback.
+
+Knows the CLI's variables; does not know the server beyond its address, and starts no process.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+
+class PrivateHome:
+    """A folder that only this user can read, with a home and a config folder in it."""
+
+    def __init__(self) -> None:
+        self._root = Path(tempfile.mkdtemp(prefix="cc-loopback-"))
+        self.home = self._root / "home"
+        self.config = self._root / "config"
+        for folder in (self.home, self.config):
+            folder.mkdir(mode=0o700)
+
+    def remove(self) -> None:
+        """Remove the folder and all that is in it."""
+        # Twice: a CLI that is just ending may write a file between the walk and the removal.
+        for _ in range(2):
+            shutil.rmtree(self._root, ignore_errors=True)
+
+
+def cli_environment(url: str, home: PrivateHome) -> dict[str, str]:
+    """Return the variables to lay over `os.environ` for a CLI that shall use `url` and no login of the machine."""
+    environment = {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "loopback",
+        # Empty, not absent: they would otherwise come in from the caller's environment, and win over the key.
+        "ANTHROPIC_AUTH_TOKEN": "",
+        "CLAUDE_CODE_OAUTH_TOKEN": "",
+        "HOME": str(home.home),
+        "CLAUDE_CONFIG_DIR": str(home.config),
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+    }
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        # As root the CLI refuses some permission modes unless it is told that it runs in a sandbox.
+        environment["IS_SANDBOX"] = "1"
+    return environment

@@ -1,0 +1,14 @@
+"""Identifiers that look like the API's. Knows nothing but their form."""
+
+import random
+import string
+
+_ALPHABET = string.ascii_letters + string.digits
+_LENGTH = 24
+# Not the module's generator: a test that seeds `random` would make two servers hand out the same ids.
+_random = random.SystemRandom()
+
+
+def new_id(prefix: str) -> str:
+    """Return `prefix`, an underscore and 24 base62 characters."""
+    return f"{prefix}_{''.join(_random.choices(_ALPHABET, k=_LENGTH))}"

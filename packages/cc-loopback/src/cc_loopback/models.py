@@ -1,0 +1,54 @@
+"""The catalogue behind `/v1/models`. Knows no request beyond its query parameters."""
+
+from collections.abc import Mapping
+
+from .types import JsonObject
+
+_RELEASED = {
+    "claude-opus-5": ("Claude Opus 5", "2026-06-01T00:00:00Z"),
+    "claude-sonnet-5": ("Claude Sonnet 5", "2026-05-01T00:00:00Z"),
+    "claude-haiku-4-5": ("Claude Haiku 4.5", "2025-10-01T00:00:00Z"),
+}
+_DEFAULT_LIMIT = 20
+
+
+def model_info(model: str) -> JsonObject | None:
+    """Return one model of the catalogue, or None."""
+    if model not in _RELEASED:
+        return None
+    name, created = _RELEASED[model]
+    return {
+        "type": "model",
+        "id": model,
+        "display_name": name,
+        "created_at": created,
+        "lifecycle": "active",
+        "deprecated_at": None,
+        "line": None,
+        "capabilities": None,
+        "max_input_tokens": 200_000,
+        "max_tokens": 64_000,
+    }
+
+
+def model_page(query: Mapping[str, str]) -> JsonObject:
+    """Return the page that `limit`, `after_id` and `before_id` select.
+
+    Raises:
+        ValueError: `limit` is no number, or a cursor names no model.
+    """
+    names = list(_RELEASED)
+    limit = int(query.get("limit", _DEFAULT_LIMIT))
+    if before := query.get("before_id"):
+        earlier = names[: names.index(before)]
+        chosen, more = earlier[-limit:], len(earlier) > limit
+    else:
+        after = query.get("after_id")
+        later = names[names.index(after) + 1 :] if after else names
+        chosen, more = later[:limit], len(later) > limit
+    return {
+        "data": [model_info(name) for name in chosen],
+        "has_more": more,
+        "first_id": chosen[0] if chosen else None,
+        "last_id": chosen[-1] if chosen else None,
+    }

@@ -1,0 +1,151 @@
+"""From what a responder returned to the message that the API would have sent.
+
+Fills in what a responder may leave out (ids, stop reason, usage) and refuses what is no message. Streams and HTTP are
+unknown here: `events.py` cuts the finished message into events.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from .errors import ReplyError
+from .ids import new_id
+from .types import JsonObject, Reply
+
+_MESSAGE_KEYS = frozenset(
+    {
+        "id",
+        "type",
+        "role",
+        "model",
+        "content",
+        "stop_reason",
+        "stop_sequence",
+        "stop_details",
+        "usage",
+        "container",
+        "context_management",
+    }
+)
+_REQUIRED_TEXT = {"text": "text", "thinking": "thinking", "redacted_thinking": "data"}
+_CALLS = {"tool_use": "toolu", "server_tool_use": "srvtoolu"}
+_CHARACTERS_PER_TOKEN = 4
+# A thinking block without a signature could not be sent back to the API, so one is always there.
+_DEFAULT_SIGNATURE = "bG9vcGJhY2stc2lnbmF0dXJl"
+
+
+def make_message(reply: Reply, body: JsonObject) -> JsonObject:
+    """Return the complete message that answers `body`.
+
+    Raises:
+        ReplyError: `reply` is no text, no list of content blocks and no message.
+    """
+    given = _given_message(reply)
+    content = _content(given["content"])
+    message: JsonObject = {
+        "id": given.get("id") or new_id("msg"),
+        "type": "message",
+        "role": "assistant",
+        "model": given.get("model") or body["model"],
+        "content": content,
+        "stop_reason": given.get("stop_reason") or _stop_reason(content),
+        "stop_sequence": given.get("stop_sequence"),
+        "usage": _usage(given.get("usage"), body, content),
+    }
+    for key in ("stop_details", "container", "context_management"):
+        if key in given:
+            message[key] = given[key]
+    _check_serializable(message)
+    return message
+
+
+def input_tokens(body: JsonObject) -> int:
+    """Return a plausible token count for a request: the same for the same prompt, more for a longer one."""
+    prompt = [body.get(key) for key in ("system", "tools", "messages")]
+    return _tokens(prompt)
+
+
+def _tokens(value: object) -> int:
+    return max(1, len(json.dumps(value, default=str)) // _CHARACTERS_PER_TOKEN)
+
+
+def _given_message(reply: object) -> Mapping[str, Any]:
+    if isinstance(reply, Mapping):
+        message = cast("Mapping[str, Any]", reply)
+        if "content" not in message:
+            raise ReplyError(f"a message needs 'content', but has only {sorted(message)}")
+        if unknown := sorted(set(message) - _MESSAGE_KEYS):
+            raise ReplyError(f"a message has no {unknown}; known are {sorted(_MESSAGE_KEYS)}")
+        return message
+    if isinstance(reply, (str, Sequence)) and not isinstance(reply, (bytes, bytearray)):
+        return {"content": cast("str | Sequence[object]", reply)}
+    raise ReplyError(f"a responder returns blocks, a str or a message dict, not {type(reply).__name__}")
+
+
+def _content(content: object) -> list[JsonObject]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, Sequence):
+        raise ReplyError(f"content must be a str or a list of blocks, not {type(content).__name__}")
+    return [_block(index, block) for index, block in enumerate(cast("Sequence[object]", content))]
+
+
+def _block(index: int, given: object) -> JsonObject:
+    where = f"content[{index}]"
+    if not isinstance(given, Mapping):
+        raise ReplyError(f"{where} must be a content block (a dict), not {type(given).__name__}")
+    block: JsonObject = dict(cast("Mapping[str, Any]", given))
+    kind = block.get("type")
+    if not isinstance(kind, str):
+        raise ReplyError(f"{where} needs a 'type'")
+    needed = _REQUIRED_TEXT.get(kind)
+    if needed and not isinstance(block.get(needed), str):
+        raise ReplyError(f"{where} ({kind}) needs {needed!r} as a str")
+    if kind == "thinking" and not isinstance(block.setdefault("signature", _DEFAULT_SIGNATURE), str):
+        raise ReplyError(f"{where} (thinking) needs 'signature' as a str, if at all")
+    return _call(where, block) if kind in _CALLS else block
+
+
+def _call(where: str, block: JsonObject) -> JsonObject:
+    kind = block["type"]
+    if not isinstance(block.get("name"), str):
+        raise ReplyError(f"{where} ({kind}) needs 'name' as a str")
+    if not isinstance(block.get("input", {}), Mapping):
+        raise ReplyError(f"{where} ({kind}) needs 'input' as a dict")
+    identity = block.get("id") or new_id(_CALLS[kind])
+    return {**block, "id": identity, "input": dict(block.get("input", {}))}
+
+
+def _stop_reason(content: list[JsonObject]) -> str:
+    return "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
+
+
+def _usage(given: object, body: JsonObject, content: list[JsonObject]) -> JsonObject:
+    if given is not None and not isinstance(given, Mapping):
+        raise ReplyError(f"usage must be a dict, not {type(given).__name__}")
+    usage: JsonObject = {
+        "input_tokens": input_tokens(body),
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "output_tokens": _output_tokens(content),
+        "service_tier": "standard",
+    }
+    usage |= cast("Mapping[str, Any]", given or {})
+    for key in ("input_tokens", "output_tokens"):
+        if not isinstance(usage[key], int):
+            raise ReplyError(f"usage needs {key!r} as an int")
+    return usage
+
+
+def _output_tokens(content: list[JsonObject]) -> int:
+    # Ids, types and signatures do not count: the first are random, and the count must be the same on every run.
+    parts = [block.get("text") or block.get("thinking") or block.get("input") or "" for block in content]
+    written = sum(len(part) if isinstance(part, str) else len(json.dumps(part, default=str)) for part in parts)
+    return max(1, written // _CHARACTERS_PER_TOKEN)
+
+
+def _check_serializable(message: JsonObject) -> None:
+    try:
+        json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ReplyError(f"the message cannot be written as JSON: {error}") from error

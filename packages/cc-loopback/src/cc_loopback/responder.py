@@ -1,0 +1,125 @@
+"""The answer of a server that nobody scripted: each offered tool once, then the output or a summary.
+
+Any agent runs to its end on it, without a script and without a network. It knows request bodies and nothing of HTTP.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .schema import SchemaError, example
+from .turn import ToolRun, Turn, current_turn, is_output_tool, texts_of
+from .types import JsonObject, JsonValue, Reply
+
+# One call, and two more after errors: enough to see a retry, and an end where a tool never succeeds.
+_MOST_CALLS = 3
+_PROMPT_WORDS = 8
+_RESULT_LENGTH = 80
+# How pydantic-ai asks for an output where neither a tool nor the API's own format carries it.
+_PROMPTED_SCHEMA = "Always respond with a JSON object that's compatible with this schema:"
+
+
+def default_respond(body: JsonObject) -> Reply:
+    """Answer one request.
+
+    Tools that were not called in this turn are called together, with arguments valid for their schemas; those whose
+    last result was an error are called again, three times at most. Then comes the output: a tool that ends the run,
+    alone, or JSON for `output_config.format` or for a schema in the prompt, or else a summary in words.
+
+    Raises:
+        SchemaError: No valid arguments or output were found for a schema.
+    """
+    turn = current_turn(body["messages"])
+    choice: Mapping[str, Any] = body.get("tool_choice") or {"type": "auto"}
+    tools = _tools_to_call(_offered(body), turn, choice)
+    if tools:
+        forced = choice["type"] != "auto"
+        return _calls(tools, silent=forced or _is_output(tools[0]))
+    schema = _output_schema(body)
+    return _summary(turn) if schema is None else json.dumps(example(schema))
+
+
+def _offered(body: JsonObject) -> list[JsonObject]:
+    """Return the tools that the client runs and describes itself; a deferred one has to be searched for first."""
+    return [tool for tool in body.get("tools") or () if "input_schema" in tool and not tool.get("defer_loading")]
+
+
+def _tools_to_call(tools: list[JsonObject], turn: Turn, choice: Mapping[str, Any]) -> list[JsonObject]:
+    if choice["type"] == "none":
+        return []
+    if choice["type"] == "tool":
+        return _may_repeat([tool for tool in tools if tool["name"] == choice["name"]], turn)
+    functions = [tool for tool in tools if not _is_output(tool)]
+    outputs = [tool for tool in tools if _is_output(tool)]
+    due = [tool for tool in functions if _is_due(turn.runs_of(tool["name"]))]
+    if due:
+        return due[:1] if choice.get("disable_parallel_tool_use") else due
+    # The run needs one output, whichever of the offered ones.
+    if outputs and not _has_output(outputs, turn) and _may_repeat(outputs, turn):
+        return outputs[:1]
+    return _may_repeat(outputs or functions, turn) if choice["type"] == "any" else []
+
+
+def _is_output(tool: JsonObject) -> bool:
+    return is_output_tool(tool["name"], tool.get("description") or "")
+
+
+def _is_due(runs: Sequence[ToolRun]) -> bool:
+    return not runs or (runs[-1].failed and len(runs) < _MOST_CALLS)
+
+
+def _has_output(outputs: list[JsonObject], turn: Turn) -> bool:
+    return any(not run.failed for tool in outputs for run in turn.runs_of(tool["name"]))
+
+
+def _may_repeat(tools: list[JsonObject], turn: Turn) -> list[JsonObject]:
+    """Return the first tool, for a client that insists on a call, until it was called often enough."""
+    return [tool for tool in tools[:1] if len(turn.runs_of(tool["name"])) < _MOST_CALLS]
+
+
+def _calls(tools: Sequence[JsonObject], *, silent: bool) -> list[JsonObject]:
+    names = " and ".join(tool["name"] for tool in tools)
+    # As with the API, a forced call comes without words.
+    text: list[JsonObject] = [] if silent else [{"type": "text", "text": f"I will call {names}."}]
+    return [*text, *({"type": "tool_use", "name": tool["name"], "input": _arguments(tool)} for tool in tools)]
+
+
+def _arguments(tool: JsonObject) -> JsonValue:
+    try:
+        return example(tool["input_schema"])
+    except SchemaError as error:
+        raise SchemaError(f"tool {tool['name']!r}: {error}") from error
+
+
+def _output_schema(body: JsonObject) -> Mapping[str, Any] | None:
+    config: JsonObject = body.get("output_config") or {}
+    asked: JsonObject = config.get("format") or {}
+    return asked["schema"] if asked.get("type") == "json_schema" else _prompted_schema(body)
+
+
+def _prompted_schema(body: JsonObject) -> Mapping[str, Any] | None:
+    texts = texts_of(body.get("system"))
+    texts += [text for message in body["messages"] for text in texts_of(message["content"])]
+    for text in reversed(texts):
+        _, found, rest = text.rpartition(_PROMPTED_SCHEMA)
+        if found:
+            try:
+                return json.JSONDecoder().raw_decode(rest[rest.index("{") :])[0]
+            except ValueError:
+                continue
+    return None
+
+
+def _summary(turn: Turn) -> str:
+    words = turn.prompt.split()
+    start = " ".join(words[:_PROMPT_WORDS]) + (" …" if len(words) > _PROMPT_WORDS else "")
+    lines = [f'You said: "{start}".']
+    last = {run.name: run for run in turn.runs}
+    lines += [
+        f"{run.name} {'failed with' if run.failed else 'returned'}: {_short(run.result)}" for run in last.values()
+    ]
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _RESULT_LENGTH else f"{text[:_RESULT_LENGTH]}…"

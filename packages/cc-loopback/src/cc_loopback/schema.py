@@ -1,0 +1,187 @@
+"""An example for a JSON Schema: `example(schema)`.
+
+Proposes values, the likeliest first, and takes the first that `conforms.py` accepts. Objects get their required
+properties and no others. Tools and messages are unknown here.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, cast
+
+from .conforms import Judge, Schema, property_schemas, same
+from .errors import LoopbackError
+from .flatten import FlatSchema, Flattener
+from .pattern import text_for
+from .types import JsonValue
+from .words import number_for, text_for_format, word_for
+
+# Bounds of the search. Ordinary schemas need one proposal; these end it where no value exists.
+_MOST_FORMS = 100
+_MOST_PROPOSALS = 60
+_NEIGHBOURS = 12
+# Once is enough for all but odd schemas, and gives the smallest example of a recursive one.
+_REPEATS = (1, 2)
+_TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
+_HINTS = {
+    "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties"),
+    "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
+    "string": ("minLength", "maxLength", "pattern", "format"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+}
+
+
+class SchemaError(LoopbackError, ValueError):
+    """No example was found: the schema allows no value, or only values that are hard to guess."""
+
+
+def example(schema: Mapping[str, Any] | bool) -> JsonValue:
+    """Return a value that is valid for `schema`; the same one on every call.
+
+    Raises:
+        SchemaError: No such value was found.
+    """
+    for repeats in _REPEATS:
+        for value in _Search(schema, repeats).values(schema, "", ()):
+            return value
+    raise SchemaError(f"no example found for the schema {json.dumps(schema, default=str)[:500]}")
+
+
+class _Search:
+    def __init__(self, root: Schema, repeats: int) -> None:
+        self._judge = Judge(root)
+        self._flattener = Flattener(root, repeats)
+
+    def values(self, schema: Schema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
+        """Yield valid values, each once; `name` is the property they are for, `path` the references that led here."""
+        seen: list[JsonValue] = []
+        for flat, flat_path in islice(self._flattener.flat(schema, path), _MOST_FORMS):
+            for value in self._proposals(flat, name, flat_path):
+                if self._judge.conforms(value, schema) and not any(same(value, other) for other in seen):
+                    seen.append(value)
+                    yield value
+
+    def _proposals(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
+        for key in ("const", "default"):
+            if key in flat:
+                yield flat[key]
+        yield from flat.get("enum", ())
+        yield from flat.get("examples", ())
+        for kind in _kinds(flat):
+            yield from islice(self._of_kind(kind, flat, name, path), _MOST_PROPOSALS)
+
+    def _of_kind(self, kind: str, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
+        match kind:
+            case "string":
+                return _strings(flat, name)
+            case "integer":
+                return (int(number) for number in _numbers(flat, name))
+            case "number":
+                return _numbers(flat, name)
+            case "boolean":
+                return iter((True, False))
+            case "array":
+                return self._arrays(flat, name, path)
+            case "object":
+                return self._objects(flat, path)
+            case _:
+                return iter((None,))
+
+    def _arrays(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
+        first = cast("Sequence[Schema]", flat.get("prefixItems", ()))
+        # One item shows what an array is for; the empty one follows where there can be none.
+        for length in (max(flat.get("minItems", 0), len(first), 1), flat.get("minItems", 0), len(first), 2, 3):
+            streams = [self.values(schema, name, path) for schema in first[:length]]
+            rest = self.values(flat.get("items", True), name, path)
+            if flat.get("uniqueItems"):
+                yield from _unique_array([*streams, *[rest] * (length - len(streams))])
+            else:
+                values = [next(stream, _NOTHING) for stream in streams]
+                values += [next(rest, _NOTHING)] * (length - len(values))
+                if _NOTHING not in values:
+                    yield cast("list[JsonValue]", values)
+
+    def _objects(self, flat: FlatSchema, path: tuple[str, ...]) -> Iterator[JsonValue]:
+        streams = {name: self._property(flat, name, path) for name in flat.get("required", ())}
+        values = {name: next(stream, _NOTHING) for name, stream in streams.items()}
+        if _NOTHING in values.values():
+            return
+        smallest = cast("dict[str, JsonValue]", values)
+        yield dict(smallest)
+        yield from self._with_more_properties(flat, smallest, path)
+        # Where an array wants different objects, their properties differ one at a time.
+        yield from ({**smallest, name: value} for name, stream in streams.items() for value in stream)
+
+    def _with_more_properties(
+        self, flat: FlatSchema, smallest: dict[str, JsonValue], path: tuple[str, ...]
+    ) -> Iterator[JsonValue]:
+        """Yield one object, with just as many properties as there must be; it is a new one only if that takes more."""
+        grown = dict(smallest)
+        least = flat.get("minProperties", 0)
+        patterns: list[str] = list(flat.get("patternProperties", ()))
+        named = [*flat.get("properties", ()), *(text_for(pattern) or "" for pattern in patterns)]
+        for name in chain(named, (f"key{number}" for number in range(1, least + 1))):
+            if len(grown) >= least:
+                break
+            value = next(self._property(flat, name, path), _NOTHING) if name and name not in grown else _NOTHING
+            if not isinstance(value, _Nothing):
+                grown[name] = value
+        yield grown
+
+    def _property(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
+        return self.values({"allOf": property_schemas(flat, name)}, name, path)
+
+
+class _Nothing:
+    """Tells the end of a stream from a null."""
+
+
+_NOTHING = _Nothing()
+
+
+def _kinds(flat: FlatSchema) -> list[str]:
+    """Return the types to try, null last; without `type`, those first that the other keywords speak of."""
+    given = flat.get("type")
+    if given is None:
+        hinted = [kind for kind, keywords in _HINTS.items() if any(keyword in flat for keyword in keywords)]
+        return [*hinted, *(kind for kind in _TYPES if kind not in hinted)]
+    kinds = [given] if isinstance(given, str) else list(given)
+    return sorted(kinds, key=lambda kind: kind == "null")
+
+
+def _strings(flat: FlatSchema, name: str) -> Iterator[JsonValue]:
+    least, most = flat.get("minLength", 0), flat.get("maxLength")
+    words = [text_for_format(flat.get("format", "")), word_for(name), name, "example", "a", "1", "A", "abc-123"]
+    if "pattern" in flat:
+        words.insert(1, text_for(flat["pattern"]))
+    numbered = (f"{word_for(name)} {number}" for number in range(2, _MOST_PROPOSALS))
+    for word in chain(words, map(str, range(10)), numbered):
+        if word is not None:
+            yield word
+            yield (word * math.ceil(least / max(1, len(word))) if len(word) < least else word)[:most]
+
+
+def _numbers(flat: FlatSchema, name: str) -> Iterator[int | float]:
+    step: float = flat.get("multipleOf", 1)
+    lows = [flat[key] for key in ("minimum", "exclusiveMinimum") if key in flat]
+    highs = [flat[key] for key in ("maximum", "exclusiveMaximum") if key in flat]
+    yield from (number_for(name), 1, 0)
+    for low in lows:
+        yield from (step * (math.ceil(low / step) + more) for more in range(_NEIGHBOURS))
+    for high in highs:
+        yield from (step * (math.floor(high / step) - less) for less in range(_NEIGHBOURS))
+    for low in lows:
+        yield from ((low + high) / 2 for high in highs)
+    yield from (*lows, *highs, 0.5)
+    yield from (step * factor for factor in range(-_NEIGHBOURS, _MOST_PROPOSALS))
+
+
+def _unique_array(streams: list[Iterator[JsonValue]]) -> Iterator[JsonValue]:
+    values: list[JsonValue] = []
+    for stream in streams:
+        fresh = next((value for value in stream if not any(same(value, other) for other in values)), _NOTHING)
+        if isinstance(fresh, _Nothing):
+            return
+        values.append(fresh)
+    yield values

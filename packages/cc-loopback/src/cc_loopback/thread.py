@@ -1,0 +1,152 @@
+"""An ASGI application on 127.0.0.1, in a thread and on an event loop of its own.
+
+A blocked test loop cannot stall it, and sync code can use it. What the application does is unknown here.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from .errors import ServerStateError
+
+# Only the creation of a loop stands between start and readiness: 5 s is a machine in deep trouble.
+_START_TIMEOUT = 5.0
+# Stopping cancels everything and waits for no client. Only a responder that blocks the thread can use this up.
+_STOP_TIMEOUT = 2.0
+# Cancelled requests get this long to run their `finally` blocks, before the loop closes over them.
+_REQUESTS_TIMEOUT = 0.5
+# Longer than any test: a client that reuses a kept connection must never find it closed in the same moment.
+_KEEP_ALIVE = 3600
+_LOGGERS = ("uvicorn.error", "uvicorn.access", "asyncio")
+
+
+class ServerThread:
+    """Runs one application from `start()` to `stop()`; it cannot be started again."""
+
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._config = uvicorn.Config(
+            app,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+            callback_notify=self._on_first_tick,
+        )
+        self._port = port
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._stop_soon: Callable[[], object] = lambda: None
+
+    def start(self) -> int:
+        """Start, wait until connections are accepted, and return the port.
+
+        Raises:
+            OSError: The port is taken.
+            ServerStateError: The server did not come up.
+        """
+        listener = _bind(self._port)
+        port: int = listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._run, args=(listener,), name="cc-loopback", daemon=True)
+        self._thread.start()
+        came_up = self._ready.wait(_START_TIMEOUT)
+        if self._failure is not None:
+            raise ServerStateError("the server's thread ended before it served") from self._failure
+        if not came_up:
+            self._stop_soon()
+            raise ServerStateError(f"the server did not accept connections within {_START_TIMEOUT} s")
+        return port
+
+    def stop(self) -> None:
+        """Drop all connections, cancel what runs, and end the thread; stopping twice is allowed.
+
+        Raises:
+            ServerStateError: The thread did not end in time, because a responder blocks it.
+        """
+        # The loop is closed already where the server failed on its own.
+        with contextlib.suppress(RuntimeError):
+            self._stop_soon()
+        if self._thread is not None:
+            self._thread.join(_STOP_TIMEOUT)
+            if self._thread.is_alive():
+                raise ServerStateError(f"a responder still blocks the server's thread after {_STOP_TIMEOUT} s")
+
+    def _run(self, listener: socket.socket) -> None:
+        with _silenced_loggers(), listener:
+            try:
+                asyncio.run(self._serve(listener))
+            except BaseException as error:  # Whatever it is, `start()` reports it; a thread has nobody else to tell.
+                self._failure = error
+            finally:
+                self._ready.set()
+
+    async def _serve(self, listener: socket.socket) -> None:
+        stop = asyncio.Event()
+        self._stop_soon = partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set)
+        server = uvicorn.Server(self._config)
+        serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+        stopping = asyncio.ensure_future(stop.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if serving.done():
+            serving.result()
+        await _shut_down(server, serving)
+
+    async def _on_first_tick(self) -> None:
+        """Uvicorn calls this in the first round of its main loop, when the socket is listening."""
+        self._ready.set()
+
+
+async def _shut_down(server: uvicorn.Server, serving: asyncio.Future[None]) -> None:
+    """End at once what `should_exit` would end after two or more ticks of 0.1 s, in every test."""
+    for listener in server.servers:
+        listener.close()
+    for connection in list(server.server_state.connections):
+        # Not `close()`: it waits until the client has read everything.
+        connection.transport.abort()
+    requests = list(server.server_state.tasks)
+    for task in [*requests, serving]:
+        task.cancel()
+    await asyncio.wait([*requests, serving], timeout=_REQUESTS_TIMEOUT)
+
+
+def _bind(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+@contextlib.contextmanager
+def _silenced_loggers():
+    """Drop this thread's records: a cut stream and a cancelled request are no news here, but errors to uvicorn.
+
+    A filter by thread, not a level: another server in the process keeps its log.
+    """
+    thread = threading.get_ident()
+
+    def is_foreign(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addFilter(is_foreign)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_foreign)

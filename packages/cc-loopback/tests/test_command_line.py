@@ -1,0 +1,102 @@
+"""`python -m cc_loopback` as a process of its own."""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
+
+
+@contextmanager
+def running(*arguments: str) -> Generator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "cc_loopback", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_exports(process: subprocess.Popen[str], last: str) -> dict[str, str]:
+    """Read what is printed at the start, up to the variable that comes last."""
+    assert process.stdout is not None
+    assert re.fullmatch(r"# cc-loopback listens on http://127\.0\.0\.1:\d+\n", process.stdout.readline())
+    variables: dict[str, str] = {}
+    while last not in variables:
+        word, assignment = shlex.split(process.stdout.readline())
+        assert word == "export"
+        name, _, value = assignment.partition("=")
+        variables[name] = value
+    return variables
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_server_serves_until_a_signal_and_exits_cleanly(number: signal.Signals) -> None:
+    with running() as process:
+        variables = read_exports(process, "ANTHROPIC_API_KEY")
+        response = httpx2.post(f"{variables['ANTHROPIC_BASE_URL']}/v1/messages", json=BODY)
+        assert response.status_code == 200
+        process.send_signal(number)
+        rest, errors = process.communicate(timeout=10)
+    assert (process.returncode, rest, errors) == (0, "", "")
+
+
+def test_whole_environment_is_printed_and_its_folder_removed() -> None:
+    with running("--print-env") as process:
+        variables = read_exports(process, "no_proxy")
+        assert Path(variables["CLAUDE_CONFIG_DIR"]).is_dir()
+        assert variables["ANTHROPIC_AUTH_TOKEN"] == ""
+        process.terminate()
+        process.communicate(timeout=10)
+    assert not Path(variables["HOME"]).parent.exists()
+
+
+def test_verbose_server_logs_one_line_per_request() -> None:
+    with running("--verbose", "--event-delay", "0.001") as process:
+        variables = read_exports(process, "ANTHROPIC_API_KEY")
+        httpx2.post(f"{variables['ANTHROPIC_BASE_URL']}/v1/messages?beta=true", json=BODY)
+        httpx2.head(variables["ANTHROPIC_BASE_URL"])
+        process.terminate()
+        _, errors = process.communicate(timeout=10)
+    first, second = errors.splitlines()
+    assert first.endswith(" POST /v1/messages model=m messages=1 tools=0 -> 200")
+    assert second.endswith(" HEAD / model=- messages=0 tools=0 -> 404")
+
+
+def test_taken_port_is_reported() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with running("--port", port) as process:
+            output, errors = process.communicate(timeout=10)
+    assert (process.returncode, output) == (1, "")
+    assert errors.startswith(f"cc-loopback: cannot listen on port {port}: ")
+
+
+def test_help_names_every_option() -> None:
+    with running("--help") as process:
+        output, _ = process.communicate(timeout=10)
+    assert process.returncode == 0
+    for option in ("--port", "--print-env", "--event-delay", "--verbose"):
+        assert option in output
+
+
+def test_shell_can_source_the_output(tmp_path: Path) -> None:
+    with running("--print-env") as process:
+        variables = read_exports(process, "no_proxy")
+        script = tmp_path / "environment"
+        lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+        script.write_text("\n".join(lines), encoding="utf-8")
+        shell = ["sh", "-c", f". {shlex.quote(str(script))} && printenv ANTHROPIC_BASE_URL"]
+        run = subprocess.run(shell, capture_output=True, text=True, timeout=10, check=True, env=dict(os.environ))
+    assert run.stdout.strip() == variables["ANTHROPIC_BASE_URL"]

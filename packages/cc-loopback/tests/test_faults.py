@@ -1,0 +1,189 @@
+"""Faults as the official client meets them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+from anthropic import Anthropic, AsyncAnthropic
+from anthropic.types import MessageParam
+
+from cc_loopback import LoopbackServer, Respond
+from cc_loopback.errors import TYPE_BY_STATUS
+
+Serve = Callable[[Respond | None], LoopbackServer]
+Connect = Callable[[LoopbackServer], Anthropic]
+
+PROMPT: list[MessageParam] = [{"role": "user", "content": "Hello"}]
+BODY = {"model": "m", "max_tokens": 9, "messages": PROMPT}
+
+
+def ask(client: Anthropic) -> anthropic.types.Message:
+    return client.messages.create(model="m", max_tokens=9, messages=PROMPT)
+
+
+def stream_types(client: Anthropic, seen: list[str]) -> None:
+    """Collect the event types of a stream; the client itself drops pings."""
+    with client.messages.create(model="m", max_tokens=9, messages=PROMPT, stream=True) as stream:
+        seen.extend(event.type for event in stream)
+
+
+@pytest.mark.parametrize(("status", "kind"), TYPE_BY_STATUS.items())
+def test_status_comes_with_the_error_type_of_the_api(serve: Serve, connect: Connect, status: int, kind: str) -> None:
+    server = serve(lambda body: "fine")
+    server.fail_next(status=status)
+    with pytest.raises(anthropic.APIStatusError) as caught:
+        ask(connect(server))
+    error = caught.value
+    body: Any = error.body
+    assert (error.status_code, body["type"], body["error"]["type"]) == (status, "error", kind)
+    assert body["error"]["message"]
+    assert body["request_id"] == error.request_id == error.response.headers["request-id"]
+
+
+@pytest.mark.parametrize(("status", "kind"), [(409, "invalid_request_error"), (503, "api_error")])
+def test_unlisted_status_falls_back_by_its_class(serve: Serve, status: int, kind: str) -> None:
+    server = serve(None)
+    server.fail_next(status)
+    assert httpx2.post(f"{server.url}/v1/messages", json=BODY).json()["error"]["type"] == kind
+
+
+def test_client_raises_its_own_class_for_rate_limits_and_overload(serve: Serve, connect: Connect) -> None:
+    server = serve(lambda body: "fine")
+    client = connect(server)
+    server.fail_next(status=429)
+    server.fail_next(status=529)
+    with pytest.raises(anthropic.RateLimitError):
+        ask(client)
+    with pytest.raises(anthropic.OverloadedError, match="Overloaded"):
+        ask(client)
+    assert ask(client).content
+
+
+def test_type_message_and_headers_can_be_chosen(serve: Serve, connect: Connect) -> None:
+    server = serve(None)
+    server.fail_next(status=400, error_type="odd_error", message="prompt is too long", headers={"x-odd": "1"})
+    with pytest.raises(anthropic.BadRequestError, match="prompt is too long") as caught:
+        ask(connect(server))
+    body: Any = caught.value.body
+    assert body["error"]["type"] == "odd_error"
+    assert caught.value.response.headers["x-odd"] == "1"
+
+
+def test_client_retries_after_the_time_it_is_told(serve: Serve) -> None:
+    server = serve(lambda body: "fine")
+    server.fail_next(status=429, times=1, headers={"retry-after-ms": "1"})
+    with Anthropic(base_url=server.url, api_key="key", max_retries=1) as client:
+        assert ask(client).content
+    assert len(server.requests) == 2
+    assert server.calls[1].headers["x-stainless-retry-count"] == "1"
+
+
+def test_fault_holds_for_so_many_requests(serve: Serve, connect: Connect) -> None:
+    server = serve(lambda body: "fine")
+    client = connect(server)
+    server.fail_next(status=500, times=2)
+    for _ in range(2):
+        with pytest.raises(anthropic.InternalServerError):
+            ask(client)
+    assert ask(client).content
+    assert len(server.requests) == 3
+
+
+def test_cut_stream_delivers_its_events_and_then_breaks(serve: Serve, connect: Connect) -> None:
+    server = serve(lambda body: "one two three four")
+    server.fail_next(after_events=5)
+    seen: list[str] = []
+    with pytest.raises((httpx2.TransportError, anthropic.APIConnectionError)):
+        stream_types(connect(server), seen)
+    # The fifth event is the third of the block; the ping between them is not shown by the client.
+    assert seen == ["message_start", "content_block_start", "content_block_delta", "content_block_delta"]
+
+
+@pytest.mark.parametrize("after_events", [0, 100])
+def test_stream_can_be_cut_before_its_first_and_after_its_last_event(serve: Serve, after_events: int) -> None:
+    server = serve(lambda body: "one")
+    server.fail_next(after_events=after_events)
+    received = b""
+    with pytest.raises(httpx2.RemoteProtocolError):
+        with httpx2.stream("POST", f"{server.url}/v1/messages", json={**BODY, "stream": True}) as response:
+            assert response.status_code == 200
+            for chunk in response.iter_raw():
+                received += chunk
+    assert received.endswith(b'data: {"type":"message_stop"}\n\n') == (after_events == 100)
+
+
+def test_whole_answer_that_is_cut_is_a_connection_error(serve: Serve, connect: Connect) -> None:
+    server = serve(lambda body: "fine")
+    server.fail_next(after_events=1)
+    with pytest.raises(anthropic.APIConnectionError):
+        ask(connect(server))
+
+
+def test_error_event_ends_a_stream_after_some_events(serve: Serve, connect: Connect) -> None:
+    server = serve(lambda body: "one two three")
+    server.fail_next(status=529, after_events=2, message="Busy", headers={"x-odd": "1"})
+    seen: list[str] = []
+    with pytest.raises(anthropic.APIStatusError) as caught:
+        stream_types(connect(server), seen)
+    body: Any = caught.value.body
+    assert body["error"] == {"type": "overloaded_error", "message": "Busy"}
+    assert caught.value.response.headers["x-odd"] == "1"
+    assert seen == ["message_start", "content_block_start"]
+
+
+def test_error_after_events_is_a_status_where_nothing_is_streamed(serve: Serve, connect: Connect) -> None:
+    server = serve(lambda body: "fine")
+    server.fail_next(status=529, after_events=2)
+    with pytest.raises(anthropic.OverloadedError):
+        ask(connect(server))
+
+
+def test_delay_alone_makes_a_good_answer_late(serve: Serve) -> None:
+    server = serve(lambda body: "fine")
+    server.fail_next(delay=30)
+    with Anthropic(base_url=server.url, api_key="key", max_retries=0, timeout=0.1) as client:
+        with pytest.raises(anthropic.APITimeoutError):
+            ask(client)
+    server.fail_next(delay=0.01)
+    with Anthropic(base_url=server.url, api_key="key", max_retries=0) as client:
+        assert ask(client).content
+
+
+def test_fault_of_one_path_spares_the_others(serve: Serve, connect: Connect) -> None:
+    server = serve(lambda body: "fine")
+    client = connect(server)
+    server.fail_next(status=500, path="/v1/messages/count_tokens")
+    assert ask(client).content
+    with pytest.raises(anthropic.InternalServerError):
+        client.messages.count_tokens(model="m", messages=PROMPT)
+
+
+async def test_async_client_gets_the_same_errors() -> None:
+    async with (
+        LoopbackServer(lambda body: "fine") as server,
+        AsyncAnthropic(base_url=server.url, api_key="key", max_retries=0) as client,
+    ):
+        server.fail_next(status=401)
+        with pytest.raises(anthropic.AuthenticationError):
+            await client.messages.create(model="m", max_tokens=9, messages=PROMPT)
+        server.fail_next(after_events=2)
+        with pytest.raises((httpx2.TransportError, anthropic.APIConnectionError)):
+            async with client.messages.stream(model="m", max_tokens=9, messages=PROMPT) as stream:
+                await stream.get_final_message()
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        ({}, "at least one of status, after_events and delay"),
+        ({"status": 200}, "status must be an error status from 400 to 599, not 200"),
+        ({"status": 500, "times": 0}, "times must be at least 1"),
+        ({"after_events": -1}, "after_events must not be negative"),
+        ({"delay": -1}, "delay must not be negative"),
+    ],
+)
+def test_fault_that_makes_no_sense_is_refused(fault: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        LoopbackServer().fail_next(**fault)

@@ -1,0 +1,178 @@
+"""What the official client gets from a scripted server, streamed and not."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import anthropic
+import pytest
+from anthropic import Anthropic, AsyncAnthropic
+from anthropic.types import Message, MessageParam, TextBlock, ThinkingBlock, ToolParam, ToolUseBlock
+
+from cc_loopback import LoopbackServer, Respond
+
+Serve = Callable[[Respond | None], LoopbackServer]
+Connect = Callable[[LoopbackServer], Anthropic]
+
+PROMPT: list[MessageParam] = [{"role": "user", "content": "Hello"}]
+TOOL: ToolParam = {"name": "weather", "description": "Weather.", "input_schema": {"type": "object", "properties": {}}}
+EVERYTHING: list[dict[str, Any]] = [
+    {"type": "thinking", "thinking": "Let me think about it.", "signature": "c2lnbmVk"},
+    {"type": "redacted_thinking", "data": "aGlkZGVu"},
+    {"type": "text", "text": "Grüße, 世界 🎈\n and more."},
+    {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Zürich", "days": [1, 2]}},
+    {"type": "tool_use", "id": "toolu_2", "name": "clock", "input": {}},
+]
+
+
+def ask(client: Anthropic, *, stream: bool) -> Message:
+    if not stream:
+        return client.messages.create(model="claude-sonnet-5", max_tokens=100, messages=PROMPT)
+    with client.messages.stream(model="claude-sonnet-5", max_tokens=100, messages=PROMPT) as events:
+        return events.get_final_message()
+
+
+def blocks_of(message: Message) -> list[dict[str, Any]]:
+    return [block.model_dump(exclude_none=True, exclude={"parsed_output"}) for block in message.content]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_text_reply_becomes_one_text_block(serve: Serve, connect: Connect, stream: bool) -> None:
+    message = ask(connect(serve(lambda body: "Hello, Ada!")), stream=stream)
+    assert blocks_of(message) == [{"type": "text", "text": "Hello, Ada!"}]
+    assert (message.role, message.model, message.stop_reason) == ("assistant", "claude-sonnet-5", "end_turn")
+    assert message.stop_sequence is None
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_every_block_type_arrives_unchanged(serve: Serve, connect: Connect, stream: bool) -> None:
+    message = ask(connect(serve(lambda body: EVERYTHING)), stream=stream)
+    assert blocks_of(message) == EVERYTHING
+    assert message.stop_reason == "tool_use"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_block_without_id_or_signature_gets_one(serve: Serve, connect: Connect, stream: bool) -> None:
+    blocks: list[dict[str, Any]] = [
+        {"type": "thinking", "thinking": "Hm."},
+        {"type": "tool_use", "name": "weather", "input": {}},
+    ]
+    message = ask(connect(serve(lambda body: blocks)), stream=stream)
+    thinking, call = message.content
+    assert isinstance(thinking, ThinkingBlock) and thinking.signature
+    assert isinstance(call, ToolUseBlock) and re.fullmatch(r"toolu_[0-9A-Za-z]{24}", call.id)
+    assert re.fullmatch(r"msg_[0-9A-Za-z]{24}", message.id)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_full_message_sets_what_it_names(serve: Serve, connect: Connect, stream: bool) -> None:
+    reply = {
+        "content": "I cannot help with that.",
+        "id": "msg_mine",
+        "model": "claude-dated",
+        "stop_reason": "stop_sequence",
+        "stop_sequence": "END",
+        "usage": {"input_tokens": 7, "output_tokens": 9, "cache_read_input_tokens": 5},
+    }
+    message = ask(connect(serve(lambda body: reply)), stream=stream)
+    assert (message.id, message.model) == ("msg_mine", "claude-dated")
+    assert (message.stop_reason, message.stop_sequence) == ("stop_sequence", "END")
+    usage = message.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cache_read_input_tokens) == (7, 9, 5)
+    assert (usage.cache_creation_input_tokens, usage.service_tier) == (0, "standard")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_stop_details_reach_the_client(serve: Serve, connect: Connect, stream: bool) -> None:
+    details = {"type": "refusal", "category": "cyber", "explanation": "No."}
+    reply: dict[str, Any] = {"content": [], "stop_reason": "refusal", "stop_details": details}
+    message = ask(connect(serve(lambda body: reply)), stream=stream)
+    assert message.stop_details is not None
+    assert message.stop_details.explanation == "No."
+    assert message.content == []
+
+
+def test_streamed_and_whole_message_agree_in_usage(serve: Serve, connect: Connect) -> None:
+    client = connect(serve(lambda body: EVERYTHING))
+    whole, streamed = ask(client, stream=False), ask(client, stream=True)
+    assert whole.usage.output_tokens == streamed.usage.output_tokens > 1
+    assert whole.usage.input_tokens + 0 == streamed.usage.input_tokens > 0
+
+
+def test_text_arrives_in_pieces(serve: Serve, connect: Connect) -> None:
+    client = connect(serve(lambda body: "one two three"))
+    with client.messages.stream(model="m", max_tokens=9, messages=PROMPT) as stream:
+        assert list(stream.text_stream) == ["one ", "two ", "three"]
+
+
+def test_long_text_stays_within_few_events(serve: Serve, connect: Connect) -> None:
+    text = "word " * 10_000
+    client = connect(serve(lambda body: text))
+    with client.messages.stream(model="m", max_tokens=9, messages=PROMPT) as stream:
+        pieces = list(stream.text_stream)
+    assert "".join(pieces) == text
+    assert 1 < len(pieces) <= 64
+
+
+def test_tool_loop_runs_over_two_requests(serve: Serve, connect: Connect) -> None:
+    def respond(body: dict[str, Any]) -> list[dict[str, Any]]:
+        if len(body["messages"]) == 1:
+            return [{"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}]
+        return [{"type": "text", "text": f"It is {body['messages'][-1]['content'][0]['content']}."}]
+
+    client = connect(serve(respond))
+    first = client.messages.create(model="m", max_tokens=9, messages=PROMPT, tools=[TOOL])
+    results: MessageParam = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny"}],
+    }
+    history: list[MessageParam] = [*PROMPT, {"role": "assistant", "content": first.content}, results]
+    second = client.messages.create(model="m", max_tokens=9, messages=history, tools=[TOOL])
+    assert isinstance(second.content[0], TextBlock)
+    assert second.content[0].text == "It is sunny."
+
+
+async def test_async_client_streams_from_an_async_responder() -> None:
+    async def respond(body: dict[str, Any]) -> str:
+        return f"You said {body['messages'][0]['content']}"
+
+    async with (
+        LoopbackServer(respond) as server,
+        AsyncAnthropic(base_url=server.url, api_key="key", max_retries=0) as client,
+    ):
+        async with client.messages.stream(model="m", max_tokens=9, messages=PROMPT) as stream:
+            assert await stream.get_final_text() == "You said Hello"
+        message = await client.messages.create(model="m", max_tokens=9, messages=PROMPT)
+    assert blocks_of(message) == [{"type": "text", "text": "You said Hello"}]
+
+
+def test_token_count_grows_with_the_prompt(serve: Serve, connect: Connect) -> None:
+    server = serve(None)
+    client = connect(server)
+    short = client.messages.count_tokens(model="m", messages=PROMPT)
+    long = client.messages.count_tokens(model="m", messages=[{"role": "user", "content": "Hello" * 100}])
+    assert 0 < short.input_tokens < long.input_tokens
+    assert ask(client, stream=False).usage.input_tokens == short.input_tokens
+    assert [call.path for call in server.calls][:2] == ["/v1/messages/count_tokens"] * 2
+    assert len(server.requests) == 1
+
+
+def test_models_are_listed_page_by_page(serve: Serve, connect: Connect) -> None:
+    client = connect(serve(None))
+    everything = [model.id for model in client.models.list()]
+    assert "claude-sonnet-5" in everything
+    assert [model.id for model in client.models.list(limit=1)] == everything
+    last = client.models.list(before_id=everything[-1], limit=1)
+    assert ([model.id for model in last.data], last.has_more) == ([everything[-2]], True)
+
+
+def test_one_model_is_retrieved_and_an_unknown_one_is_not_found(serve: Serve, connect: Connect) -> None:
+    client = connect(serve(None))
+    assert client.models.retrieve("claude-sonnet-5").display_name == "Claude Sonnet 5"
+    with pytest.raises(anthropic.NotFoundError, match="model: gpt"):
+        client.models.retrieve("gpt")
+
+
+def test_page_after_an_unknown_model_is_refused(serve: Serve, connect: Connect) -> None:
+    with pytest.raises(anthropic.BadRequestError, match="nobody"):
+        connect(serve(None)).models.list(after_id="nobody")

@@ -1,0 +1,60 @@
+"""The `loopback` fixture, used here and in pytest runs of its own."""
+
+import subprocess
+import sys
+
+import httpx2
+import pytest
+
+from cc_loopback import LoopbackServer
+
+pytest_plugins = ["pytester"]
+
+BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
+USING_THE_FIXTURE = """
+import httpx2
+
+BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
+
+def broken(body):
+    raise ValueError("no such city")
+
+def test_well_scripted(loopback):
+    loopback.respond = lambda body: "fine"
+    assert httpx2.post(loopback.url + "/v1/messages", json=BODY).json()["content"][0]["text"] == "fine"
+
+def test_broken_responder_unnoticed(loopback):
+    loopback.respond = broken
+    httpx2.post(loopback.url + "/v1/messages", json=BODY)
+
+def test_broken_responder_cleared(loopback):
+    loopback.respond = broken
+    httpx2.post(loopback.url + "/v1/messages", json=BODY)
+    assert loopback.errors.pop().args == ("no such city",)
+"""
+
+
+def test_fixture_is_a_running_server_with_the_default_responder(loopback: LoopbackServer) -> None:
+    answer = httpx2.post(f"{loopback.url}/v1/messages", json=BODY).json()
+    assert answer["content"] == [{"type": "text", "text": 'You said: "Hello".'}]
+
+
+async def test_fixture_serves_async_tests_too(loopback: LoopbackServer) -> None:
+    async with httpx2.AsyncClient() as client:
+        assert (await client.post(f"{loopback.url}/v1/messages", json=BODY)).status_code == 200
+
+
+def test_error_of_a_responder_fails_the_test_unless_it_was_cleared(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(USING_THE_FIXTURE)
+    run = pytester.runpytest("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly")
+    run.assert_outcomes(passed=3, errors=1)
+    run.stdout.fnmatch_lines(["*ERROR at teardown of test_broken_responder_unnoticed*"])
+    run.stdout.fnmatch_lines(["the loopback server's responder went wrong:", "  ValueError: no such city"])
+
+
+def test_plugin_alone_imports_no_server() -> None:
+    script = (
+        "import sys, cc_loopback.pytest_plugin; print(sorted({'uvicorn', 'starlette', 'asyncio'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True)
+    assert run.stdout.strip() in ("[]", "['asyncio']")

@@ -1,0 +1,232 @@
+"""The default responder, request by request, as an agent would meet it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from anthropic import Anthropic
+from anthropic.types import MessageParam, TextBlock, ToolParam, ToolResultBlockParam
+
+from cc_loopback import LoopbackServer, Respond, SchemaError, default_respond
+
+Serve = Callable[[Respond | None], LoopbackServer]
+Connect = Callable[[LoopbackServer], Anthropic]
+
+CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER: dict[str, Any] = {"name": "weather", "input_schema": CITY}
+CLOCK: dict[str, Any] = {"name": "clock", "input_schema": {"type": "object", "properties": {}}}
+OUTPUT: dict[str, Any] = {"name": "final_result", "input_schema": CITY}
+FEEDBACK = "Your last output was wrong\n<pyai:validation_errors>\n[]\n</pyai:validation_errors>"
+RETRY = "1 validation error\n\nFix the errors and try again."
+
+
+def user(*content: str | dict[str, Any]) -> dict[str, Any]:
+    blocks = [{"type": "text", "text": part} if isinstance(part, str) else part for part in content]
+    return {"role": "user", "content": blocks}
+
+
+def called(*names: str) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [
+        {"type": "tool_use", "id": f"id_{name}", "name": name, "input": {}} for name in names
+    ]
+    return {"role": "assistant", "content": blocks}
+
+
+def result(name: str, content: Any = "fine", **fields: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": f"id_{name}", "content": content, **fields}
+
+
+def respond(messages: list[dict[str, Any]], *tools: dict[str, Any], **fields: Any) -> Any:
+    return default_respond({"model": "m", "max_tokens": 9, "messages": messages, "tools": list(tools), **fields})
+
+
+def names_in(reply: Any) -> list[str]:
+    """Return the names of the called tools; a text calls none."""
+    return [] if isinstance(reply, str) else [block["name"] for block in reply if block["type"] == "tool_use"]
+
+
+def test_without_tools_the_prompt_is_quoted() -> None:
+    assert respond([user("one two three four five six seven eight nine")]) == (
+        'You said: "one two three four five six seven eight …".'
+    )
+
+
+def test_prompt_may_be_a_plain_string() -> None:
+    assert respond([{"role": "user", "content": "Hello"}]) == 'You said: "Hello".'
+
+
+def test_all_tools_are_called_at_once_with_valid_arguments_and_a_word_before() -> None:
+    assert respond([user("Hi")], WEATHER, CLOCK) == [
+        {"type": "text", "text": "I will call weather and clock."},
+        {"type": "tool_use", "name": "weather", "input": {"city": "Paris"}},
+        {"type": "tool_use", "name": "clock", "input": {}},
+    ]
+
+
+def test_summary_says_what_each_tool_returned() -> None:
+    results = user(result("weather", [{"type": "text", "text": "sunny"}]), result("clock", "x" * 100))
+    reply = respond([user("Hi"), called("weather", "clock"), results], WEATHER, CLOCK)
+    assert reply == f'You said: "Hi".\nweather returned: sunny\nclock returned: {"x" * 80}…'
+
+
+def test_tool_not_called_yet_is_called_next() -> None:
+    history = [user("Hi"), called("weather"), user(result("weather"))]
+    assert names_in(respond(history, WEATHER, CLOCK)) == ["clock"]
+
+
+def test_one_tool_at_a_time_where_parallel_calls_are_off() -> None:
+    choice = {"type": "auto", "disable_parallel_tool_use": True}
+    assert names_in(respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice)) == ["weather"]
+
+
+def test_new_prompt_starts_a_new_turn() -> None:
+    history = [user("Hi"), called("weather"), user(result("weather")), {"role": "assistant", "content": "Done."}]
+    assert names_in(respond([*history, user("Again")], WEATHER)) == ["weather"]
+
+
+def test_picture_alone_is_a_prompt() -> None:
+    history = [user("Hi"), called("weather"), user(result("weather")), {"role": "assistant", "content": "Done."}]
+    assert names_in(respond([*history, user({"type": "image", "source": {}})], WEATHER)) == ["weather"]
+
+
+@pytest.mark.parametrize("extra", ["More about it.", "<system-reminder>Be brief.</system-reminder>"])
+def test_text_beside_results_goes_on_with_the_turn(extra: str) -> None:
+    reply = respond([user("Hi"), called("weather"), user(result("weather"), extra)], WEATHER)
+    assert reply == 'You said: "Hi".\nweather returned: fine'
+
+
+def test_feedback_and_reminders_are_no_prompts() -> None:
+    history = [user("Hi"), called("weather"), user(result("weather")), {"role": "assistant", "content": "Done."}]
+    for text in (FEEDBACK, RETRY, "<system-reminder>Be brief.</system-reminder>"):
+        assert names_in(respond([*history, user(text)], WEATHER)) == []
+
+
+def test_system_message_in_the_conversation_is_no_prompt() -> None:
+    assert respond([user("Hi"), {"role": "system", "content": "Environment"}]) == 'You said: "Hi".'
+
+
+@pytest.mark.parametrize("failure", [result("weather", "boom", is_error=True), result("weather", RETRY)])
+def test_tool_that_failed_is_called_again_three_times_at_most(failure: dict[str, Any]) -> None:
+    history = [user("Hi"), called("weather"), user(failure)]
+    assert names_in(respond(history, WEATHER)) == ["weather"]
+    assert names_in(respond([*history, *history[1:]], WEATHER)) == ["weather"]
+    reply = respond([*history, *history[1:], *history[1:]], WEATHER)
+    assert reply.startswith('You said: "Hi".\nweather failed with: ')
+
+
+def test_call_without_a_result_counts_as_made() -> None:
+    assert "weather returned: nothing yet" in respond([user("Hi"), called("weather"), user(FEEDBACK)], WEATHER)
+
+
+def test_server_tools_and_deferred_tools_are_left_alone() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    assert names_in(respond([user("Hi")], search, {**WEATHER, "defer_loading": True})) == []
+
+
+def test_forbidden_tools_are_not_called() -> None:
+    assert names_in(respond([user("Hi")], WEATHER, OUTPUT, tool_choice={"type": "none"})) == []
+
+
+def test_demanded_tool_is_called_alone_and_without_a_word() -> None:
+    choice = {"type": "tool", "name": "clock"}
+    assert respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice) == [
+        {"type": "tool_use", "name": "clock", "input": {}}
+    ]
+
+
+@pytest.mark.parametrize("choice", [{"type": "tool", "name": "weather"}, {"type": "any"}])
+def test_demand_for_calls_is_met_three_times_and_then_ends(choice: dict[str, str]) -> None:
+    step = [called("weather"), user(result("weather"))]
+    assert names_in(respond([user("Hi"), *step * 2], WEATHER, tool_choice=choice)) == ["weather"]
+    assert names_in(respond([user("Hi"), *step * 3], WEATHER, tool_choice=choice)) == []
+
+
+@pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "any"}])
+@pytest.mark.parametrize(
+    "output",
+    [
+        OUTPUT,
+        {**OUTPUT, "name": "final_result_Weather"},
+        {**OUTPUT, "name": "mcp__agent__final_result"},
+        {**OUTPUT, "name": "StructuredOutput"},
+        {**OUTPUT, "name": "report", "description": "Report: The final response which ends this conversation"},
+    ],
+)
+def test_output_tool_comes_last_and_alone(choice: dict[str, str], output: dict[str, Any]) -> None:
+    first = respond([user("Hi")], output, WEATHER, tool_choice=choice)
+    assert names_in(first) == ["weather"]
+    history = [user("Hi"), called("weather"), user(result("weather"))]
+    last = respond(history, output, WEATHER, tool_choice=choice)
+    assert last == [{"type": "tool_use", "name": output["name"], "input": {"city": "Paris"}}]
+
+
+def test_one_output_is_enough_where_several_are_offered() -> None:
+    other = {**OUTPUT, "name": "final_result_Other"}
+    assert names_in(respond([user("Hi")], OUTPUT, other)) == ["final_result"]
+    assert names_in(respond([user("Hi"), called("final_result"), user(result("final_result"))], OUTPUT, other)) == []
+
+
+def test_output_that_was_refused_is_given_again() -> None:
+    refused = [called("final_result"), user(result("final_result", RETRY))]
+    assert names_in(respond([user("Hi"), *refused], OUTPUT)) == ["final_result"]
+    assert names_in(respond([user("Hi"), *refused * 3], OUTPUT)) == []
+
+
+def test_prompt_behind_the_result_of_an_output_starts_a_new_turn() -> None:
+    history = [user("Hi"), called("weather"), user(result("weather")), called("final_result")]
+    reply = respond([*history, user(result("final_result", "Final result processed."), "Again")], WEATHER, OUTPUT)
+    assert names_in(reply) == ["weather"]
+
+
+def test_json_format_is_answered_with_valid_json_after_the_tools() -> None:
+    config = {"format": {"type": "json_schema", "schema": CITY}}
+    assert names_in(respond([user("Hi")], WEATHER, output_config=config)) == ["weather"]
+    history = [user("Hi"), called("weather"), user(result("weather"))]
+    assert json.loads(respond(history, WEATHER, output_config=config)) == {"city": "Paris"}
+
+
+@pytest.mark.parametrize("place", ["system text", "system blocks", "user"])
+def test_schema_in_the_prompt_is_answered_with_valid_json(place: str) -> None:
+    instruction = (
+        f"\nAlways respond with a JSON object that's compatible with this schema:\n\n{json.dumps(CITY)}\n\n"
+        "Don't include any text or Markdown fencing before or after.\n"
+    )
+    if place == "user":
+        reply = respond([user("Hi"), user(instruction)])
+    else:
+        system = instruction if place == "system text" else [{"type": "text", "text": instruction}]
+        reply = respond([user("Hi")], system=system)
+    assert json.loads(reply) == {"city": "Paris"}
+
+
+@pytest.mark.parametrize("rest", ["", "{", "none"])
+def test_instruction_without_a_schema_is_ignored(rest: str) -> None:
+    marker = "Always respond with a JSON object that's compatible with this schema:"
+    assert respond([user("Hi")], system=f"{marker} {rest}") == 'You said: "Hi".'
+
+
+def test_schema_without_an_example_names_the_tool() -> None:
+    with pytest.raises(SchemaError, match="tool 'odd': no example found"):
+        respond(
+            [user("Hi")], {"name": "odd", "input_schema": {"type": "object", "required": ["a"], "maxProperties": 0}}
+        )
+
+
+def test_official_client_runs_a_tool_loop_to_its_end(serve: Serve, connect: Connect) -> None:
+    client = connect(serve(None))
+    messages: list[MessageParam] = [{"role": "user", "content": "What is the weather?"}]
+    tools: list[ToolParam] = [{"name": "weather", "input_schema": CITY}, {"name": "clock", "input_schema": CITY}]
+    for expected in ("tool_use", "end_turn"):
+        with client.messages.stream(model="m", max_tokens=99, messages=messages, tools=tools) as stream:
+            content = stream.get_final_message().content
+            assert stream.get_final_message().stop_reason == expected
+        results: list[ToolResultBlockParam] = [
+            {"type": "tool_result", "tool_use_id": block.id, "content": f"{block.name} of {block.input['city']}"}
+            for block in content
+            if block.type == "tool_use"
+        ]
+        messages += [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
+    (last,) = [block for message in messages[3:4] for block in message["content"]]
+    assert isinstance(last, TextBlock)
+    assert last.text.endswith("weather returned: weather of Paris\nclock returned: clock of Paris")

@@ -1,0 +1,308 @@
+"""The server's life: start, stop, threads, environment."""
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+import stat
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from anthropic import Anthropic, AsyncAnthropic
+from anthropic.types import MessageParam
+
+from cc_loopback import LoopbackServer, Respond, ServerStateError
+
+Serve = Callable[[Respond | None], LoopbackServer]
+Connect = Callable[[LoopbackServer], Anthropic]
+
+PROMPT: list[MessageParam] = [{"role": "user", "content": "Hello"}]
+BODY = {"model": "m", "max_tokens": 9, "messages": PROMPT}
+
+
+def open_request(server: LoopbackServer, body: dict[str, Any]) -> socket.socket:
+    """Send a request by hand, and leave the connection open without reading."""
+    port = int(server.url.rpartition(":")[2])
+    connection = socket.create_connection(("127.0.0.1", port), timeout=5)
+    request = httpx2.Request("POST", f"{server.url}/v1/messages", json=body)
+    head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+    connection.sendall(f"POST /v1/messages HTTP/1.1\r\n{head}\r\n".encode() + request.content)
+    return connection
+
+
+def join_server_threads() -> None:
+    """Wait for servers that ended behind a test's back, so that they are not counted in the next one."""
+    for thread in threading.enumerate():
+        if thread.name == "cc-loopback":
+            thread.join(5)
+
+
+def test_server_takes_a_free_port_on_loopback(serve: Serve) -> None:
+    first, second = serve(None), serve(None)
+    assert first.url.startswith("http://127.0.0.1:")
+    assert first.url != second.url
+
+
+def test_server_takes_the_port_it_is_given() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError), LoopbackServer(port=port):
+            pass
+    with LoopbackServer(port=port) as server:
+        assert server.url == f"http://127.0.0.1:{port}"
+
+
+def test_server_shows_its_state() -> None:
+    server = LoopbackServer()
+    assert repr(server) == "<LoopbackServer not running, 0 calls>"
+    with server:
+        assert repr(server) == f"<LoopbackServer {server.url}, 0 calls>"
+
+
+def test_server_that_is_not_running_has_no_url_and_no_environment() -> None:
+    server = LoopbackServer()
+    with pytest.raises(ServerStateError, match="not running"):
+        print(server.url)
+    with pytest.raises(ServerStateError, match="not running"):
+        server.env()
+
+
+def test_server_runs_once() -> None:
+    server = LoopbackServer()
+    with server:
+        pass
+    server.stop()
+    with pytest.raises(ServerStateError, match="runs once"):
+        server.start()
+
+
+def test_start_that_fails_in_the_thread_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(self: object, sockets: object) -> None:
+        raise RuntimeError("no loop today")
+
+    monkeypatch.setattr("uvicorn.Server.serve", fail)
+    with pytest.raises(ServerStateError, match="ended before it served") as caught:
+        LoopbackServer().start()
+    assert str(caught.value.__cause__) == "no loop today"
+
+
+def test_start_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(self: object, sockets: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("uvicorn.Server.serve", hang)
+    monkeypatch.setattr("uvicorn.Server.servers", [], raising=False)
+    monkeypatch.setattr("cc_loopback.thread._START_TIMEOUT", 0.05)
+    with pytest.raises(ServerStateError, match=r"within 0\.05 s"):
+        LoopbackServer().start()
+    join_server_threads()
+
+
+def test_environment_points_the_cli_at_the_server(serve: Serve) -> None:
+    server = serve(None)
+    env = server.env()
+    assert env["ANTHROPIC_BASE_URL"] == server.url
+    assert env["ANTHROPIC_API_KEY"]
+    assert env["ANTHROPIC_AUTH_TOKEN"] == env["CLAUDE_CODE_OAUTH_TOKEN"] == ""
+    assert env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] == "1"
+    assert env["NO_PROXY"] == env["no_proxy"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(("user", "expected"), [(0, "1"), (1000, None)])
+def test_sandbox_is_claimed_for_root_only(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, user: int, expected: str | None
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert serve(None).env().get("IS_SANDBOX") == expected
+
+
+def test_private_folder_is_private_and_gone_after_the_run() -> None:
+    with LoopbackServer() as server:
+        env = server.env()
+        assert env == server.env()
+        folders = [Path(env[name]) for name in ("HOME", "CLAUDE_CONFIG_DIR")]
+        for folder in [*folders, folders[0].parent]:
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        (folders[1] / "session.jsonl").write_text("x", encoding="utf-8")
+    assert not folders[0].parent.exists()
+
+
+async def test_server_answers_while_the_test_blocks_its_own_loop() -> None:
+    async with LoopbackServer(lambda body: "fine") as server:
+        with Anthropic(base_url=server.url, api_key="key", max_retries=0) as client:
+            assert client.messages.create(model="m", max_tokens=9, messages=PROMPT).content
+
+
+async def test_fifty_requests_at_once_get_their_own_answers() -> None:
+    everyone = asyncio.Event()
+    waiting = 0
+
+    async def respond(body: dict[str, Any]) -> str:
+        nonlocal waiting
+        waiting += 1
+        if waiting == 50:
+            everyone.set()
+        await everyone.wait()
+        return f"Hello {body['messages'][0]['content']}"
+
+    async def ask(client: AsyncAnthropic, number: int) -> str:
+        prompt: list[MessageParam] = [{"role": "user", "content": str(number)}]
+        async with client.messages.stream(model="m", max_tokens=9, messages=prompt) as stream:
+            return await stream.get_final_text()
+
+    async with (
+        LoopbackServer(respond) as server,
+        AsyncAnthropic(base_url=server.url, api_key="key", max_retries=0, timeout=20) as client,
+    ):
+        answers = await asyncio.gather(*(ask(client, number) for number in range(50)))
+    assert answers == [f"Hello {number}" for number in range(50)]
+    assert len(server.requests) == 50
+
+
+def test_responder_runs_in_the_thread_of_the_server_and_can_be_replaced(serve: Serve, connect: Connect) -> None:
+    threads: list[threading.Thread] = []
+
+    def note_thread(body: dict[str, Any]) -> str:
+        threads.append(threading.current_thread())
+        return "fine"
+
+    server = serve(None)
+    server.respond = note_thread
+    assert server.respond is note_thread
+    connect(server).messages.create(model="m", max_tokens=9, messages=PROMPT)
+    assert [thread.name for thread in threads] == ["cc-loopback"]
+
+
+def test_event_delay_spreads_a_stream_over_time() -> None:
+    with LoopbackServer(lambda body: "one two", event_delay=0.01) as server:
+        begin = time.monotonic()
+        response = httpx2.post(f"{server.url}/v1/messages", json={**BODY, "stream": True})
+        assert response.text.count("event: ") == 8
+        assert time.monotonic() - begin > 0.08
+
+
+def test_client_that_goes_away_cancels_the_responder(serve: Serve) -> None:
+    asked, cancelled = threading.Event(), threading.Event()
+
+    async def respond(body: dict[str, Any]) -> str:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return "never"
+
+    with open_request(serve(respond), BODY):
+        assert asked.wait(5)
+    assert cancelled.wait(5)
+
+
+def test_client_that_goes_away_within_its_body_leaves_no_call(serve: Serve) -> None:
+    server = serve(lambda body: "fine")
+    port = int(server.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+    assert httpx2.post(f"{server.url}/v1/messages", json=BODY).status_code == 200
+    assert len(server.calls) == 1
+
+
+def test_stop_is_quick_with_a_stream_in_progress_and_a_held_request() -> None:
+    held = threading.Event()
+
+    async def respond(body: dict[str, Any]) -> str:
+        if body.get("stream"):
+            return "word " * 64
+        held.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    server = LoopbackServer(respond, event_delay=0.2).start()
+    with open_request(server, {**BODY, "stream": True}) as streaming, open_request(server, BODY):
+        assert streaming.recv(100)
+        assert held.wait(5)
+        begin = time.monotonic()
+        server.stop()
+        assert time.monotonic() - begin < 0.5
+
+
+def test_stop_is_quick_with_a_client_that_stops_reading() -> None:
+    text = "x" * 10_000_000
+    server = LoopbackServer(lambda body: text).start()
+    with open_request(server, BODY) as whole, open_request(server, {**BODY, "stream": True}) as streaming:
+        assert whole.recv(100) and streaming.recv(100)
+        begin = time.monotonic()
+        server.stop()
+        assert time.monotonic() - begin < 0.5
+
+
+def test_stop_says_that_a_responder_blocks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cc_loopback.thread._STOP_TIMEOUT", 0.05)
+    entered, release = threading.Event(), threading.Event()
+
+    def respond(body: dict[str, Any]) -> str:
+        entered.set()
+        release.wait(5)
+        return "late"
+
+    server = LoopbackServer(respond).start()
+    folder = Path(server.env()["HOME"])
+    with open_request(server, BODY):
+        assert entered.wait(5)
+        with pytest.raises(ServerStateError, match="responder still blocks"):
+            server.stop()
+        release.set()
+    assert not folder.exists()
+    join_server_threads()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts file descriptors in /proc")
+def test_no_thread_socket_or_warning_is_left_behind() -> None:
+    threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        server = LoopbackServer(lambda body: "word " * 64, event_delay=0.05).start()
+        with open_request(server, {**BODY, "stream": True}) as streaming:
+            assert streaming.recv(100)
+            server.stop()
+        gc.collect()
+    assert [str(warning.message) for warning in caught] == []
+    assert threading.active_count() == threads
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_uvicorn_logs_nothing_for_faults_and_cut_requests(
+    serve: Serve, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server = serve(lambda body: "fine")
+    server.fail_next(after_events=1)
+    with pytest.raises(httpx2.RemoteProtocolError):
+        httpx2.post(f"{server.url}/v1/messages", json={**BODY, "stream": True})
+    with open_request(server, BODY) as odd:
+        odd.sendall(b"no http\r\n\r\n")
+    httpx2.get(server.url)
+    server.stop()
+    assert [record.name for record in caplog.records if record.name.startswith("uvicorn")] == []
+    assert capfd.readouterr() == ("", "")
+    logging.getLogger("uvicorn.error").debug("heard again")
+    assert "heard again" in caplog.text
+
+
+def test_each_request_is_one_line_in_the_log(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="cc_loopback")
+    server = serve(lambda body: "fine")
+    httpx2.post(f"{server.url}/v1/messages", json={**BODY, "tools": [{"name": "x"}]})
+    httpx2.get(f"{server.url}/nowhere")
+    server.stop()
+    lines = [record.getMessage() for record in caplog.records if record.name == "cc_loopback"]
+    assert lines == [
+        "POST /v1/messages model=m messages=1 tools=1 -> 200",
+        "GET /nowhere model=- messages=0 tools=0 -> 404",
+    ]

@@ -1,0 +1,151 @@
+"""The bytes of a stream: which events, in which order, with which fields."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from cc_loopback import LoopbackServer, Respond
+from cc_loopback.events import encode_event, stream_events
+from cc_loopback.reply import make_message
+
+Serve = Callable[[Respond | None], LoopbackServer]
+
+BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
+
+
+def events_for(reply: Any) -> list[dict[str, Any]]:
+    return list(stream_events(make_message(reply, BODY)))
+
+
+def deltas(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event["delta"] for event in events if event["type"] == "content_block_delta"]
+
+
+def test_response_is_an_event_stream_with_a_request_id(serve: Serve) -> None:
+    response = httpx2.post(f"{serve(lambda body: 'Hi').url}/v1/messages?beta=true", json=BODY)
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert response.headers["request-id"].startswith("req_")
+    frames = response.text.removesuffix("\n\n").split("\n\n")
+    for frame in frames:
+        name, data = frame.split("\n")
+        assert name == f"event: {json.loads(data.removeprefix('data: '))['type']}"
+    assert len(frames) == 7
+
+
+def test_text_is_streamed_in_the_order_of_the_api() -> None:
+    assert [event["type"] for event in events_for("one two")] == [
+        "message_start",
+        "content_block_start",
+        "ping",
+        "content_block_delta",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+
+
+def test_message_starts_empty_with_one_output_token() -> None:
+    message = events_for("one two three four")[0]["message"]
+    assert message.pop("id").startswith("msg_")
+    assert message == {
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 13,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "output_tokens": 1,
+            "service_tier": "standard",
+        },
+    }
+
+
+def test_message_delta_carries_stop_reason_and_final_usage() -> None:
+    assert events_for("one two three four")[-2] == {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+        "usage": {
+            "input_tokens": 13,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "output_tokens": 4,
+        },
+    }
+
+
+def test_ping_comes_once_after_the_first_block_start() -> None:
+    events = events_for([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])
+    assert [event["type"] for event in events].count("ping") == 1
+    assert events[2] == {"type": "ping"}
+
+
+def test_thinking_ends_with_its_signature() -> None:
+    events = events_for([{"type": "thinking", "thinking": "Let me", "signature": "c2ln"}])
+    assert events[1]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
+    assert deltas(events) == [
+        {"type": "thinking_delta", "thinking": "Let "},
+        {"type": "thinking_delta", "thinking": "me"},
+        {"type": "signature_delta", "signature": "c2ln"},
+    ]
+
+
+def test_tool_input_starts_with_an_empty_piece() -> None:
+    events = events_for([{"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}])
+    assert events[1]["content_block"] == {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}}
+    pieces = [delta["partial_json"] for delta in deltas(events)]
+    assert pieces[0] == "" and len(pieces) > 2
+    assert json.loads("".join(pieces)) == {"city": "Paris"}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "redacted_thinking", "data": "aGlkZGVu"},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+    ],
+)
+def test_block_without_deltas_comes_whole_in_its_start(block: dict[str, Any]) -> None:
+    events = events_for([block])
+    assert events[1]["content_block"] == block
+    assert deltas(events) == []
+
+
+def test_citations_follow_the_text_they_belong_to() -> None:
+    citation = {"type": "char_location", "cited_text": "x", "document_index": 0}
+    events = events_for([{"type": "text", "text": "cited", "citations": [citation]}])
+    assert events[1]["content_block"] == {"type": "text", "text": "", "citations": []}
+    assert deltas(events)[-1] == {"type": "citations_delta", "citation": citation}
+
+
+def test_empty_content_streams_no_block() -> None:
+    assert [event["type"] for event in events_for([])] == ["message_start", "message_delta", "message_stop"]
+
+
+def test_usage_of_server_tools_comes_at_the_end_only() -> None:
+    usage = {"server_tool_use": {"web_search_requests": 1}}
+    container = {"id": "container_1", "expires_at": "2026-01-31T12:00:00Z"}
+    reply: dict[str, Any] = {
+        "content": "x",
+        "usage": usage,
+        "container": container,
+        "context_management": {"applied_edits": []},
+    }
+    events = events_for(reply)
+    assert "server_tool_use" not in events[0]["message"]["usage"]
+    assert events[-2]["usage"]["server_tool_use"] == {"web_search_requests": 1}
+    assert events[-2]["delta"]["container"] == container
+    assert events[-2]["context_management"] == {"applied_edits": []}
+
+
+def test_event_is_written_as_utf8_on_one_data_line() -> None:
+    assert (
+        encode_event({"type": "ping", "text": "é\n"}) == 'event: ping\ndata: {"type":"ping","text":"é\\n"}\n\n'.encode()
+    )

@@ -1,0 +1,9 @@
+"""The Anthropic Messages API, answered by the Claude Code CLI.
+
+`ClaudeCodeTransport` is an HTTP transport. Knows the Messages API and sessions; does not know agents or models.
+"""
+
+from .pool import Route
+from .transport import ClaudeCodeTransport
+
+__all__ = ["ClaudeCodeTransport", "Route"]

@@ -1,0 +1,120 @@
+"""Messages as values that can be compared: what a process holds, and what a request carries.
+
+Two messages are equal when the API would read the same in both: a text is a list of one text block, a null is a field
+that is not there, and cache breakpoints do not count. Pure functions.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from cc_types import JsonValue
+
+from .failure import invalid
+
+__all__ = ["Block", "Held", "Message", "as_blocks", "merged", "shared_prefix", "without_cache_control"]
+
+Block: TypeAlias = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation; equal if role and meaning are."""
+
+    role: str
+    content: tuple[Block, ...] = field(compare=False)
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        canonical = json.dumps([_canonical(block) for block in self.content], sort_keys=True, separators=(",", ":"))
+        object.__setattr__(self, "digest", hashlib.sha256(canonical.encode()).hexdigest())
+
+    @property
+    def answers_tools(self) -> bool:
+        """Whether it carries tool results."""
+        return any(block.get("type") == "tool_result" for block in self.content)
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether it waits for tool results."""
+        return any(block.get("type") == "tool_use" for block in self.content)
+
+    def blocks(self) -> list[Block]:
+        """The content as it is to be sent, without cache breakpoints."""
+        return [without_cache_control(block) for block in self.content]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A message in a process."""
+
+    message: Message
+    uuid: str
+    """The CLI's name for it, or for its first part."""
+    is_cut: bool
+    """Whether the CLI can drop it together with all that follows, and nothing else: a cut never splits a tool call."""
+
+
+def as_blocks(content: JsonValue, place: str) -> tuple[Block, ...]:
+    """A message's content as blocks.
+
+    Raises:
+        APIError: It is neither a text nor a list of objects; `place` is named.
+    """
+    if isinstance(content, str):
+        return ({"type": "text", "text": content},)
+    if not isinstance(content, list):
+        raise invalid(f"{place}: a string or a list of content blocks is required")
+    blocks: list[Block] = []
+    for index, block in enumerate(content):
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            raise invalid(f"{place}.{index}: an object with a type is required")
+        blocks.append(block)
+    return tuple(blocks)
+
+
+def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Join neighbours of one role into one message, as the API reads them; the CLI would add line breaks."""
+    result: list[Message] = []
+    for message in messages:
+        if result and result[-1].role == message.role:
+            message = Message(message.role, (*result.pop().content, *message.content))
+        result.append(message)
+    return tuple(result)
+
+
+def shared_prefix(held: Sequence[Held], wanted: Sequence[Message]) -> int:
+    """How many messages both begin with."""
+    count = 0
+    for mine, theirs in zip(held, wanted, strict=False):
+        if mine.message != theirs:
+            break
+        count += 1
+    return count
+
+
+def without_cache_control(value: JsonValue) -> Block:
+    """A block without its cache breakpoint, and without those of the blocks in it."""
+    if not isinstance(value, dict):
+        raise invalid(f"an object is required, not {value!r:.100}")
+    block = {name: item for name, item in value.items() if name != "cache_control"}
+    content = block.get("content")
+    if isinstance(content, list):
+        block["content"] = [without_cache_control(item) if isinstance(item, dict) else item for item in content]
+    return block
+
+
+def _canonical(value: JsonValue) -> JsonValue:
+    match value:
+        case dict():
+            fields = {name: item for name, item in value.items() if name != "cache_control" and item is not None}
+            if fields.get("type") == "tool_result" and isinstance(text := fields.get("content"), str):
+                fields["content"] = [{"type": "text", "text": text}]
+            return {name: _canonical(item) for name, item in fields.items()}
+        case list():
+            return [_canonical(item) for item in value]
+        case _:
+            return value
+

@@ -1,0 +1,170 @@
+"""An exchange: one HTTP response on its way from the background loop to a caller on any loop.
+
+The background side never waits for the caller, and the caller never touches the background side: between them are a
+future for the head and a buffer for the body. A response may be opened, read and closed in different tasks. Whoever
+loses interest says so with `abandon()`, which only leaves a word.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import httpx2
+from cc_session import portal
+
+__all__ = ["Body", "Exchange", "Head"]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Status and headers of a response."""
+
+    status: int
+    headers: dict[str, str]
+
+
+class Exchange:
+    """Head and body of a response, written on the background loop and read on another."""
+
+    def __init__(self) -> None:
+        self._head: Future[Head] = Future()
+        self._lock = threading.Lock()
+        self._chunks: deque[bytes] = deque()
+        self._wake: Callable[[], object] | None = None
+        self._end: Exception | None = None
+        self._has_ended = False
+        self._abandoned = False
+        self._on_abandon: Callable[[], object] = lambda: None
+
+    # On the background loop.
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the status was sent, so that a failure must be told in the body."""
+        return self._head.done()
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody reads any more."""
+        return self._abandoned
+
+    def on_abandon(self, callback: Callable[[], object]) -> None:
+        """Have `callback` called on the background loop when the caller loses interest; at once if it has."""
+        self._on_abandon = callback
+        if self._abandoned:
+            callback()
+
+    def start(self, status: int, headers: dict[str, str]) -> None:
+        """Send status and headers."""
+        if not self._head.done():
+            self._head.set_result(Head(status, headers))
+
+    def write(self, chunk: bytes) -> None:
+        """Send a piece of the body."""
+        with self._lock:
+            self._chunks.append(chunk)
+        self._awake()
+
+    def end(self, error: Exception | None = None) -> None:
+        """End the body, or have the reader raise `error` where it stands."""
+        with self._lock:
+            if self._has_ended:
+                return
+            self._end, self._has_ended = error, True
+        if error is not None and not self._head.done():
+            self._head.set_exception(error)
+        self._awake()
+
+    def _awake(self) -> None:
+        with self._lock:
+            wake, self._wake = self._wake, None
+        if wake is not None:
+            wake()
+
+    # On the caller's loop.
+
+    async def head(self, timeout: float | None) -> Head:
+        """Wait for status and headers; whoever stops waiting has abandoned the exchange.
+
+        Raises:
+            httpx2.ReadTimeout: They did not come within `timeout` seconds.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.wrap_future(self._head)
+        except TimeoutError as error:
+            self.abandon()
+            raise httpx2.ReadTimeout(f"Claude Code did not answer within {timeout} seconds") from error
+        except BaseException:
+            self.abandon()
+            raise
+
+    async def read(self, timeout: float | None) -> bytes:
+        """Return what has come, waiting for it if need be; nothing means the end.
+
+        Raises:
+            httpx2.ReadTimeout: Nothing came within `timeout` seconds.
+            Exception: What the body ended with.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            waiter: asyncio.Future[None] = loop.create_future()
+            with self._lock:
+                if self._chunks:
+                    data = b"".join(self._chunks)
+                    self._chunks.clear()
+                    return data
+                if self._has_ended:
+                    if self._end is not None:
+                        raise self._end
+                    return b""
+                self._wake = lambda waiter=waiter: _resolve_from_elsewhere(loop, waiter)
+            try:
+                async with asyncio.timeout(timeout):
+                    await waiter
+            except TimeoutError as error:
+                raise httpx2.ReadTimeout(f"Claude Code sent nothing for {timeout} seconds") from error
+
+    def abandon(self) -> None:
+        """Say that nobody reads any more. From any thread, any number of times; waits for nothing."""
+        if self._abandoned or self._has_ended:
+            return
+        self._abandoned = True
+        portal().start_task_soon(self._abandon)
+
+    async def _abandon(self) -> None:
+        if not self._has_ended:
+            self._on_abandon()
+
+
+class Body(httpx2.AsyncByteStream):
+    """The body of a response as `httpx2` reads it."""
+
+    def __init__(self, exchange: Exchange, timeout: float | None) -> None:
+        self._exchange = exchange
+        self._timeout = timeout
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while data := await self._exchange.read(self._timeout):
+            yield data
+
+    async def aclose(self) -> None:
+        self._exchange.abandon()
+
+    def __del__(self) -> None:
+        self._exchange.abandon()
+
+
+def _resolve_from_elsewhere(loop: asyncio.AbstractEventLoop, waiter: "asyncio.Future[None]") -> None:
+    def resolve() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    try:
+        loop.call_soon_threadsafe(resolve)
+    except RuntimeError:
+        # The reader's loop has closed; nobody is left to be told.
+        pass

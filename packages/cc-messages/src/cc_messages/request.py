@@ -1,0 +1,132 @@
+"""From the body of `POST /v1/messages` to what a process is asked: launch key, parameters, conversation.
+
+Pure functions. What the CLI fixes when it starts goes into the launch key; what it takes per request stays as it is,
+in the parameters; what it cannot carry is refused here, with the API's own kind of error, and never dropped. Cache
+breakpoints are the exception: the CLI places its own, and the API allows four.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from cc_types import JsonValue
+
+from .conversation import Message, as_blocks, merged, without_cache_control
+from .failure import invalid
+
+__all__ = ["LaunchKey", "MessagesRequest", "parse_request"]
+
+_Object: TypeAlias = dict[str, JsonValue]
+
+# The rest of the body reaches the API as the caller wrote it, through the CLI's extra-body hook.
+_NOT_PARAMETERS = frozenset({"cache_control", "messages", "model", "stream", "system"})
+_ROLES = frozenset({"assistant", "user"})
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchKey:
+    """What a process fixes when it starts. Requests with equal keys can share one."""
+
+    model: str
+    system: str
+    betas: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesRequest:
+    """One request: the conversation ends in the user message that is to be answered."""
+
+    launch: LaunchKey
+    parameters: str
+    """The rest of the body, as JSON; equal texts mean equal parameters."""
+    messages: tuple[Message, ...]
+    stream: bool
+
+
+def parse_request(body: bytes, betas: str = "") -> MessagesRequest:
+    """Read a request.
+
+    Args:
+        body: The HTTP body.
+        betas: The value of the `anthropic-beta` header.
+
+    Raises:
+        APIError: The body is not what the Messages API takes (status 400), or says what the CLI cannot carry.
+    """
+    fields = _object(body)
+    return MessagesRequest(
+        launch=LaunchKey(
+            model=_text(fields, "model"),
+            system=_system(fields.get("system")),
+            betas=tuple(sorted({beta.strip() for beta in betas.split(",")} - {""})),
+        ),
+        parameters=_parameters(fields),
+        messages=_messages(fields.get("messages")),
+        stream=fields.get("stream") is True,
+    )
+
+
+def _object(body: bytes) -> _Object:
+    try:
+        fields: JsonValue = json.loads(body)
+    except ValueError as error:
+        raise invalid(f"The request body is not valid JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise invalid("The request body must be a JSON object")
+    return fields
+
+
+def _text(fields: _Object, name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise invalid(f"{name}: a non-empty string is required")
+    return value
+
+
+def _system(system: JsonValue) -> str:
+    """The system prompt as one text. The CLI takes one, so several blocks become its paragraphs."""
+    if system is None:
+        return ""
+    texts: list[str] = []
+    for index, block in enumerate(as_blocks(system, "system")):
+        text = block.get("text")
+        if block.get("type") != "text" or not isinstance(text, str):
+            raise invalid(f"system.{index}: only text blocks are allowed")
+        texts.append(text)
+    return "\n\n".join(texts)
+
+
+def _parameters(fields: _Object) -> str:
+    parameters: _Object = {
+        name: value for name, value in fields.items() if name not in _NOT_PARAMETERS and value is not None
+    }
+    if not isinstance(parameters.get("max_tokens"), int):
+        raise invalid("max_tokens: an integer is required")
+    tools = parameters.get("tools")
+    if isinstance(tools, list):
+        parameters["tools"] = [without_cache_control(tool) for tool in tools]
+    return json.dumps(parameters, sort_keys=True)
+
+
+def _messages(messages: JsonValue) -> tuple[Message, ...]:
+    if not isinstance(messages, list) or not messages:
+        raise invalid("messages: at least one message is required")
+    parsed = merged(_message(message, f"messages.{index}") for index, message in enumerate(messages))
+    if parsed[-1].role != "user":
+        raise invalid(
+            "messages: the last message must be the user's: Claude Code cannot continue an answer begun by the caller"
+        )
+    return parsed
+
+
+def _message(message: JsonValue, place: str) -> Message:
+    if not isinstance(message, Mapping):
+        raise invalid(f"{place}: an object is required")
+    role = message.get("role")
+    if role not in _ROLES:
+        raise invalid(
+            f"{place}.role: must be 'user' or 'assistant', not {role!r}; "
+            "Claude Code takes system text only in the system prompt"
+        )
+    return Message(cast("str", role), as_blocks(message.get("content"), f"{place}.content"))

@@ -1,0 +1,129 @@
+"""`ClaudeCodeTransport`: an `httpx2` transport that answers the Messages API by driving Claude Code.
+
+Give it to an `httpx2.AsyncClient`, and that to any client of the Anthropic API. Where the request goes to does not
+matter; only its path does.
+"""
+
+import json
+import weakref
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import httpx2
+from cc_session import Session, Timeouts, on_background, portal, sealed_options
+from cc_types import APIError
+
+from .engine import serve
+from .exchange import Body, Exchange
+from .failure import error_body
+from .pool import Route, WorkerPool
+from .request import LaunchKey, parse_request
+
+__all__ = ["ClaudeCodeTransport"]
+
+
+class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
+    """Answers `POST /v1/messages` from a pool of Claude Code processes.
+
+    It may be used from any number of threads and asyncio loops at once. Nothing is started before the first request.
+
+    Args:
+        size: How many processes there may be, which is how many requests can be answered at the same time; more
+            wait. An idle process takes about 85 MB of its own.
+        idle_seconds: After how long without a request a process is ended.
+        env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
+        cwd: The folder they run in; an empty private one if None.
+        cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
+        timeouts: How long to wait for a process.
+    """
+
+    def __init__(
+        self,
+        *,
+        size: int = 8,
+        idle_seconds: float = 300.0,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        cli_path: str | Path | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        if size < 1:
+            raise ValueError(f"size must be at least 1, not {size}")
+        launcher = _Launcher(dict(env or {}), cwd, cli_path, timeouts or Timeouts())
+        self._pool = WorkerPool(launcher.open, size=size, idle_seconds=idle_seconds)
+        # A transport that is forgotten takes its processes along.
+        self._finalizer = weakref.finalize(self, _close_soon, self._pool)
+        self._finalizer.atexit = False  # sessions close themselves at exit
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer one HTTP request.
+
+        Raises:
+            httpx2.ReadError: The process failed or lost the API; the cause is a `ClaudeCodeError`.
+            httpx2.ReadTimeout: Nothing came within the request's read timeout.
+        """
+        body = await request.aread()
+        try:
+            if (request.method, request.url.path) != ("POST", "/v1/messages"):
+                raise APIError(status=404, message=f"{request.method} {request.url.path} is not served by Claude Code")
+            parsed = parse_request(body, request.headers.get("anthropic-beta", ""))
+        except APIError as error:
+            return httpx2.Response(error.status or 500, json=error_body(error), request=request)
+        exchange = Exchange()
+        timeout = request.extensions.get("timeout", {}).get("read")
+        portal().start_task_soon(serve, self._pool, parsed, exchange)
+        head = await exchange.head(timeout)
+        return httpx2.Response(head.status, headers=head.headers, stream=Body(exchange, timeout), request=request)
+
+    async def aclose(self) -> None:
+        """End all processes. The transport can not be used after."""
+        self._finalizer.detach()
+        await on_background(self._pool.aclose)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the processes that run."""
+        return self._pool.pids
+
+    @property
+    def routes(self) -> Mapping[Route, int]:
+        """How many requests were answered in which way."""
+        return dict(self._pool.routes)
+
+    @property
+    def start_seconds(self) -> list[float]:
+        """How long each start of a process took, in order."""
+        return list(self._pool.start_seconds)
+
+    def __repr__(self) -> str:
+        return f"<ClaudeCodeTransport {self._pool!r}>"
+
+
+class _Launcher:
+    """Starts processes; knows nothing of the transport, so that the transport can be forgotten while they run."""
+
+    def __init__(
+        self, env: dict[str, str], cwd: str | Path | None, cli_path: str | Path | None, timeouts: Timeouts
+    ) -> None:
+        self._env, self._cwd, self._cli_path, self._timeouts = env, cwd, cli_path, timeouts
+
+    async def open(self, launch: LaunchKey) -> Session:
+        env = {**self._env}
+        if launch.betas:
+            env["ANTHROPIC_BETAS"] = ",".join(launch.betas)
+        options = sealed_options(
+            system_prompt=launch.system, model=launch.model, env=env, cwd=self._cwd, cli_path=self._cli_path
+        )
+        return await Session.open(replace(options), timeouts=self._timeouts)
+
+
+def _close_soon(pool: WorkerPool) -> None:
+    portal().start_task_soon(pool.aclose)

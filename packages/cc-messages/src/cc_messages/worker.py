@@ -1,0 +1,143 @@
+"""A worker: one process, the conversation it holds, and how it is brought to hold another one.
+
+One request is one turn of the CLI and one API call. Before it, the process must hold exactly the messages that stand
+before the last one: what differs is dropped by a rewind, what is missing is written in. After it, the process must
+hold exactly the messages and the answer, and nothing of what the CLI does on its own:
+
+- The CLI knows none of the caller's tools; the request's own `tools` reach the API as a parameter. It answers a tool
+  call itself, that no such tool is there, and ends the turn, because one API call is all it may make. The worker steps
+  back to before the model's message, which takes the CLI's words away, and writes the message in again. All this goes
+  on while the caller runs its tools. Their results then come as a message like any other, byte for byte.
+- An answer that was cut short, refused or interrupted is treated in the same way.
+
+A worker belongs to one request at a time; who may use it is the pool's business.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from cc_session import Session
+from cc_types import ClaudeCodeError, CLIConnectionError
+
+from .answer import Event
+from .conversation import Held, Message, shared_prefix
+from .request import LaunchKey, MessagesRequest
+from .turn import Turn
+
+__all__ = ["Worker"]
+
+# An interrupt that arrives in the first milliseconds of a turn is acknowledged and lost, so it is sent again; a CLI
+# that has not ended the turn after all of them hangs.
+_INTERRUPT_EVERY = 0.2
+_INTERRUPT_TIMES = 10
+
+
+class Worker:
+    """One process and its conversation."""
+
+    def __init__(self, launch: LaunchKey, session: Session) -> None:
+        self.launch = launch
+        self.session = session
+        self.held: list[Held] = []
+        """The conversation; from `message_stop` on, as it will be when the worker has settled."""
+        self._parameters: str | None = None
+        self._turn: Turn | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process can take a request."""
+        return self.session.state == "idle"
+
+    @property
+    def awaits_tools(self) -> bool:
+        """Whether the conversation ends in a tool call, so that somebody will probably come back to it."""
+        return bool(self.held) and self.held[-1].message.calls_tools
+
+    def fits(self, request: MessagesRequest) -> bool:
+        """Whether the process holds a beginning of the request's conversation, and nothing else."""
+        return shared_prefix(self.held, request.messages[:-1]) == len(self.held)
+
+    async def prepare(self, request: MessagesRequest) -> None:
+        """Bring the process to where it only lacks the last message. Makes no API call, so it may be tried elsewhere.
+
+        Raises:
+            ClaudeCodeError: The process failed; it must be closed.
+        """
+        await self._cut(shared_prefix(self.held, request.messages[:-1]))
+        await self._write(request.messages[len(self.held) : -1])
+        if request.parameters != self._parameters:
+            await self.session.set_env({"CLAUDE_CODE_EXTRA_BODY": request.parameters})
+            self._parameters = request.parameters
+
+    async def answer(self, request: MessagesRequest) -> AsyncIterator[Event]:
+        """Yield the API's events for a prepared request, up to `message_stop`. Then `settle()`, come what may.
+
+        Raises:
+            APIError: The API answered with an error.
+            ClaudeCodeError: The process failed, or the connection to the API was lost.
+        """
+        turn = self._turn = Turn(request, self.session)
+        async for event in turn.events():
+            if turn.answer.is_complete:
+                self.held = [*self.held, *turn.outcome()]
+            yield event
+
+    async def interrupt(self) -> None:
+        """End the turn that runs, so that `answer()` ends; a process that does not obey is closed."""
+        for _ in range(_INTERRUPT_TIMES):
+            if self.session.state != "busy":
+                return
+            await self.session.interrupt()
+            await asyncio.sleep(_INTERRUPT_EVERY)
+        if self.session.state == "busy":
+            await self.close()
+
+    async def settle(self) -> None:
+        """Make the conversation exact after a turn. Closes the process if it cannot."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        try:
+            await turn.finish()
+            self.held = [*self.held[: turn.history_length], *turn.outcome()]
+            if not turn.is_as_left:
+                await self._rewrite(turn)
+        except ClaudeCodeError:
+            await self.close()
+
+    async def close(self) -> None:
+        """End the process."""
+        await self.session.close()
+
+    def __repr__(self) -> str:
+        return f"<Worker {self.launch.model} holds={len(self.held)} {self.session!r}>"
+
+    async def _rewrite(self, turn: Turn) -> None:
+        """Take away what the CLI has made of the turn, and write in the answer, if it is complete."""
+        answer = turn.answer.as_history()
+        last_is_cut = len(self.held) > turn.history_length and self.held[-1].is_cut
+        await self._cut(len(self.held) - 1 if last_is_cut else turn.history_length)
+        if turn.answer.is_complete and answer.content:
+            missing = [turn.prompt][: turn.history_length + 1 - len(self.held)]
+            if len(self.held) + len(missing) == turn.history_length + 1:
+                await self._write([*missing, answer])
+
+    async def _cut(self, keep: int) -> None:
+        """Drop what comes after the first `keep` messages, and as many before it as a cut needs."""
+        if keep >= len(self.held):
+            return
+        while keep and not self.held[keep].is_cut:
+            keep -= 1
+        if not (self.held[keep].is_cut and await self.session.rewind(self.held[keep].uuid)):
+            raise CLIConnectionError(reason="Claude Code did not rewind the conversation")
+        del self.held[keep:]
+
+    async def _write(self, messages: "list[Message] | tuple[Message, ...]") -> None:
+        for message in messages:
+            after_tools = bool(self.held) and self.held[-1].message.answers_tools
+            if message.role == "user":
+                uuid = await self.session.add_user(message.blocks())
+                self.held.append(Held(message, uuid, is_cut=not message.answers_tools))
+            else:
+                uuid = await self.session.add_assistant(message.blocks(), model=self.launch.model)
+                self.held.append(Held(message, uuid, is_cut=after_tools))

@@ -1,0 +1,93 @@
+"""Control requests that the SDK has no method for, over any SDK transport.
+
+The CLI accepts more control requests than the SDK offers. A transport sees all that passes, so this one sends its own
+requests, with ids of its own, and keeps their answers from the SDK.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any, cast
+from uuid import uuid4
+
+from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
+from claude_agent_sdk import Transport
+
+__all__ = ["ControlTransport"]
+
+# Sent for every message that is queued; the SDK does not know it and would say so each time.
+_NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
+
+
+class ControlTransport(Transport):
+    """Passes everything through to `inner`, and answers `request()`."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
+
+    async def request(self, subtype: str, *, timeout: float, **fields: JsonValue) -> dict[str, JsonValue]:
+        """Send a control request and return its answer.
+
+        Raises:
+            ControlTimeoutError: There was no answer within `timeout` seconds.
+            ControlRequestError: The CLI refused.
+            ClaudeCodeError: The process ended before it answered; the error is that of the process.
+        """
+        request_id = f"cc_{uuid4().hex}"
+        answer = self._pending[request_id] = asyncio.get_running_loop().create_future()
+        frame = {"type": "control_request", "request_id": request_id, "request": {"subtype": subtype, **fields}}
+        try:
+            async with asyncio.timeout(timeout):
+                await self.inner.write(json.dumps(frame) + "\n")
+                response = await answer
+        except TimeoutError as error:
+            raise ControlTimeoutError(subtype=subtype, seconds=timeout) from error
+        finally:
+            del self._pending[request_id]
+        if response.get("subtype") == "error":
+            raise ControlRequestError(subtype=subtype, message=str(response.get("error", "no reason given")))
+        payload = response.get("response")
+        return payload if isinstance(payload, dict) else {}
+
+    async def connect(self) -> None:
+        await self.inner.connect()
+
+    async def write(self, data: str) -> None:
+        await self.inner.write(data)
+
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        try:
+            async for message in self.inner.read_messages():
+                if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
+                    yield message
+        except Exception as error:
+            self._fail(error)
+            raise
+        self._fail(ConnectionError("the transport was closed"))
+
+    async def end_input(self) -> None:
+        await self.inner.end_input()
+
+    def is_ready(self) -> bool:
+        return self.inner.is_ready()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    def _is_answer(self, message: dict[str, Any]) -> bool:
+        if message.get("type") != "control_response":
+            return False
+        response = cast("dict[str, JsonValue]", message.get("response", {}))
+        answer = self._pending.get(str(response.get("request_id")))
+        if answer is None:
+            # Ours, but no longer waited for, or the SDK's.
+            return str(response.get("request_id")).startswith("cc_")
+        if not answer.done():
+            answer.set_result(response)
+        return True
+
+    def _fail(self, error: Exception) -> None:
+        for answer in self._pending.values():
+            if not answer.done():
+                answer.set_exception(error)

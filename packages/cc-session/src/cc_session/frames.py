@@ -1,0 +1,56 @@
+"""The lines a session writes to the CLI's stdin: pure functions from content to frames of its stream-json input.
+
+Measured on CLI 2.1.327. `client_composed` makes the CLI take text as it stands: no `@file` is read and no slash
+command is run because of it. `shouldQuery: false` appends a message and asks nothing.
+"""
+
+from typing import TypeAlias
+from uuid import uuid4
+
+from cc_types import JsonValue
+
+__all__ = ["Content", "Frame", "assistant_frame", "user_frame"]
+
+Frame: TypeAlias = dict[str, JsonValue]
+Content: TypeAlias = str | list[dict[str, JsonValue]]
+"""The `content` of a Messages API message."""
+
+
+def user_frame(content: Content, *, ask: bool) -> Frame:
+    """A user message; with `ask`, one that the model is to answer."""
+    frame = _frame("user", {"role": "user", "content": _json(content)})
+    frame["client_composed"] = True
+    if not ask:
+        frame["shouldQuery"] = False
+    return frame
+
+
+def assistant_frame(content: Content, *, model: str) -> Frame:
+    """An assistant message of the past."""
+    message: dict[str, JsonValue] = {
+        "id": f"msg_{uuid4().hex}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": _json([{"type": "text", "text": content}] if isinstance(content, str) else content),
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        # The CLI counts context by it; what the message really cost was counted when it was made.
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    }
+    return _frame("assistant", message)
+
+
+def _frame(kind: str, message: dict[str, JsonValue]) -> Frame:
+    return {
+        "type": kind,
+        "message": message,
+        "parent_tool_use_id": None,
+        "session_id": "default",
+        "uuid": str(uuid4()),
+    }
+
+
+def _json(content: Content) -> JsonValue:
+    # A list of dicts is JSON, but lists are invariant, so a type checker must be told.
+    return content if isinstance(content, str) else [*content]

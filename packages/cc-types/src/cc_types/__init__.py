@@ -1,0 +1,43 @@
+"""What Claude Code reports, as typed values: results, usage, errors.
+
+The bottom layer: it knows pydantic and JSON, and nothing of processes, SDKs or frameworks.
+"""
+
+from .api_error import APIError
+from .errors import (
+    ClaudeCodeError,
+    CLIConnectionError,
+    CLIJSONDecodeError,
+    CLINotFoundError,
+    ControlRequestError,
+    ControlTimeoutError,
+    MessageParseError,
+    ProcessExitedError,
+)
+from .json_value import JsonValue
+from .model_usage import ModelUsage
+from .response import CLIResponse, DeferredToolUse, PermissionDenial
+from .usage import CacheCreation, CLIUsage, OutputTokensDetails, ServerToolUse
+from .wire import WireModel
+
+__all__ = [
+    "APIError",
+    "CLIConnectionError",
+    "CLIJSONDecodeError",
+    "CLINotFoundError",
+    "CLIResponse",
+    "CLIUsage",
+    "CacheCreation",
+    "ClaudeCodeError",
+    "ControlRequestError",
+    "ControlTimeoutError",
+    "DeferredToolUse",
+    "JsonValue",
+    "MessageParseError",
+    "ModelUsage",
+    "OutputTokensDetails",
+    "PermissionDenial",
+    "ProcessExitedError",
+    "ServerToolUse",
+    "WireModel",
+]

@@ -1,0 +1,86 @@
+"""The one error that the Messages API itself answered, as Claude Code passed it on."""
+
+from .errors import ClaudeCodeError
+
+__all__ = ["APIError"]
+
+# https://docs.anthropic.com/en/api/errors
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+# What the API and, in its own words, the CLI call a failure that may pass by itself.
+_PASSING_TYPES = frozenset(
+    {"api_error", "overloaded", "overloaded_error", "rate_limit", "rate_limit_error", "server_error", "timeout_error"}
+)
+_PASSING_STATUSES = frozenset({408, 409, 429})
+_ADVICE = {
+    401: "Log in to Claude Code or set ANTHROPIC_API_KEY.",
+    402: "Check the billing of the account.",
+    403: "Check what the credentials in use may do.",
+    404: "Check the name of the model.",
+    413: "Send less at once.",
+    429: "Wait, then try again with fewer requests at a time.",
+}
+
+
+class APIError(ClaudeCodeError):
+    """The Messages API answered a turn with an error."""
+
+    status: int | None
+    """The HTTP status, or `None` if there was no response or the CLI did not tell."""
+    error_type: str
+    """The API's name for the error, such as `overloaded_error`; follows from the status when not given."""
+    message: str
+    """What the API said."""
+    request_id: str | None
+    """The API's id of the request, for its support."""
+    retry_after: float | None
+    """How many seconds the API asked to wait."""
+
+    def __init__(
+        self,
+        *,
+        status: int | None,
+        message: str,
+        error_type: str | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.status = status
+        self.error_type = error_type or _error_type(status)
+        self.message = message
+        self.request_id = request_id
+        self.retry_after = retry_after
+        answered = f"status {status}" if status is not None else "no status"
+        request = f", request {request_id}" if request_id else ""
+        super().__init__(
+            f"The API answered with {answered} ({self.error_type}{request}): {message.rstrip('.')}. {self._advice()}"
+        )
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        if self.status is None:
+            return self.error_type in _PASSING_TYPES
+        return self.status in _PASSING_STATUSES or self.status >= 500
+
+    def _advice(self) -> str:
+        if self.status in _ADVICE:
+            return _ADVICE[self.status]
+        return "Try again later." if self.retryable else "Change the request before sending it again."
+
+
+def _error_type(status: int | None) -> str:
+    if status is None:
+        return "api_error"
+    return _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")

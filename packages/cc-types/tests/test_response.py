@@ -1,0 +1,154 @@
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from cc_types import CLIResponse, CLIUsage, DeferredToolUse, JsonValue, ModelUsage, PermissionDenial
+
+LINES = Path(__file__).with_name("results.jsonl").read_text("utf-8").splitlines()
+each_recorded_result = pytest.mark.parametrize("line", LINES, ids=["success", "api", "max_turns", "denied", "object"])
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(), values, max_size=3),
+    max_leaves=8,
+)
+
+
+@each_recorded_result
+def test_every_field_of_a_recorded_result_is_known(line: str) -> None:
+    """SDK-FR-001, SDK-ADD-01: nothing that the CLI sends is left without a type."""
+    response = CLIResponse.model_validate_json(line)
+
+    assert response.model_extra == {}
+    assert response.usage.model_extra == {}
+    assert [usage.model_extra for usage in (response.model_usage or {}).values()] in ([], [{}])
+
+
+@each_recorded_result
+def test_a_recorded_result_is_written_as_it_was_read(line: str) -> None:
+    """SDK-ADD-01, SDK-ADD-02: camelCase names included."""
+    assert json.loads(CLIResponse.model_validate_json(line).model_dump_json(exclude_unset=True)) == json.loads(line)
+
+
+@each_recorded_result
+def test_a_response_survives_json_and_pickle(line: str) -> None:
+    """SDK-ADD-02"""
+    response = CLIResponse.model_validate_json(line)
+
+    assert CLIResponse.model_validate_json(response.model_dump_json()) == response
+    assert pickle.loads(pickle.dumps(response)) == response
+
+
+def test_a_recorded_success_says_what_it_took() -> None:
+    """SDK-FR-001"""
+    response = CLIResponse.model_validate_json(LINES[0])
+
+    assert response.result == "The file says: sunny, 21 degrees."
+    assert response.succeeded
+    assert (response.num_turns, response.stop_reason, response.terminal_reason) == (2, "end_turn", "completed")
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (200, 40)
+    assert response.model_usage is not None
+    assert response.model_usage["claude-sonnet-5"].cost_usd == response.total_cost_usd == 0.0008
+
+
+def test_an_api_error_is_no_success_although_its_subtype_says_so() -> None:
+    response = CLIResponse.model_validate_json(LINES[1])
+
+    assert response.subtype == "success"
+    assert not response.succeeded
+    assert (response.api_error_status, response.api_error_type) == (400, "invalid_request_error")
+
+
+def test_a_limit_is_no_success_and_has_no_text() -> None:
+    response = CLIResponse.model_validate_json(LINES[2])
+
+    assert not response.succeeded
+    assert (response.subtype, response.result) == ("error_max_turns", "")
+    assert response.errors == ["Reached maximum number of turns (1)"]
+
+
+def test_a_denied_call_is_reported_with_its_arguments() -> None:
+    denials = CLIResponse.model_validate_json(LINES[3]).permission_denials
+
+    assert denials == [
+        PermissionDenial(
+            tool_name="Read", tool_use_id="toolu_01weather", tool_input={"file_path": "/home/user/project/weather.txt"}
+        )
+    ]
+
+
+def test_an_object_is_reported_as_structured_output() -> None:
+    assert CLIResponse.model_validate_json(LINES[4]).structured_output == {"city": "Paris", "temp": 3}
+
+
+@given(unknown=st.dictionaries(st.text(min_size=1).map(lambda name: f"x{name}"), json_values))
+def test_unknown_fields_are_kept_and_written_back(unknown: dict[str, JsonValue]) -> None:
+    """SDK-ADD-01"""
+    response = CLIResponse.model_validate({"subtype": "success", "is_error": False, **unknown})
+
+    assert response.model_extra == unknown
+    assert CLIResponse.model_validate_json(response.model_dump_json()) == response
+
+
+def test_both_names_of_a_field_are_read_and_the_cli_s_is_written() -> None:
+    """SDK-ADD-01"""
+    wire = CLIResponse.model_validate(
+        {"subtype": "success", "is_error": False, "modelUsage": {"m": {"inputTokens": 3, "costUSD": 0.5}}}
+    )
+    python = CLIResponse(subtype="success", is_error=False, model_usage={"m": ModelUsage(input_tokens=3, cost_usd=0.5)})
+
+    assert wire == python
+    assert json.loads(python.model_dump_json(exclude_unset=True))["modelUsage"] == {
+        "m": {"inputTokens": 3, "costUSD": 0.5}
+    }
+
+
+def test_what_the_cli_leaves_out_has_a_default() -> None:
+    response = CLIResponse(subtype="success", is_error=False)
+
+    assert response.usage == CLIUsage()
+    assert response.result == ""
+    assert response.permission_denials is None
+
+
+def test_null_usage_and_null_result_are_read_as_empty() -> None:
+    response = CLIResponse.model_validate({"subtype": "success", "is_error": False, "usage": None, "result": None})
+
+    assert (response.usage, response.result) == (CLIUsage(), "")
+
+
+def test_half_a_character_in_the_text_does_not_make_it_unwritable() -> None:
+    """SDK-ADD-02: JavaScript can cut a string in the middle of an emoji, and JSON escapes carry that."""
+    response = CLIResponse.model_validate({"subtype": "success", "is_error": False, "result": "né \ud83d"})
+
+    assert response.result == "né \N{REPLACEMENT CHARACTER}"
+    assert CLIResponse.model_validate_json(response.model_dump_json()) == response
+
+
+def test_text_beyond_ascii_is_kept() -> None:
+    assert CLIResponse(subtype="success", is_error=False, result="né 😀 日本").result == "né 😀 日本"
+
+
+def test_a_response_does_not_change() -> None:
+    response = CLIResponse(subtype="success", is_error=False)
+
+    with pytest.raises(ValidationError, match="frozen"):
+        response.is_error = True  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_deferred_call_has_its_arguments() -> None:
+    deferred: JsonValue = {"id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+
+    response = CLIResponse.model_validate({"subtype": "success", "is_error": False, "deferred_tool_use": deferred})
+
+    assert response.deferred_tool_use == DeferredToolUse(id="toolu_1", name="Bash", input={"command": "ls"})
+
+
+def test_a_message_of_another_kind_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        CLIResponse.model_validate({"type": "assistant", "subtype": "success", "is_error": False})
