@@ -266,6 +266,9 @@ async def run_tests(bench: Bench, member: Member, python: Path, home: Path) -> s
     """Run a copy of the package's tests and return what to show of the outcome."""
     copy = home / "packages" / member.name / "tests"
     shutil.copytree(member.path / "tests", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    # Tests prove what the pages say, so these go along.
+    for page in member.path.glob("*.md"):
+        shutil.copy(page, copy.parent)
     (home / "pytest.toml").write_text(strict_settings(bench.root), encoding="utf-8")
     report = home / "report.xml"
     await run(

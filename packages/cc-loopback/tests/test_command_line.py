@@ -1,5 +1,6 @@
 """`python -m cc_loopback` as a process of its own."""
 
+import logging
 import os
 import re
 import shlex
@@ -7,14 +8,20 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from cc_loopback.__main__ import main
+
 BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
+
+
+def leave_signals(number: int, handler: object) -> None:
+    """Stands in for `signal.signal`, so that pytest keeps its handlers."""
 
 
 @contextmanager
@@ -39,6 +46,41 @@ def read_exports(process: subprocess.Popen[str], last: str) -> dict[str, str]:
         name, _, value = assignment.partition("=")
         variables[name] = value
     return variables
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ends `main` within this process as soon as it serves, and takes back what it changes."""
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupt)
+    monkeypatch.setattr("signal.signal", leave_signals)
+    logger = logging.getLogger("cc_loopback")
+    handlers, level = list(logger.handlers), logger.level
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+
+
+@pytest.mark.parametrize(("options", "last"), [([], "API_KEY"), (["--print-env", "--verbose"], "IS_SANDBOX")])
+@pytest.mark.usefixtures("interrupted")
+def test_interrupt_is_a_clean_end(
+    options: list[str], last: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert main(options) == 0
+    output = capsys.readouterr().out
+    assert output.splitlines()[-1].startswith("export ")
+    assert last in output.splitlines()[-1]
+
+
+def test_port_in_use_is_a_failure(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signal.signal", leave_signals)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["--port", str(taken.getsockname()[1])]) == 1
+    assert "cannot listen on port" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

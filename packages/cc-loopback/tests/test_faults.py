@@ -73,7 +73,7 @@ def test_type_message_and_headers_can_be_chosen(serve: Serve, connect: Connect) 
 
 def test_client_retries_after_the_time_it_is_told(serve: Serve) -> None:
     server = serve(lambda body: "fine")
-    server.fail_next(status=429, times=1, headers={"retry-after-ms": "1"})
+    server.fail_next(status=429, times=1, headers={"retry-after": "0.01"})
     with Anthropic(base_url=server.url, api_key="key", max_retries=1) as client:
         assert ask(client).content
     assert len(server.requests) == 2

@@ -226,7 +226,8 @@ def test_official_client_runs_a_tool_loop_to_its_end(serve: Serve, connect: Conn
             for block in content
             if block.type == "tool_use"
         ]
-        messages += [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
+        messages.append({"role": "assistant", "content": content})
+        messages.append({"role": "user", "content": results})
     (last,) = [block for message in messages[3:4] for block in message["content"]]
     assert isinstance(last, TextBlock)
     assert last.text.endswith("weather returned: weather of Paris\nclock returned: clock of Paris")

@@ -135,7 +135,8 @@ def test_judgement_agrees_with_an_independent_validator(schema: Any, value: Any)
         ({"not": {"type": "string"}, "type": ["string", "integer"]}, 1),
         ({"minimum": 3}, 3),
         ({"minProperties": 1, "patternProperties": {"^n[0-9]$": {"type": "integer"}}, "type": "object"}, {"n0": 1}),
-        ({"minProperties": 1, "properties": {"a": {"type": "integer"}}, "type": "object"}, {"a": 1}),
+        ({"minProperties": 1, "properties": {"a": False, "b": {"type": "integer"}}, "type": "object"}, {"b": 1}),
+        ({"allOf": [{"type": "integer"}, {"type": "number", "minimum": 2.5}]}, 3),
         ({"oneOf": [{"type": "number"}, {"type": "integer"}]}, 0.5),
     ],
 )

@@ -17,8 +17,10 @@ import httpx2
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from anthropic.types import MessageParam
+from starlette.types import Receive, Scope, Send
 
 from cc_loopback import LoopbackServer, Respond, ServerStateError
+from cc_loopback.thread import ServerThread
 
 Serve = Callable[[Respond | None], LoopbackServer]
 Connect = Callable[[LoopbackServer], Anthropic]
@@ -103,6 +105,13 @@ def test_start_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(ServerStateError, match=r"within 0\.05 s"):
         LoopbackServer().start()
     join_server_threads()
+
+
+def test_thread_that_never_started_stops_at_once() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise NotImplementedError
+
+    ServerThread(app, 0).stop()
 
 
 def test_environment_points_the_cli_at_the_server(serve: Serve) -> None:

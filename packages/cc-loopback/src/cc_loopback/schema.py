@@ -7,7 +7,7 @@ properties and no others. Tools and messages are unknown here.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import Any, cast
 
 from .conforms import Judge, Schema, property_schemas, same
@@ -121,7 +121,7 @@ class _Search:
         least = flat.get("minProperties", 0)
         patterns: list[str] = list(flat.get("patternProperties", ()))
         named = [*flat.get("properties", ()), *(text_for(pattern) or "" for pattern in patterns)]
-        for name in chain(named, (f"key{number}" for number in range(1, least + 1))):
+        for name in islice(chain(named, (f"key{number}" for number in count(1))), len(named) + least):
             if len(grown) >= least:
                 break
             value = next(self._property(flat, name, path), _NOTHING) if name and name not in grown else _NOTHING
@@ -155,7 +155,7 @@ def _strings(flat: FlatSchema, name: str) -> Iterator[JsonValue]:
     words = [text_for_format(flat.get("format", "")), word_for(name), name, "example", "a", "1", "A", "abc-123"]
     if "pattern" in flat:
         words.insert(1, text_for(flat["pattern"]))
-    numbered = (f"{word_for(name)} {number}" for number in range(2, _MOST_PROPOSALS))
+    numbered = (f"{word_for(name)} {number}" for number in count(2))
     for word in chain(words, map(str, range(10)), numbered):
         if word is not None:
             yield word

@@ -108,8 +108,9 @@ class LoopbackServer:
         Args:
             status: Answer with this HTTP status and the API's error body.
             times: How many requests it holds for.
-            after_events: Send so many events of a stream first. Then comes an `error` event if there is a `status`, and
-                else the connection breaks off. An answer that is not streamed gets the status, or breaks off half-way.
+            after_events: Send so many events of a stream first, pings included. Then comes an `error` event if there is
+                a `status`, and else the connection breaks off. An answer that is not streamed gets the status, or
+                breaks off half-way.
             error_type: The error's type, where it is not the one that belongs to `status`.
             message: The error's message, where it is not the usual one.
             headers: Further response headers, such as `retry-after`.

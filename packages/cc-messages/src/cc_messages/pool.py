@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, StrEnum, auto
 
 from cc_session import Session
-from cc_types import CLIConnectionError
 
 from .conversation import shared_prefix
 from .request import LaunchKey, MessagesRequest
@@ -68,7 +67,6 @@ class WorkerPool:
         self._starts = asyncio.Semaphore(_STARTS_AT_ONCE)
         self._waiting: list[asyncio.Future[None]] = []
         self._closing: set[asyncio.Task[None]] = set()
-        self._closed = False
         self.routes: Counter[Route] = Counter()
         self.start_seconds: list[float] = []
 
@@ -76,12 +74,10 @@ class WorkerPool:
         """Return a worker for `request`, to be handed back with `release()`. Waits while all are in use.
 
         Raises:
-            ClaudeCodeError: A process could not be started, or the pool is closed.
+            ClaudeCodeError: A process could not be started.
         """
         has_waited = False
         while True:
-            if self._closed:
-                raise CLIConnectionError(reason="The pool of Claude Code processes is closed", advice="Make a new one.")
             self._drop_dead()
             match self._decide(request, may_wait=not has_waited):
                 case Worker() as worker:
@@ -101,21 +97,17 @@ class WorkerPool:
         """Take a worker back."""
         self._busy.discard(worker)
         self._settling.discard(worker)
-        if self._closed or not worker.is_alive:
-            self._close_soon(worker)
-        else:
-            loop = asyncio.get_running_loop()
-            self._idle[worker] = loop.call_later(self._idle_seconds, self._drop, worker)
+        loop = asyncio.get_running_loop()
+        self._idle[worker] = loop.call_later(self._idle_seconds, self._drop, worker)
+        self._drop_dead()
         self._notify()
 
     async def aclose(self) -> None:
-        """End all processes, those in use too."""
-        self._closed = True
+        """End all processes, those in use too; a later request starts new ones."""
         for worker in [*self._idle]:
             self._drop(worker)
         for worker in self._busy:
             self._close_soon(worker)
-        self._notify()
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     @property

@@ -7,7 +7,6 @@ matter; only its path does.
 import json
 import weakref
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -78,8 +77,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(head.status, headers=head.headers, stream=Body(exchange, timeout), request=request)
 
     async def aclose(self) -> None:
-        """End all processes. The transport can not be used after."""
-        self._finalizer.detach()
+        """End all processes, those in use too. A later request starts new ones."""
         await on_background(self._pool.aclose)
 
     async def __aenter__(self) -> Self:
@@ -122,7 +120,7 @@ class _Launcher:
         options = sealed_options(
             system_prompt=launch.system, model=launch.model, env=env, cwd=self._cwd, cli_path=self._cli_path
         )
-        return await Session.open(replace(options), timeouts=self._timeouts)
+        return await Session.open(options, timeouts=self._timeouts)
 
 
 def _close_soon(pool: WorkerPool) -> None:

@@ -1,1 +1,11 @@
-"""Claude Code as a pydantic-ai model."""
+"""Claude Code as a pydantic-ai model.
+
+`ClaudeCodeModel` for `Agent(model)`, `claude_code()` for `Agent("claude-code:sonnet")`.
+"""
+
+from .capability import ClaudeCode, claude_code
+from .model import ClaudeCodeModel
+from .provider import ClaudeCodeProvider
+from .settings import ClaudeCodeModelSettings
+
+__all__ = ["ClaudeCode", "ClaudeCodeModel", "ClaudeCodeModelSettings", "ClaudeCodeProvider", "claude_code"]

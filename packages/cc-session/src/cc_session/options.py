@@ -15,7 +15,8 @@ __all__ = ["has_api_key", "sealed_options"]
 
 # Each of these keeps the CLI from doing something by itself that the direct API would not do.
 _SEALED_ENV = {
-    # What only the caller may ask for, per request.
+    # What only the caller may ask for, per request. Without an effort level of its own the CLI sends its default one.
+    "CLAUDE_CODE_EFFORT_LEVEL": "unset",
     "CLAUDE_CODE_DISABLE_THINKING": "1",
     "CLAUDE_CODE_DISABLE_ULTRATHINK": "1",
     "CLAUDE_CODE_DISABLE_FAST_MODE": "1",

@@ -1,0 +1,129 @@
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import TypeAlias
+
+import pytest
+
+from cc_compat.patch import apply
+from cc_compat.wrapper import is_wrapped
+
+OddSDK: TypeAlias = Callable[..., str]
+
+RAISES = """
+class MessageParseError(Exception): ...
+def parse_message(data):
+    raise MessageParseError("Unknown message type: " + data["type"])
+"""
+SKIPS = """
+class MessageParseError(Exception): ...
+def parse_message(data):
+    return None
+"""
+USER = "from .message_parser import parse_message as parse"
+
+
+def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
+    """SDK-ADD-09: also one under another name, and one taken after the import."""
+    package = odd_sdk(
+        init="__version__ = '0.1'; from ._internal import user", message_parser=RAISES, user=USER, late=USER
+    )
+
+    status = apply(package)
+
+    late = importlib.import_module("odd_sdk._internal.late")
+    user = importlib.import_module("odd_sdk._internal.user")
+    assert late.parse is user.parse
+    assert user.parse({"type": "weather_event"}) is None
+    assert status.applied
+    assert status.sdk_version == "0.1"
+    assert status.patched == ("odd_sdk._internal.message_parser.parse_message", "odd_sdk._internal.user.parse")
+
+
+def test_status_tells_an_sdk_that_raises_from_one_that_skips(odd_sdk: OddSDK) -> None:
+    """SDK-ADD-10"""
+    raises = apply(odd_sdk(message_parser=RAISES))
+
+    assert (raises.applied, raises.sdk_skips_unknown) == (True, False)
+    assert raises.reason == "An unknown type no longer ends the stream."
+
+
+def test_an_sdk_that_skips_gets_a_warning(odd_sdk: OddSDK, caplog: pytest.LogCaptureFixture) -> None:
+    """SDK-ADD-10"""
+    skips = apply(odd_sdk(message_parser=SKIPS))
+
+    importlib.import_module("odd_sdk._internal.message_parser").parse_message({"type": "weather_event"})
+    assert (skips.applied, skips.sdk_skips_unknown) == (True, True)
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("parser", "reason"),
+    [
+        (None, "cannot be imported in the way it used to be: ModuleNotFoundError"),
+        ("raise RuntimeError('broken')", "cannot be imported in the way it used to be: RuntimeError('broken')"),
+        ("class MessageParseError(Exception): ...", "not where it used to be"),
+        ("MessageParseError = None\ndef parse_message(data): ...", "not where it used to be"),
+        ("class MessageParseError: ...\ndef parse_message(data): ...", "not where it used to be"),
+        (RAISES.replace("Unknown message type", "Unexpected message type"), "a new way with unknown types"),
+        (SKIPS.replace("None", "data"), "a new way with unknown types"),
+        (RAISES.replace("raise MessageParseError", "raise KeyError"), "a new way with unknown types"),
+    ],
+)
+def test_an_odd_sdk_is_left_alone(odd_sdk: OddSDK, parser: str | None, reason: str) -> None:
+    """SDK-EC-4, SDK-ADD-10, SDK-DP-3"""
+    files = {} if parser is None else {"message_parser": parser}
+
+    status = apply(odd_sdk(**files))
+
+    assert not status.applied
+    assert reason in status.reason
+    assert (status.patched, status.sdk_skips_unknown) == ((), None)
+    module = sys.modules.get("odd_sdk._internal.message_parser")
+    assert not is_wrapped(getattr(module, "parse_message", None))
+
+
+def test_a_missing_sdk_is_no_reason_to_fail() -> None:
+    """SDK-DP-3"""
+    status = apply("no_such_sdk")
+
+    assert not status.applied
+    assert status.sdk_version is None
+
+
+def test_a_module_that_is_set_to_none_is_passed_over(odd_sdk: OddSDK, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = odd_sdk(message_parser=RAISES)
+    monkeypatch.setitem(sys.modules, "odd_sdk.blocked", None)  # pyright: ignore[reportArgumentType]
+
+    assert apply(package).applied
+
+
+def test_applying_twice_wraps_once(odd_sdk: OddSDK) -> None:
+    """SDK-FR-007"""
+    package = odd_sdk(message_parser=RAISES)
+
+    assert apply(package) == apply(package)
+
+    wrapper = importlib.import_module("odd_sdk._internal.message_parser").parse_message
+    assert is_wrapped(wrapper)
+    assert not is_wrapped(inspect.unwrap(wrapper))
+
+
+def test_threads_that_apply_at_once_wrap_once(odd_sdk: OddSDK) -> None:
+    """SDK-FR-007, SDK-ADD-09"""
+    package = odd_sdk(message_parser=RAISES)
+    start = Barrier(16)
+
+    def one(_: int) -> object:
+        start.wait(10)
+        return apply(package)
+
+    with ThreadPoolExecutor(16) as threads:
+        statuses = set(threads.map(one, range(16)))
+
+    assert len(statuses) == 1
+    wrapper = importlib.import_module("odd_sdk._internal.message_parser").parse_message
+    assert not is_wrapped(inspect.unwrap(wrapper))

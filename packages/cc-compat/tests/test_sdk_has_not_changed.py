@@ -1,0 +1,92 @@
+"""What the patch relies on in the SDK that is installed. When one of these fails, read `cc_compat.patch` again."""
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import claude_agent_sdk
+import pytest
+
+import cc_compat
+from cc_compat.wrapper import is_wrapped
+
+ROOT = Path(claude_agent_sdk.__file__).parent
+
+
+def uses_of_the_parser() -> set[tuple[str, str]]:
+    """Every file of the SDK that names the parser, with the way it does."""
+    uses: set[tuple[str, str]] = set()
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if "parse_message" in (getattr(node, attribute, None) for attribute in ("name", "id", "attr")):
+                uses.add((path.relative_to(ROOT).as_posix(), type(node).__name__))
+    return uses
+
+
+def test_the_sdk_uses_its_parser_in_the_places_that_are_known() -> None:
+    """SDK-ADD-09: a new place is not necessarily missed, but somebody should look."""
+    assert uses_of_the_parser() == {
+        ("_internal/message_parser.py", "FunctionDef"),
+        ("_internal/client.py", "alias"),
+        ("_internal/client.py", "Name"),
+        ("client.py", "alias"),
+        ("client.py", "Name"),
+    }
+
+
+def test_no_module_of_the_sdk_holds_the_bare_parser() -> None:
+    """SDK-ADD-09"""
+    parser = importlib.import_module("claude_agent_sdk._internal.message_parser").parse_message
+    original = inspect.unwrap(parser)
+
+    holders = [
+        name
+        for name, module in sys.modules.copy().items()
+        if name.startswith("claude_agent_sdk")
+        and original in [value for value in vars(module).values() if callable(value)]
+    ]
+
+    assert is_wrapped(parser)
+    assert holders == []
+
+
+def test_the_installed_sdk_is_patched_and_skips_by_itself() -> None:
+    """SDK-ADD-10, SDK-FR-007"""
+    status = cc_compat.status()
+
+    assert status.applied
+    assert status.sdk_skips_unknown is True
+    assert status.sdk_version == claude_agent_sdk.__version__
+    assert status.patched == (
+        "claude_agent_sdk._internal.client.parse_message",
+        "claude_agent_sdk._internal.message_parser.parse_message",
+    )
+
+
+def test_a_second_import_finds_the_same() -> None:
+    """SDK-FR-007"""
+    before = cc_compat.status()
+
+    importlib.reload(importlib.import_module("cc_compat.patch"))
+    again = importlib.reload(cc_compat)
+
+    assert again.status() == before
+
+
+def test_importing_survives_an_sdk_that_does_not(tmp_path: Path) -> None:
+    """SDK-DP-3"""
+    (tmp_path / "claude_agent_sdk.py").write_text("raise ImportError('no such machine')", "utf-8")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import cc_compat; print(cc_compat.status().reason)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+
+    assert "cannot be imported" in done.stdout
+
+
+@pytest.mark.parametrize("phrase", ["issues/599", "before 0.1.44", "Delete it when"])
+def test_the_patch_says_that_it_is_one(phrase: str) -> None:
+    """SDK-DP-4"""
+    assert phrase in (importlib.import_module("cc_compat.patch").__doc__ or "")

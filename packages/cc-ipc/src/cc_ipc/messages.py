@@ -1,0 +1,213 @@
+"""The messages between bridge and parent: one request, and its result or its error.
+
+The types say what travels as JSON. Fields that are not known are ignored, in both directions, so that peers of different
+age understand each other. Nothing here knows frames, sockets or handlers.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict, cast
+
+from .errors import InvalidRequestError, IPCToolExecutionError, UnknownMethodError
+
+if TYPE_CHECKING:
+    from cc_types import JsonValue
+
+__all__ = [
+    "AudioContent",
+    "CallToolParams",
+    "EmbeddedResource",
+    "IPCErrorPayload",
+    "IPCErrorResponse",
+    "IPCRequest",
+    "IPCResponse",
+    "ImageContent",
+    "ResourceLink",
+    "TextContent",
+    "ToolHandler",
+    "ToolResult",
+    "ToolResultContent",
+    "ToolSchema",
+    "error_response",
+    "parse_request",
+    "parse_response",
+]
+
+CALL_TOOL = "call_tool"
+
+ToolHandler: TypeAlias = Callable[[dict[str, object]], Awaitable[dict[str, object]]]
+"""Runs a tool: takes its arguments, returns a result in MCP's form, such as `{"content": [{"type": "text", "text": "…"}]}`."""
+
+
+class ToolSchema(TypedDict):
+    """A tool as the bridge lists it. The schema file is a JSON array of these."""
+
+    name: str
+    """Name of the tool."""
+    description: str
+    """What it does, for the model."""
+    input_schema: "dict[str, JsonValue]"
+    """JSON Schema of its arguments."""
+    title: NotRequired[str]
+    """Its name for people."""
+    output_schema: "NotRequired[dict[str, JsonValue]]"
+    """JSON Schema of the `structuredContent` of its results."""
+    annotations: "NotRequired[dict[str, JsonValue]]"
+    """MCP's hints, such as `{"readOnlyHint": true}`: the CLI runs such calls in parallel, others one after another."""
+    _meta: "NotRequired[dict[str, JsonValue]]"
+    """MCP's `_meta` of the tool."""
+
+
+class CallToolParams(TypedDict):
+    """What is to be called."""
+
+    name: str
+    """Name of a registered tool."""
+    arguments: "dict[str, JsonValue]"
+    """Its arguments, as its input schema wants them."""
+    tool_use_id: NotRequired[str]
+    """The model's id of the call, where the bridge was told."""
+
+
+class IPCRequest(TypedDict):
+    """The bridge asks the parent to run a tool."""
+
+    method: Literal["call_tool"]
+    params: CallToolParams
+
+
+class TextContent(TypedDict):
+    """A text."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ImageContent(TypedDict):
+    """An image, its bytes in base64."""
+
+    type: Literal["image"]
+    data: str
+    mimeType: str
+
+
+class AudioContent(TypedDict):
+    """A sound, its bytes in base64."""
+
+    type: Literal["audio"]
+    data: str
+    mimeType: str
+
+
+class EmbeddedResource(TypedDict):
+    """A resource with its content: `uri`, and `text` or `blob`."""
+
+    type: Literal["resource"]
+    resource: "dict[str, JsonValue]"
+
+
+class ResourceLink(TypedDict):
+    """A resource by its address."""
+
+    type: Literal["resource_link"]
+    uri: str
+    name: str
+
+
+ToolResultContent: TypeAlias = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
+"""A content block. It may have MCP's optional fields too, such as `annotations`; they travel with it."""
+
+
+class ToolResult(TypedDict):
+    """The outcome of a call that was made, as in MCP."""
+
+    content: list[ToolResultContent]
+    """At least one block."""
+    isError: NotRequired[bool]
+    """Whether the tool says that it failed. False if left out."""
+    structuredContent: "NotRequired[dict[str, JsonValue]]"
+    """The result as data."""
+
+
+class IPCResponse(TypedDict):
+    """The parent's answer to a call that was made."""
+
+    result: ToolResult
+
+
+class IPCErrorPayload(TypedDict):
+    """Why there is no result. Data, and not the exception `IPCError`."""
+
+    message: str
+    """What went wrong."""
+    type: str
+    """Class name of the exception."""
+
+
+class IPCErrorResponse(TypedDict):
+    """The parent's answer to a call that could not be made, or whose tool raised."""
+
+    error: IPCErrorPayload
+
+
+def error_response(error_type: str, message: str) -> IPCErrorResponse:
+    """Return the response that reports an exception."""
+    return {"error": {"message": message, "type": error_type}}
+
+
+def parse_request(message: "JsonValue") -> CallToolParams:
+    """Return what a request asks to call.
+
+    Raises:
+        UnknownMethodError: It asks for something else than a call.
+        InvalidRequestError: It is not a request.
+    """
+    if not isinstance(message, dict):
+        raise InvalidRequestError(reason="a request is an object")
+    method = message.get("method")
+    if not isinstance(method, str):
+        raise InvalidRequestError(reason="a request has a 'method', which is a string")
+    if method != CALL_TOOL:
+        raise UnknownMethodError(method=method)
+    return _call_params(message.get("params"))
+
+
+def _call_params(params: "JsonValue") -> CallToolParams:
+    if not isinstance(params, dict):
+        raise InvalidRequestError(reason="a request has 'params', which are an object")
+    name, arguments, tool_use_id = params.get("name"), params.get("arguments"), params.get("tool_use_id")
+    if not isinstance(name, str):
+        raise InvalidRequestError(reason="'params' have a 'name', which is a string")
+    if not isinstance(arguments, dict):
+        raise InvalidRequestError(reason="'params' have 'arguments', which are an object")
+    call: CallToolParams = {"name": name, "arguments": arguments}
+    if isinstance(tool_use_id, str):
+        call["tool_use_id"] = tool_use_id
+    return call
+
+
+def parse_response(message: "JsonValue", *, tool: str) -> ToolResult:
+    """Return the result that a response carries.
+
+    Args:
+        message: The response.
+        tool: Name of the tool that was called.
+
+    Raises:
+        IPCToolExecutionError: The response is an error.
+        InvalidRequestError: It is not a response.
+    """
+    if not isinstance(message, dict) or ("result" in message) == ("error" in message):
+        raise InvalidRequestError(reason="a response is an object with either 'result' or 'error'")
+    if "error" in message:
+        raise _execution_error(message["error"], tool)
+    result = message["result"]
+    if not isinstance(result, dict) or not isinstance(result.get("content"), list):
+        raise InvalidRequestError(reason="a 'result' is an object with 'content', which is a list")
+    return cast("ToolResult", result)
+
+
+def _execution_error(error: "JsonValue", tool: str) -> IPCToolExecutionError:
+    payload: Mapping[str, JsonValue] = error if isinstance(error, dict) else {"message": error}
+    return IPCToolExecutionError(
+        tool=tool, error_type=str(payload.get("type", "Exception")), message=str(payload.get("message", ""))
+    )

@@ -1,0 +1,69 @@
+"""From what went wrong with Claude Code to the errors that users of pydantic-ai know.
+
+Most of it is done below: an HTTP status gives `ModelHTTPError` as with any provider. This module adds what only an
+adapter can know: what to do about it, and what the client's "Connection error." was about.
+"""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+from cc_types import ClaudeCodeError, CLINotFoundError
+from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, UserError
+
+__all__ = ["claude_code_errors"]
+
+_HINTS = {
+    401: "Set ANTHROPIC_API_KEY to a valid key, or log in: run `claude` in a terminal and type /login.",
+    403: "The login may not use this model or feature; use another one, or ask the account's administrator.",
+    404: "Check the model's name; Claude Code also takes the aliases sonnet, opus and haiku.",
+    429: "The account's rate limit is reached: wait, send fewer requests at once, or use FallbackModel.",
+    500: "The failure is the API's: try again in a moment.",
+    529: "The API is overloaded: try again in a moment, or use FallbackModel.",
+}
+
+
+@contextmanager
+def claude_code_errors(model_name: str) -> Generator[None]:
+    """Raise errors with what to do about them.
+
+    Raises:
+        UserError: There is no Claude Code CLI.
+        ModelConnectionError: A process failed, or lost its connection to the API.
+        ModelHTTPError: The API answered with an error; its `hint` says what to do.
+    """
+    try:
+        yield
+    except ModelHTTPError as error:
+        hint = _HINTS.get(error.status_code)
+        if hint is None or error.hint is not None:
+            raise
+        raise _with_hint(error, hint) from error
+    except ModelConnectionError as error:
+        cause = next((link for link in _causes(error) if isinstance(link, ClaudeCodeError)), None)
+        if cause is None:
+            raise
+        if isinstance(cause, CLINotFoundError):
+            raise UserError(str(cause)) from error
+        raise ModelConnectionError(model_name, str(cause), phase=error.phase, in_stream=error.in_stream) from error
+
+
+def _with_hint(error: ModelHTTPError, hint: str) -> ModelHTTPError:
+    return type(error)(
+        error.status_code,
+        error.model_name,
+        error.body,
+        headers=error.headers,
+        suggested_model_id=error.suggested_model_id,
+        hint=hint,
+        provider_error_code=error.provider_error_code,
+        provider_error_type=error.provider_error_type,
+        retry_after=error.retry_after,
+        in_stream=error.in_stream,
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = link.__cause__

@@ -1,0 +1,46 @@
+"""What a model can do when Claude Code stands in between.
+
+Pure functions: from a model's name to pydantic-ai's profile of it.
+"""
+
+from pydantic_ai.models import ModelProfile
+from pydantic_ai.profiles import merge_profile
+from pydantic_ai.profiles.anthropic import AnthropicModelProfile
+from pydantic_ai.providers.anthropic import AnthropicProvider
+
+__all__ = ["claude_code_profile", "resolve_alias"]
+
+# What Claude Code 2.1.329 sends to the API for its aliases. Only the profile depends on it: the alias itself is what
+# the CLI is given, and the response names the model that answered.
+_ALIASES = {
+    "default": "claude-opus-5-5",
+    "fable": "claude-fable-5-2",
+    "haiku": "claude-haiku-5-5",
+    "opus": "claude-opus-5-5",
+    "opusplan": "claude-sonnet-5-5",
+    "sonnet": "claude-sonnet-5-5",
+}
+
+_THROUGH_CLAUDE_CODE = AnthropicModelProfile(
+    # Claude Code takes system text only in the system prompt, so pydantic-ai renders later system parts as user text.
+    supports_inline_system_prompts=False,
+    supports_request_scoped_system_prompts=False,
+    supports_mid_conversation_effort=False,
+    # It places its own cache breakpoints, and answers one request at a time.
+    supports_cache=False,
+    supports_auto_cache=False,
+    anthropic_supports_message_batches=False,
+    anthropic_supports_on_demand_compaction=False,
+    # The API's server-side tools are not passed through; pydantic-ai uses a local tool where it is given one.
+    supported_native_tools=frozenset(),
+)
+
+
+def resolve_alias(model_name: str) -> str:
+    """The model id behind one of Claude Code's aliases such as `"sonnet"`; other names stay as they are."""
+    return _ALIASES.get(model_name.removesuffix("[1m]"), model_name)
+
+
+def claude_code_profile(model_name: str) -> ModelProfile:
+    """The profile of a model, by id or alias, less what Claude Code does not carry."""
+    return merge_profile(AnthropicProvider.model_profile(resolve_alias(model_name)), _THROUGH_CLAUDE_CODE)

@@ -1,0 +1,104 @@
+"""`ClaudeCodeProvider`: what belongs to the processes behind a model."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx2
+from anthropic import AsyncAnthropic
+from cc_messages import ClaudeCodeTransport
+from cc_session import Timeouts
+from pydantic_ai.models import ModelProfile
+from pydantic_ai.providers.anthropic import AnthropicProvider
+
+from .profile import claude_code_profile
+
+__all__ = ["ClaudeCodeProvider", "default_provider"]
+
+
+class ClaudeCodeProvider(AnthropicProvider):
+    """An Anthropic client whose requests are answered by Claude Code processes on this machine.
+
+    Models, agents, threads and event loops may share one. Nothing is started before the first request. The processes
+    stay warm between runs; they end when they were idle for long, when the last `async with` on the provider (or on a
+    model or an agent that uses it) is left, when the provider is forgotten, and with the interpreter.
+
+    Args:
+        pool: How many processes there may be, which is how many requests are answered at the same time. More wait.
+        idle_seconds: After how many seconds without a request a process is ended.
+        env: Environment variables for the processes, on top of this one's. `ANTHROPIC_API_KEY` is the login if it is
+            set here or there; otherwise it is that of the `claude` command.
+        cwd: The folder the processes run in; an empty private one if None.
+        cli_path: The Claude Code CLI to run; the one that claude-agent-sdk brings if None.
+        timeouts: How long to wait for a process.
+        max_retries: How often the client repeats a request that failed for a reason that may pass.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool: int = 8,
+        idle_seconds: float = 300.0,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        cli_path: str | Path | None = None,
+        timeouts: Timeouts | None = None,
+        max_retries: int = 2,
+    ) -> None:
+        self._transport = ClaudeCodeTransport(
+            size=pool, idle_seconds=idle_seconds, env=env, cwd=cwd, cli_path=cli_path, timeouts=timeouts
+        )
+        self._users = 0
+        client = AsyncAnthropic(
+            # The login is the CLI's; the client wants something, and it goes nowhere.
+            api_key="claude-code",
+            # Prices are looked up by it. Where requests really go is up to the CLI and its environment.
+            base_url="https://api.anthropic.com",
+            http_client=httpx2.AsyncClient(transport=self._transport),
+            max_retries=max_retries,
+        )
+        super().__init__(anthropic_client=client)
+
+    @property
+    def name(self) -> str:
+        """The name in model ids and on responses. Signatures of thinking are shared with `anthropic` all the same."""
+        return "claude-code"
+
+    @property
+    def transport(self) -> ClaudeCodeTransport:
+        """The transport, which knows the processes and how requests were answered."""
+        return self._transport
+
+    @staticmethod
+    def model_profile(model_name: str) -> ModelProfile:
+        """The profile of a model, by id or alias."""
+        return claude_code_profile(model_name)
+
+    async def aclose(self) -> None:
+        """End the processes; a later request starts new ones."""
+        await self._transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        self._users += 1
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        self._users -= 1
+        if self._users == 0:
+            await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"ClaudeCodeProvider({self._transport!r})"
+
+
+@cache
+def default_provider() -> ClaudeCodeProvider:
+    """The provider of models that were given none, so that they share their processes."""
+    return ClaudeCodeProvider()
