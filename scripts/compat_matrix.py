@@ -2,8 +2,8 @@
 
     python scripts/compat_matrix.py [VERSION ...]
 
-Each version gets an environment of its own in a temporary folder, built from its source distribution: that one carries no
-CLI, where a wheel is 157 MB. Needs `uv` and an index. The table in the README of cc-compat is the output of this script.
+Each version gets an environment of its own in a temporary folder, from its source distribution, which carries no CLI;
+a wheel is 157 MB. Needs `uv` and an index. The table in the README of cc-compat is the output of this script.
 """
 
 import json
@@ -16,13 +16,13 @@ from typing import cast
 ROOT = Path(__file__).parents[1]
 CHECK = Path(__file__).with_name("compat_matrix_check.py")
 PACKAGES = [str(ROOT / "packages" / name) for name in ("cc-types", "cc-convert", "cc-compat")]
-# The oldest that `cc-compat` allows, the last with the defect that is still published, the first without, and the first
-# of the next series; then whatever is newest.
-VERSIONS = ["0.1.0", "0.1.37", "0.1.44", "0.2.82", "newest"]
+# The oldest of all, the last with the defect that is still published, the first without it, and the first of the next
+# series; then whatever is newest.
+VERSIONS = ["0.0.23", "0.1.37", "0.1.44", "0.2.82", "newest"]
 
 
 def run(*command: str, folder: Path) -> str:
-    """Run a command outside the repository, whose pins are not for these environments; show what it wrote if it fails."""
+    """Run a command, outside the repository since its pins would apply there; show what it wrote if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")

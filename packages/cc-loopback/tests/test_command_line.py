@@ -31,6 +31,8 @@ def running(*arguments: str) -> Generator[subprocess.Popen[str]]:
     with process:
         try:
             yield process
+            process.terminate()
+            process.wait(timeout=10)
         finally:
             process.kill()
 

@@ -1,6 +1,7 @@
 """Examples for JSON Schemas, judged by an independent validator."""
 
 import re
+import time
 from typing import Any, TypeAlias
 
 import pytest
@@ -223,6 +224,17 @@ def test_schema_without_an_example_is_refused(schema: Any) -> None:
         example(schema)
 
 
+def test_search_without_hope_is_given_up_soon() -> None:
+    schema: dict[str, Any] = {"type": "integer", "minimum": 3, "maximum": 2}
+    for _ in range(8):
+        pair = {"type": "object", "properties": {"a": schema, "b": schema}, "required": ["a", "b"]}
+        schema = {"anyOf": [pair, {"type": "array", "items": schema, "minItems": 2}]}
+    begin = time.process_time()
+    with pytest.raises(SchemaError):
+        example(schema)
+    assert time.process_time() - begin < 5
+
+
 def test_default_in_a_circle_of_references_is_judged_all_the_same() -> None:
     assert example({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"const": 4}]}}}) == 4
     assert Judge({"$ref": "#"}).conforms(1, {"$ref": "#"})
@@ -254,6 +266,16 @@ def test_simple_pattern_gets_a_text_that_it_finds(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["(?=x)", "(?<!x)y", "[a", "a{", "(?", "a{x}"])
 def test_pattern_beyond_the_reader_gets_none(pattern: str) -> None:
     assert text_for(pattern) is None
+
+
+@pytest.mark.parametrize(
+    ("choice", "value", "expected"),
+    [([1], [1.0], True), ([1], [True], False), ({"a": [2]}, {"a": [2]}, True), ({"a": 1}, {"b": 1}, False)],
+)
+def test_nested_values_are_compared_as_json_does(choice: Any, value: Any, expected: bool) -> None:
+    schema = {"const": choice}
+    assert Judge(schema).conforms(value, schema) is expected
+    assert is_valid(value, schema) is expected
 
 
 def test_pattern_that_python_does_not_know_is_not_checked() -> None:

@@ -149,6 +149,17 @@ async def test_server_answers_while_the_test_blocks_its_own_loop() -> None:
             assert client.messages.create(model="m", max_tokens=9, messages=PROMPT).content
 
 
+def test_answer_on_a_kept_connection_does_not_wait_for_an_acknowledgement(serve: Serve) -> None:
+    server = serve(lambda body: "one two three")
+    durations: list[float] = []
+    with httpx2.Client() as client:
+        for _ in range(10):
+            begin = time.monotonic()
+            client.post(f"{server.url}/v1/messages", json={**BODY, "stream": True})
+            durations.append(time.monotonic() - begin)
+    assert min(durations[1:]) < 0.03
+
+
 async def test_fifty_requests_at_once_get_their_own_answers() -> None:
     everyone = asyncio.Event()
     waiting = 0

@@ -115,5 +115,3 @@ def _message(error: BaseException) -> str:
     if not text:
         return "it was raised without a message"
     return text if len(text) <= _MESSAGE_CHARACTERS else f"{text[:_MESSAGE_CHARACTERS]}…"
-
-

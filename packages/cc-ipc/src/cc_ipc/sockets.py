@@ -14,7 +14,7 @@ from pathlib import Path
 from .constants import SOCKET_PERMISSIONS
 from .errors import SocketPathError
 
-__all__ = ["MAX_SOCKET_PATH", "fits_socket_path", "is_dead_socket", "listen_privately", "remove_own"]
+__all__ = ["MAX_SOCKET_PATH", "fits_socket_path", "is_dead_socket", "listen_privately"]
 
 # `sun_path` is an array of the kernel's, with a zero byte at its end: 108 bytes on Linux, 104 on BSD and macOS.
 MAX_SOCKET_PATH = 107 if sys.platform == "linux" else 103
@@ -95,6 +95,3 @@ def is_dead_socket(path: Path) -> bool:
         except OSError:
             return False
     return False
-
-
-def remove_own(path: Path, listener: socket.socket) -> None: ...

@@ -27,7 +27,7 @@ class PrivateHome:
 
 
 def cli_environment(url: str, home: PrivateHome) -> dict[str, str]:
-    """Return the variables to lay over `os.environ` for a CLI that shall use `url` and no login of the machine."""
+    """Return the variables to lay over `os.environ` for a CLI that shall use `url` and no login of the user's."""
     environment = {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "loopback",

@@ -20,6 +20,7 @@ from .words import number_for, text_for_format, word_for
 # Bounds of the search. Ordinary schemas need one proposal; these end it where no value exists.
 _MOST_FORMS = 100
 _MOST_PROPOSALS = 60
+_MOST_STEPS = 20_000
 _NEIGHBOURS = 12
 # Once is enough for all but odd schemas, and gives the smallest example of a recursive one.
 _REPEATS = (1, 2)
@@ -52,12 +53,16 @@ class _Search:
     def __init__(self, root: Schema, repeats: int) -> None:
         self._judge = Judge(root)
         self._flattener = Flattener(root, repeats)
+        self._steps = 0
 
     def values(self, schema: Schema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
         """Yield valid values, each once; `name` is the property they are for, `path` the references that led here."""
         seen: list[JsonValue] = []
         for flat, flat_path in islice(self._flattener.flat(schema, path), _MOST_FORMS):
             for value in self._proposals(flat, name, flat_path):
+                self._steps += 1
+                if self._steps > _MOST_STEPS:
+                    return
                 if self._judge.conforms(value, schema) and not any(same(value, other) for other in seen):
                     seen.append(value)
                     yield value

@@ -117,4 +117,3 @@ def _canonical(value: JsonValue) -> JsonValue:
             return [_canonical(item) for item in value]
         case _:
             return value
-

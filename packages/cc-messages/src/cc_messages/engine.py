@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import httpx2
+
 from cc_types import APIError, ClaudeCodeError
 
 from .answer import Answer, sse

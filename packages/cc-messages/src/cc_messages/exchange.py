@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 import httpx2
+from typing_extensions import override
+
 from cc_session import portal
 
 __all__ = ["Body", "Exchange", "Head"]
@@ -86,27 +88,27 @@ class Exchange:
 
     # On the caller's loop.
 
-    async def head(self, timeout: float | None) -> Head:
+    async def head(self, seconds: float | None) -> Head:
         """Wait for status and headers; whoever stops waiting has abandoned the exchange.
 
         Raises:
-            httpx2.ReadTimeout: They did not come within `timeout` seconds.
+            httpx2.ReadTimeout: They did not come within `seconds` seconds.
         """
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 return await asyncio.wrap_future(self._head)
         except TimeoutError as error:
             self.abandon()
-            raise httpx2.ReadTimeout(f"Claude Code did not answer within {timeout} seconds") from error
+            raise httpx2.ReadTimeout(f"Claude Code did not answer within {seconds} seconds") from error
         except BaseException:
             self.abandon()
             raise
 
-    async def read(self, timeout: float | None) -> bytes:
+    async def read(self, seconds: float | None) -> bytes:
         """Return what has come, waiting for it if need be; nothing means the end.
 
         Raises:
-            httpx2.ReadTimeout: Nothing came within `timeout` seconds.
+            httpx2.ReadTimeout: Nothing came within `seconds` seconds.
             Exception: What the body ended with.
         """
         loop = asyncio.get_running_loop()
@@ -123,10 +125,10 @@ class Exchange:
                     return b""
                 self._wake = lambda waiter=waiter: _resolve_from_elsewhere(loop, waiter)
             try:
-                async with asyncio.timeout(timeout):
+                async with asyncio.timeout(seconds):
                     await waiter
             except TimeoutError as error:
-                raise httpx2.ReadTimeout(f"Claude Code sent nothing for {timeout} seconds") from error
+                raise httpx2.ReadTimeout(f"Claude Code sent nothing for {seconds} seconds") from error
 
     def abandon(self) -> None:
         """Say that nobody reads any more. From any thread, any number of times; waits for nothing."""
@@ -147,10 +149,12 @@ class Body(httpx2.AsyncByteStream):
         self._exchange = exchange
         self._timeout = timeout
 
+    @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while data := await self._exchange.read(self._timeout):
             yield data
 
+    @override
     async def aclose(self) -> None:
         self._exchange.abandon()
 

@@ -6,8 +6,9 @@ status if there was a response.
 
 import re
 
-from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue
 from claude_agent_sdk import AssistantMessage, ResultMessage
+
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue
 
 __all__ = ["error_body", "invalid", "turn_error"]
 

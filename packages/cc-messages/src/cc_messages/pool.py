@@ -14,7 +14,6 @@ from enum import Enum, StrEnum, auto
 
 from cc_session import Session
 
-from .conversation import shared_prefix
 from .request import LaunchKey, MessagesRequest
 from .worker import Worker
 
@@ -125,16 +124,17 @@ class WorkerPool:
             return max(fitting, key=lambda worker: len(worker.held))
         if any(worker.fits(request) for worker in coming):
             return _Instead.WAIT
-        if free := [worker for worker in alike if not worker.awaits_tools]:
+        reuse = {worker: kept for worker in alike if (kept := worker.reuse(request)) is not None}
+        if free := [worker for worker in reuse if not worker.awaits_tools]:
             # The one that has most of the conversation already; of equals, the longest unused.
-            return max(free, key=lambda worker: shared_prefix(worker.held, request.messages))
+            return max(free, key=reuse.__getitem__)
         if coming and may_wait:
             return _Instead.WAIT
         if not self._is_full:
             return _Instead.START
         if (victim := min(self._idle, key=lambda worker: worker.awaits_tools, default=None)) is None:
             return _Instead.WAIT
-        if victim.launch == request.launch:
+        if victim in reuse:
             return victim
         self._drop(victim)
         return _Instead.START

@@ -8,7 +8,7 @@ breakpoints are the exception: the CLI places its own, and the API allows four.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from cc_types import JsonValue
 
@@ -129,4 +129,4 @@ def _message(message: JsonValue, place: str) -> Message:
             f"{place}.role: must be 'user' or 'assistant', not {role!r}; "
             "Claude Code takes system text only in the system prompt"
         )
-    return Message(cast("str", role), as_blocks(message.get("content"), f"{place}.content"))
+    return Message(str(role), as_blocks(message.get("content"), f"{place}.content"))

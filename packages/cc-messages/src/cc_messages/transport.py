@@ -4,13 +4,13 @@ Give it to an `httpx2.AsyncClient`, and that to any client of the Anthropic API.
 matter; only its path does.
 """
 
-import json
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
 import httpx2
+
 from cc_session import Session, Timeouts, on_background, portal, sealed_options
 from cc_types import APIError
 

@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncIterator
 
-from cc_session import Session
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent
+
+from cc_session import Session
 
 from .answer import Answer, Event
 from .conversation import Held
@@ -42,8 +43,8 @@ class Turn:
                 yield event
             if self.answer.is_complete:
                 return
-        assert self._result is not None, "a session's turn ends with a result"
-        raise turn_error(self._result, self._apology)
+        if self._result is not None:
+            raise turn_error(self._result, self._apology)
 
     async def finish(self) -> None:
         """Read on until the CLI has ended the turn; what it says now is no part of the answer."""

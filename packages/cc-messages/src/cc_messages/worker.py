@@ -14,7 +14,7 @@ A worker belongs to one request at a time; who may use it is the pool's business
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from cc_session import Session
 from cc_types import ClaudeCodeError, CLIConnectionError
@@ -56,6 +56,10 @@ class Worker:
     def fits(self, request: MessagesRequest) -> bool:
         """Whether the process holds a beginning of the request's conversation, and nothing else."""
         return shared_prefix(self.held, request.messages[:-1]) == len(self.held)
+
+    def reuse(self, request: MessagesRequest) -> int | None:
+        """How many messages could stay if `request` came here; None if the process cannot be brought back that far."""
+        return _kept(self.held, shared_prefix(self.held, request.messages[:-1]))
 
     async def prepare(self, request: MessagesRequest) -> None:
         """Bring the process to where it only lacks the last message. Makes no API call, so it may be tried elsewhere.
@@ -114,25 +118,23 @@ class Worker:
 
     async def _rewrite(self, turn: Turn) -> None:
         """Take away what the CLI has made of the turn, and write in the answer, if it is complete."""
+        # An answer that can be cut off by itself is; the first of a loop of tool calls goes together with its prompt.
+        await self._cut(len(self.held) - 1 if self.held and self.held[-1].is_cut else turn.history_length)
         answer = turn.answer.as_history()
-        last_is_cut = len(self.held) > turn.history_length and self.held[-1].is_cut
-        await self._cut(len(self.held) - 1 if last_is_cut else turn.history_length)
-        if turn.answer.is_complete and answer.content:
-            missing = [turn.prompt][: turn.history_length + 1 - len(self.held)]
-            if len(self.held) + len(missing) == turn.history_length + 1:
-                await self._write([*missing, answer])
+        if turn.answer.is_complete and answer.content and len(self.held) >= turn.history_length:
+            prompt_is_gone = len(self.held) == turn.history_length
+            await self._write([turn.prompt, answer] if prompt_is_gone else [answer])
 
     async def _cut(self, keep: int) -> None:
         """Drop what comes after the first `keep` messages, and as many before it as a cut needs."""
-        if keep >= len(self.held):
+        kept = _kept(self.held, keep)
+        if kept == len(self.held):
             return
-        while keep and not self.held[keep].is_cut:
-            keep -= 1
-        if not (self.held[keep].is_cut and await self.session.rewind(self.held[keep].uuid)):
+        if kept is None or not await self.session.rewind(self.held[kept].uuid):
             raise CLIConnectionError(reason="Claude Code did not rewind the conversation")
-        del self.held[keep:]
+        del self.held[kept:]
 
-    async def _write(self, messages: "list[Message] | tuple[Message, ...]") -> None:
+    async def _write(self, messages: Sequence[Message]) -> None:
         for message in messages:
             after_tools = bool(self.held) and self.held[-1].message.answers_tools
             if message.role == "user":
@@ -141,3 +143,10 @@ class Worker:
             else:
                 uuid = await self.session.add_assistant(message.blocks(), model=self.launch.model)
                 self.held.append(Held(message, uuid, is_cut=after_tools))
+
+
+def _kept(held: Sequence[Held], wanted: int) -> int | None:
+    """The largest number of messages, up to `wanted`, after which the conversation can be cut."""
+    if wanted == len(held):
+        return wanted
+    return next((index for index in range(wanted, -1, -1) if held[index].is_cut), None)

@@ -20,7 +20,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
 
     provider: ClaudeCodeProvider | None = None
     """The processes; by default those of all models that were given none."""
-    _models: dict[str, ClaudeCodeModel] = field(default_factory=dict, init=False, repr=False)
+    _models: dict[str, ClaudeCodeModel] = field(default_factory=dict[str, ClaudeCodeModel], init=False, repr=False)
 
     async def resolve_model_id(
         self, ctx: ModelResolutionContext[AgentDepsT], *, model_id: KnownModelName | str

@@ -7,8 +7,9 @@ adapter can know: what to do about it, and what the client's "Connection error."
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
-from cc_types import ClaudeCodeError, CLINotFoundError
 from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, UserError
+
+from cc_types import ClaudeCodeError, CLINotFoundError
 
 __all__ = ["claude_code_errors"]
 

@@ -3,8 +3,7 @@
 Pure functions: from a model's name to pydantic-ai's profile of it.
 """
 
-from pydantic_ai.models import ModelProfile
-from pydantic_ai.profiles import merge_profile
+from pydantic_ai.profiles import ModelProfile, merge_profile
 from pydantic_ai.profiles.anthropic import AnthropicModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 

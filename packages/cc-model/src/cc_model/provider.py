@@ -8,10 +8,11 @@ from typing import Self
 
 import httpx2
 from anthropic import AsyncAnthropic
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.providers.anthropic import AnthropicProvider
+
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
-from pydantic_ai.models import ModelProfile
-from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from .profile import claude_code_profile
 

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import claude_agent_sdk as sdk
+
 from cc_types import (
     ClaudeCodeError,
     CLIConnectionError,
@@ -35,8 +36,8 @@ def _ours(error: Exception) -> ClaudeCodeError:
             return ProcessExitedError(exit_code=error.exit_code, stderr_tail=error.stderr or "")
         case sdk.CLIJSONDecodeError():
             return CLIJSONDecodeError(line=error.line, reason=str(error.original_error))
-        case sdk.MessageParseError():
-            return MessageParseError(reason=str(error), data=error.data)
+        case sdk.ClaudeSDKError() if type(error).__name__ == "MessageParseError":  # the SDK does not export it
+            return MessageParseError(reason=str(error), data=getattr(error, "data", None))
         case _ if isinstance(error.__cause__, ClaudeCodeError):
             return error.__cause__
         case _:

@@ -13,9 +13,11 @@ from typing import Any
 
 import anyio
 from anyio.abc import Process
-from cc_types import ProcessExitedError
 from claude_agent_sdk import ClaudeAgentOptions, ProcessError, Transport
 from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
+from typing_extensions import override
+
+from cc_types import ProcessExitedError
 
 __all__ = ["CLIProcess"]
 
@@ -50,12 +52,15 @@ class CLIProcess(Transport):
         """The last lines the process wrote to stderr."""
         return "\n".join(self._stderr)
 
+    @override
     async def connect(self) -> None:
         await self._inner.connect()
 
+    @override
     async def write(self, data: str) -> None:
         await self._inner.write(data)
 
+    @override
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         process = self._process
         try:
@@ -66,12 +71,15 @@ class CLIProcess(Transport):
         if not self._closing:
             raise self._exited(process.returncode if process is not None else None)
 
+    @override
     async def end_input(self) -> None:
         await self._inner.end_input()
 
+    @override
     def is_ready(self) -> bool:
         return self._inner.is_ready()
 
+    @override
     async def close(self) -> None:
         self._closing = True
         with anyio.CancelScope(shield=True):

@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator
 from typing import Any, cast
 from uuid import uuid4
 
-from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 from claude_agent_sdk import Transport
+from typing_extensions import override
+
+from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
 __all__ = ["ControlTransport"]
 
@@ -26,11 +28,11 @@ class ControlTransport(Transport):
         self.inner = inner
         self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
 
-    async def request(self, subtype: str, *, timeout: float, **fields: JsonValue) -> dict[str, JsonValue]:
+    async def request(self, subtype: str, *, seconds: float, **fields: JsonValue) -> dict[str, JsonValue]:
         """Send a control request and return its answer.
 
         Raises:
-            ControlTimeoutError: There was no answer within `timeout` seconds.
+            ControlTimeoutError: There was no answer within `seconds` seconds.
             ControlRequestError: The CLI refused.
             ClaudeCodeError: The process ended before it answered; the error is that of the process.
         """
@@ -38,24 +40,27 @@ class ControlTransport(Transport):
         answer = self._pending[request_id] = asyncio.get_running_loop().create_future()
         frame = {"type": "control_request", "request_id": request_id, "request": {"subtype": subtype, **fields}}
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 await self.inner.write(json.dumps(frame) + "\n")
                 response = await answer
         except TimeoutError as error:
-            raise ControlTimeoutError(subtype=subtype, seconds=timeout) from error
+            raise ControlTimeoutError(subtype=subtype, seconds=seconds) from error
         finally:
             del self._pending[request_id]
         if response.get("subtype") == "error":
             raise ControlRequestError(subtype=subtype, message=str(response.get("error", "no reason given")))
         payload = response.get("response")
-        return payload if isinstance(payload, dict) else {}
+        return cast("dict[str, JsonValue]", payload) if isinstance(payload, dict) else {}
 
+    @override
     async def connect(self) -> None:
         await self.inner.connect()
 
+    @override
     async def write(self, data: str) -> None:
         await self.inner.write(data)
 
+    @override
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         try:
             async for message in self.inner.read_messages():
@@ -66,12 +71,15 @@ class ControlTransport(Transport):
             raise
         self._fail(ConnectionError("the transport was closed"))
 
+    @override
     async def end_input(self) -> None:
         await self.inner.end_input()
 
+    @override
     def is_ready(self) -> bool:
         return self.inner.is_ready()
 
+    @override
     async def close(self) -> None:
         await self.inner.close()
 

@@ -14,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self, cast
 
-from cc_types import ClaudeCodeError, CLIConnectionError, ControlTimeoutError, JsonValue
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage, Transport
+
+from cc_types import ClaudeCodeError, CLIConnectionError, ControlTimeoutError, JsonValue
 
 from ._errors import translated
 from ._process import CLIProcess
@@ -252,7 +253,7 @@ class Session:
         if self._state == "dead":
             raise self.death or CLIConnectionError(reason="The session is closed")
         with translated():
-            return await self._transport.request(subtype, timeout=self._timeouts.control, **fields)
+            return await self._transport.request(subtype, seconds=self._timeouts.control, **fields)
 
     def _set_hurry(self, hurry: bool) -> None:
         if isinstance(self._transport.inner, CLIProcess):
@@ -274,7 +275,7 @@ class Session:
 
 
 def _private(options: ClaudeAgentOptions, folder: Path) -> ClaudeAgentOptions:
-    """Give the process a folder of its own for what it writes, and its system prompt in a file that only we can read."""
+    """Give the process a folder of its own to write to, and its system prompt in a file that only we can read."""
     own = {"CLAUDE_CODE_TMPDIR": str(_made(folder / "tmp"))}
     if "bare" in options.extra_args:
         # Without a login to find there, the process needs nothing of the user's configuration and writes nothing to it.

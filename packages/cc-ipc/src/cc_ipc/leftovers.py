@@ -1,0 +1,91 @@
+"""What dead owners have left behind: sockets and schema files that are removed, while those of living ones never are.
+
+A session's socket and schema file carry the same id. The session lives if its schema file is locked, or if its socket
+takes a connection. It knows names and files, and nothing of tools.
+"""
+
+import logging
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from .constants import SCHEMA_FILE_PREFIX, SCHEMA_FILE_SUFFIX, SOCKET_FILE_PREFIX, SOCKET_FILE_SUFFIX
+from .files import open_own
+from .lock import share
+from .sockets import is_dead_socket
+
+__all__ = ["remove_leftovers", "schema_file_name", "socket_file_name"]
+
+_log = logging.getLogger("cc_ipc")
+
+
+def socket_file_name(session_id: str) -> str:
+    """Return the name of a session's socket."""
+    return f"{SOCKET_FILE_PREFIX}{session_id}{SOCKET_FILE_SUFFIX}"
+
+
+def schema_file_name(session_id: str) -> str:
+    """Return the name of a session's schema file."""
+    return f"{SCHEMA_FILE_PREFIX}{session_id}{SCHEMA_FILE_SUFFIX}"
+
+
+def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
+    """Remove the sockets and schema files of dead owners from some folders, and return what was removed.
+
+    Only regular files and sockets of this user are looked at. What cannot be removed is left.
+    """
+    removed: list[Path] = []
+    for folder in dict.fromkeys(folders):
+        for session_id in sorted(_session_ids(folder)):
+            removed += _remove_if_dead(folder / socket_file_name(session_id), folder / schema_file_name(session_id))
+    if removed:
+        _log.info("Removed what dead owners had left: %s", ", ".join(map(str, removed)))
+    return removed
+
+
+def _session_ids(folder: Path) -> set[str]:
+    found: set[str] = set()
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            # The longer prefix first: it begins with the other one.
+            if name.startswith(SCHEMA_FILE_PREFIX) and name.endswith(SCHEMA_FILE_SUFFIX):
+                found.add(name[len(SCHEMA_FILE_PREFIX) : -len(SCHEMA_FILE_SUFFIX)])
+            elif name.startswith(SOCKET_FILE_PREFIX) and name.endswith(SOCKET_FILE_SUFFIX):
+                found.add(name[len(SOCKET_FILE_PREFIX) : -len(SOCKET_FILE_SUFFIX)])
+    return found
+
+
+def _remove_if_dead(socket_path: Path, schema_path: Path) -> list[Path]:
+    # The socket first. A session locks its schema file before it makes the socket, so a socket that was here already,
+    # with a schema file that is not locked now, is not one that is just being born.
+    socket_paths = [socket_path] if _is_own(socket_path) else []
+    try:
+        with open_own(schema_path) as fd:
+            # Shared until both are gone: an owner that is just about to lock its new file waits, and sees that it went.
+            return _unlink_unless_listening([*socket_paths, schema_path]) if share(fd) else []
+    except OSError:  # no schema file of ours: a server without a session, or half of a leftover
+        return _unlink_unless_listening(socket_paths)
+
+
+def _unlink_unless_listening(paths: list[Path]) -> list[Path]:
+    if any(path.is_socket() and not is_dead_socket(path) for path in paths):
+        return []
+    return [path for path in paths if _unlink(path)]
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return found.st_uid == os.geteuid() and (stat.S_ISSOCK(found.st_mode) or stat.S_ISREG(found.st_mode))
+
+
+def _unlink(path: Path) -> bool:
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""`IPCServer`: answers tool calls that come over a Unix socket, in the event loop that it was started in.
+
+It owns the socket file and the connections, and ends both. It knows nothing of schemas, bridges or the CLI.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .calls import answer
+from .connection import Connection
+from .errors import SessionStateError
+from .files import OwnedPath
+from .messages import CallToolParams, ToolHandler
+from .sockets import listen_privately
+
+__all__ = ["IPCServer"]
+
+_log = logging.getLogger("cc_ipc")
+
+# A handler that was cancelled has this long to clean up. One that takes no notice is left behind, with a warning.
+_HANDLER_STOP_TIMEOUT = 2.0
+
+# A peer that reads takes its last response within milliseconds; one that does not is cut off.
+_FLUSH_TIMEOUT = 0.5
+
+
+class IPCServer:
+    """Runs tools for the peers that connect to a Unix socket; only processes of the same user may.
+
+    A handler runs as a task of the loop that called `start`, with the context variables of that moment. It is cancelled
+    when its peer goes away, and when the server stops. Use it with `async with`, or call `stop` in a `finally`.
+
+    Args:
+        socket_path: Where the socket is made. What lies there is refused, except the socket of a server that has died.
+        tool_handlers: What runs each tool, by name.
+        tool_timeout: Seconds that a call may take before it is answered with a `TimeoutError`. None: as long as it takes.
+    """
+
+    def __init__(
+        self,
+        socket_path: str | PathLike[str],
+        tool_handlers: Mapping[str, ToolHandler],
+        *,
+        tool_timeout: float | None = None,
+    ) -> None:
+        self._path = Path(socket_path)
+        self._handlers = tool_handlers
+        self._timeout = tool_timeout
+        self._server: asyncio.Server | None = None
+        self._file: OwnedPath | None = None
+        self._connections: set[Connection] = set()
+
+    @property
+    def socket_path(self) -> Path:
+        """The socket."""
+        return self._path
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it takes connections."""
+        return self._server is not None
+
+    async def start(self) -> None:
+        """Make the socket and take connections.
+
+        Raises:
+            SessionStateError: It runs already.
+            SocketPathError: The path is too long, or something is in the way.
+            OSError: The socket's folder is missing or closed.
+        """
+        if self._server is not None:
+            raise SessionStateError(state="started", wanted="start")
+        listener = listen_privately(self._path)
+        self._file = OwnedPath.found(self._path)
+        try:
+            self._server = await asyncio.get_running_loop().create_unix_server(self._connection, sock=listener)
+        except BaseException:
+            listener.close()
+            self._remove_file()
+            raise
+
+    async def stop(self) -> None:
+        """Remove the socket, cancel the calls that run, and end the connections. Allowed in any state, and again."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        self._remove_file()
+        try:
+            await self._stop_handlers()
+            await self._close_connections()
+        finally:
+            for connection in list(self._connections):
+                connection.abort()
+
+    def _connection(self) -> Connection:
+        return Connection(self._answer, self._connections)
+
+    async def _answer(self, params: CallToolParams) -> bytes:
+        return await answer(params, self._handlers, self._timeout)
+
+    def _remove_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.remove()
+
+    async def _stop_handlers(self) -> None:
+        calls = {connection.call for connection in self._connections} - {None, asyncio.current_task()}
+        running = [call for call in calls if call is not None]
+        for call in running:
+            call.cancel()
+        if running:
+            _, stuck = await asyncio.wait(running, timeout=_HANDLER_STOP_TIMEOUT)
+            if stuck:
+                _log.warning("%d tool handlers took no notice of their cancellation and were left behind", len(stuck))
+
+    async def _close_connections(self) -> None:
+        ends = [connection.closed for connection in self._connections]
+        for connection in list(self._connections):
+            connection.close()
+        if ends:
+            await asyncio.wait(ends, timeout=_FLUSH_TIMEOUT)
+
+    def __repr__(self) -> str:
+        state = "serving" if self.is_serving else "not serving"
+        return f"<IPCServer {self._path} {state}, {len(self._connections)} connections>"
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
