@@ -124,9 +124,23 @@ def test_null_usage_and_null_result_are_read_as_empty() -> None:
 
 def test_half_a_character_in_the_text_does_not_make_it_unwritable() -> None:
     """SDK-ADD-02: JavaScript can cut a string in the middle of an emoji, and JSON escapes carry that."""
-    response = CLIResponse.model_validate({"subtype": "success", "is_error": False, "result": "né \ud83d"})
+    half: dict[str, object] = {"né \ud83d": ["\ud83d", 3]}
+    denial = {"tool_name": "Write", "tool_use_id": "toolu_1", "tool_input": half}
+
+    response = CLIResponse.model_validate(
+        {
+            "subtype": "success",
+            "is_error": False,
+            "result": "né \ud83d",
+            "structured_output": half,
+            "errors": ["\ude00"],
+            "permission_denials": [denial],
+            "deferred_tool_use": {"id": "toolu_1", "name": "Write", "input": half},
+        }
+    )
 
     assert response.result == "né \N{REPLACEMENT CHARACTER}"
+    assert response.structured_output == {"né \N{REPLACEMENT CHARACTER}": ["\N{REPLACEMENT CHARACTER}", 3]}
     assert CLIResponse.model_validate_json(response.model_dump_json()) == response
 
 

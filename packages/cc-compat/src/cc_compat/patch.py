@@ -14,7 +14,6 @@ look the way it is expected to, nothing is touched.
 """
 
 import importlib
-import inspect
 import sys
 import threading
 from collections.abc import Callable
@@ -48,7 +47,8 @@ def _apply_to(package: str, parser: ModuleType, version: str | None) -> Status:
     error_type = getattr(parser, "MessageParseError", None)
     if not _is_parser(parse) or not _is_error_type(error_type):
         return Status(applied=False, reason="The parser is not where it used to be.", sdk_version=version)
-    original = inspect.unwrap(parse) if is_wrapped(parse) else parse
+    # One layer and no more: what lies under ours may be somebody else's wrapper.
+    original: _Parser = getattr(parse, "__wrapped__", parse) if is_wrapped(parse) else parse
     skips = _skips_unknown(original, error_type)
     if skips is None:
         return Status(applied=False, reason="The parser has a new way with unknown types.", sdk_version=version)

@@ -96,7 +96,7 @@ def _blocks(message: AssistantMessageLike | Mapping[str, object]) -> Sequence[ob
         content = body.get("content") if is_json_object(body) else None
     else:
         content = message.content
-    return cast("list[object]", content) if isinstance(content, list) else ()
+    return cast("list[object]", content) if isinstance(content, list | tuple) else ()
 
 
 def _text(block: object) -> str | None:

@@ -51,8 +51,8 @@ class _Channel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._decoder.receive_data(data)
         try:
-            event = self._decoder.next_event()
-            if isinstance(event, Frame):
+            # To the end: a frame that nobody asked for must not be taken for the response of the next call.
+            while isinstance(event := self._decoder.next_event(), Frame):
                 self._deliver(event.message)
         except RemoteProtocolError as error:
             self._fail(error)
@@ -91,3 +91,89 @@ class _Channel(asyncio.Protocol):
     def _fail(self, error: IPCError) -> None:
         if self._response is not None and not self._response.done():
             self._response.set_exception(error)
+
+
+class IPCClient:
+    """Calls tools on a server. Calls may run at the same time: each has a connection of its own.
+
+    Use it with `async with`, or call `close` in a `finally`. It belongs to the event loop that it is used in.
+
+    Args:
+        socket_path: The server's socket. It is connected to when a tool is called, not before.
+    """
+
+    def __init__(self, socket_path: str | PathLike[str]) -> None:
+        self._path = fspath(socket_path)
+        self._channels: set[_Channel] = set()
+        self._idle: list[_Channel] = []
+        self._closed = False
+
+    async def call_tool(
+        self, name: str, arguments: "Mapping[str, JsonValue]", *, tool_use_id: str | None = None
+    ) -> ToolResult:
+        """Call a tool and return its result, which says with `isError` whether the tool failed in its own terms.
+
+        It waits as long as the tool takes. Cancel it to give up: the server then cancels the tool.
+
+        Raises:
+            IPCToolExecutionError: The tool raised, or is not known, or its result cannot be sent.
+            IPCConnectionError: The server cannot be reached, or went away during the call, which may have run.
+            IPCMessageSizeError: The request, or the response, is larger than allowed.
+            UnencodableMessageError: The arguments are not JSON's.
+            RemoteProtocolError: The server answered what is not a response.
+            SessionStateError: The client was closed.
+        """
+        params: CallToolParams = {"name": name, "arguments": dict(arguments)}
+        if tool_use_id is not None:
+            params["tool_use_id"] = tool_use_id
+        request: IPCRequest = {"method": "call_tool", "params": params}
+        frame = encode_frame(request)
+        channel = self._idle_channel() or await self._connect()
+        response = await channel.exchange(frame)
+        if channel.is_open:
+            self._idle.append(channel)
+        return parse_response(response, tool=name)
+
+    async def close(self) -> None:
+        """End the connections, and with them the calls that run. Allowed more than once."""
+        self._closed = True
+        self._idle.clear()
+        ends = [channel.closed for channel in self._channels]
+        for channel in self._channels:
+            channel.abort()
+        if ends:
+            await asyncio.wait(ends, timeout=_CLOSE_TIMEOUT)
+
+    def _idle_channel(self) -> _Channel | None:
+        while self._idle:
+            channel = self._idle.pop()
+            if channel.is_open:
+                return channel
+        return None
+
+    async def _connect(self) -> _Channel:
+        if self._closed:
+            raise SessionStateError(state="closed", wanted="call a tool")
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT):
+                _, channel = await asyncio.get_running_loop().create_unix_connection(self._channel, self._path)
+        except OSError as error:  # a `TimeoutError` is one
+            raise IPCConnectionError(path=self._path, reason=f"There is no connection to the server: {error}") from error
+        self._channels.add(channel)
+        channel.closed.add_done_callback(lambda _: self._channels.discard(channel))
+        return channel
+
+    def _channel(self) -> _Channel:
+        return _Channel(self._path)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<IPCClient {self._path} {state}, {len(self._channels)} connections, {len(self._idle)} of them idle>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -66,13 +66,12 @@ class LockedFile:
             raise
         _held.add(self)
 
-    def remove(self) -> None:
-        """Remove the file, and let go of the lock after it. Allowed more than once."""
+    def unlink(self) -> None:
+        """Remove the file. It stays locked."""
         self._owned.remove()
-        self.release()
 
     def release(self) -> None:
-        """Let go of the lock and leave the file."""
+        """Let go of the lock. Allowed more than once."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)

@@ -59,13 +59,18 @@ class _Search:
         """Yield valid values, each once; `name` is the property they are for, `path` the references that led here."""
         seen: list[JsonValue] = []
         for flat, flat_path in islice(self._flattener.flat(schema, path), _MOST_FORMS):
+            if self._is_over():
+                return
             for value in self._proposals(flat, name, flat_path):
-                self._steps += 1
-                if self._steps > _MOST_STEPS:
+                if self._is_over():
                     return
                 if self._judge.conforms(value, schema) and not any(same(value, other) for other in seen):
                     seen.append(value)
                     yield value
+
+    def _is_over(self) -> bool:
+        self._steps += 1
+        return self._steps > _MOST_STEPS
 
     def _proposals(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
         for key in ("const", "default"):

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 from .json_value import JsonValue
 from .model_usage import ModelUsage
 from .usage import CLIUsage
-from .wire import Count, USDollars, WireModel, on_the_wire
+from .wire import Count, JsonObject, USDollars, Whole, WireModel, on_the_wire
 
 __all__ = ["CLIResponse", "DeferredToolUse", "PermissionDenial"]
 
@@ -19,7 +19,7 @@ class PermissionDenial(WireModel):
     """The tool."""
     tool_use_id: str
     """The model's id of the call."""
-    tool_input: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    tool_input: JsonObject = Field(default_factory=dict[str, JsonValue])
     """The arguments of the call."""
 
 
@@ -30,17 +30,12 @@ class DeferredToolUse(WireModel):
     """The model's id of the call."""
     name: str
     """The tool."""
-    input: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    input: JsonObject = Field(default_factory=dict[str, JsonValue])
     """The arguments of the call."""
 
 
-def _text(value: object) -> object:
-    if value is None:
-        return ""
-    if not isinstance(value, str) or value.isascii():
-        return value
-    # Half of a character, as cutting a JavaScript string leaves it, could be read but never be written as JSON again.
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def _empty_if_null(value: object) -> object:
+    return "" if value is None else value
 
 
 def _unused_if_null(value: object) -> object:
@@ -68,7 +63,7 @@ class CLIResponse(WireModel):
     """Rounds between model and tools; 0 for a message that asked nothing."""
     session_id: str | None = None
     """The session that the turn belongs to."""
-    result: Annotated[str, BeforeValidator(_text)] = ""
+    result: Annotated[str, BeforeValidator(_empty_if_null), Whole] = ""
     """The final text; empty where the CLI reports none."""
     stop_reason: str | None = None
     """Why the model stopped, such as `end_turn`."""
@@ -82,13 +77,13 @@ class CLIResponse(WireModel):
     """Tokens and cost by model, all threads, over the session so far: take differences."""
     model_usage_since_last_result: dict[str, ModelUsage] | None = None
     """The same since the result before this one. Only in stream-json, not in the SDK's messages."""
-    structured_output: dict[str, JsonValue] | None = None
+    structured_output: JsonObject | None = None
     """The answer as an object, if a schema was asked for."""
     permission_denials: list[PermissionDenial] | None = None
     """Tool calls that were not allowed."""
     deferred_tool_use: DeferredToolUse | None = None
     """The tool call that the run stopped before."""
-    errors: list[str] | None = None
+    errors: Annotated[list[str] | None, Whole] = None
     """What went wrong, in words."""
     api_error_status: int | None = None
     """The HTTP status, if the API answered with an error."""

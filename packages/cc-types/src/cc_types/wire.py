@@ -1,13 +1,13 @@
 """How every value off the wire is read and written: by either name, frozen, and with what it does not know kept."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from .json_value import JsonValue
 
-__all__ = ["Count", "USDollars", "WireModel", "on_the_wire"]
+__all__ = ["Count", "JsonObject", "USDollars", "Whole", "WireModel", "on_the_wire"]
 
 
 class WireModel(BaseModel):
@@ -33,6 +33,23 @@ Count = Annotated[int, BeforeValidator(_zero_if_null), Field(ge=0)]
 
 USDollars = Annotated[float, Field(allow_inf_nan=False)]
 """An amount of money, in US dollars."""
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_whole(key): _whole(member) for key, member in cast("dict[object, object]", value).items()}
+    if isinstance(value, list):
+        return [_whole(member) for member in cast("list[object]", value)]
+    return value
+
+
+Whole: BeforeValidator = BeforeValidator(_whole)
+"""Whole characters only. Half of one, as cutting a JavaScript string leaves it, can be read but never written again."""
+
+JsonObject = Annotated[dict[str, JsonValue], Whole]
+"""An object of JSON that came from the model or from a tool, so that anything may be in it."""
 
 
 def on_the_wire(name: str) -> FieldInfo:

@@ -1,0 +1,54 @@
+"""The schema file, as the list of tools that MCP asks for. It knows the file's form, and nothing of calls."""
+
+from __future__ import annotations
+
+import os
+
+from ..payload import decode_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cc_types import JsonValue
+
+__all__ = ["mcp_tools", "read_all"]
+
+# Fields of a `ToolSchema` that need not be there, and MCP's names for them.
+_OPTIONAL = {"title": "title", "output_schema": "outputSchema", "annotations": "annotations", "_meta": "_meta"}
+
+_READ_SIZE = 1 << 16
+
+
+def read_all(fd: int) -> bytes:
+    """Return the content of an open file."""
+    parts: list[bytes] = []
+    while part := os.read(fd, _READ_SIZE):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def mcp_tools(content: bytes) -> list[JsonValue]:
+    """Return the tools that a schema file describes, in MCP's form.
+
+    Raises:
+        ValueError: It is not a JSON array of tool schemas.
+    """
+    schemas = decode_json(content)
+    if not isinstance(schemas, list):
+        raise ValueError("it is not a JSON array")
+    return [_mcp_tool(schema, index) for index, schema in enumerate(schemas)]
+
+
+def _mcp_tool(schema: JsonValue, index: int) -> JsonValue:
+    if not isinstance(schema, dict):
+        raise ValueError(f"entry {index} is not an object")
+    name, description, input_schema = schema.get("name"), schema.get("description"), schema.get("input_schema")
+    if not isinstance(name, str) or not isinstance(description, str) or not isinstance(input_schema, dict):
+        raise ValueError(f"entry {index} lacks 'name', 'description' or 'input_schema'")
+    # MCP clients refuse a schema that does not say that arguments are an object, which they always are.
+    tool: dict[str, JsonValue] = {
+        "name": name,
+        "description": description,
+        "inputSchema": {"type": "object", **input_schema},
+    }
+    tool.update((theirs, schema[ours]) for ours, theirs in _OPTIONAL.items() if ours in schema)
+    return tool
