@@ -134,11 +134,11 @@ async def run(command: list[str], cwd: Path) -> str:
     try:
         async with asyncio.timeout(STEP_TIMEOUT):
             output = (await process.communicate())[0].decode(errors="replace")
-    except TimeoutError:
-        raise CheckError(f"no end after {STEP_TIMEOUT:.0f} s: {' '.join(command)}") from None
-    finally:
-        if process.returncode is None:
-            await _end_group(process)
+    except BaseException as error:
+        await _end_group(process)
+        if isinstance(error, TimeoutError):
+            raise CheckError(f"no end after {STEP_TIMEOUT:.0f} s: {' '.join(command)}") from None
+        raise
     if process.returncode:
         raise CheckError(f"exit code {process.returncode}: {' '.join(command)}\n{output.rstrip()}")
     return output

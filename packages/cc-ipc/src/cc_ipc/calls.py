@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from .errors import (
-    InvalidRequestError,
     InvalidToolResultError,
-    IPCError,
     LocalProtocolError,
-    RemoteProtocolError,
     ToolNotFoundError,
 )
 from .framing import encode_frame
@@ -49,8 +46,13 @@ def current_call() -> ToolCall | None:
     return _current.get()
 
 
-async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], timeout: float | None) -> bytes:
+async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], seconds: float | None) -> bytes:
     """Run a tool and return the response as a frame.
+
+    Args:
+        params: The call.
+        handlers: What runs each tool.
+        seconds: How long the tool may take; `None`: as long as it takes.
 
     Raises:
         asyncio.CancelledError: The call was cancelled from outside. A handler that raises this by itself failed.
@@ -61,7 +63,7 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], ti
         return error_frame(ToolNotFoundError(name=name, known=sorted(handlers)))
     _current.set(ToolCall(name, params.get("tool_use_id")))
     try:
-        result = checked_result(await _run(handler, params, timeout))
+        result = checked_result(await _run(handler, params, seconds))
         return encode_frame({"result": result})
     except (InvalidToolResultError, LocalProtocolError) as error:
         _log.error("The result of the tool %r cannot be sent: %s", name, error)
@@ -74,15 +76,15 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], ti
         return _report(name, error)
 
 
-async def _run(handler: ToolHandler, params: CallToolParams, timeout: float | None) -> object:
-    """Await the handler. `timeout` is the caller's, since only the caller knows how long a tool may take."""
-    arguments = cast("dict[str, object]", params["arguments"])
+async def _run(handler: ToolHandler, params: CallToolParams, seconds: float | None) -> object:
+    # Only the owner of the tools knows how long one may take, so there is no limit by default.
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(timeout) as limit:
-            return await handler(arguments)
+        async with limit:
+            return await handler(cast("dict[str, object]", params["arguments"]))
     except TimeoutError as error:
         if limit.expired():
-            raise TimeoutError(f"the tool {params['name']!r} did not answer within {timeout:g} seconds") from error
+            raise TimeoutError(f"the tool {params['name']!r} did not answer within {seconds:g} seconds") from error
         raise
 
 
@@ -110,7 +112,7 @@ def error_frame(error: BaseException) -> bytes:
 def _message(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - what an exception's own `__str__` raises says less than its class
+    except Exception:
         text = ""
     if not text:
         return "it was raised without a message"

@@ -1,7 +1,8 @@
 """`IPCClient`: calls the tools of a server over its Unix socket, as the bridge does, for programs with an event loop.
 
-It knows the protocol and nothing of MCP. A connection carries one call at a time, is opened when a call needs one, and is
-kept for the next. A call is sent once: what became of one whose connection broke is not known, so it is not repeated.
+It knows the protocol and nothing of MCP. A connection carries one call at a time, is opened when a call needs one, and
+is kept for the next. A call is sent once: what became of one whose connection broke is not known, so it is not
+repeated.
 """
 
 import asyncio
@@ -61,7 +62,9 @@ class _Channel(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._fail(
-            IPCConnectionError(path=self._path, reason="The connection ended while a call was under way, which may have run")
+            IPCConnectionError(
+                path=self._path, reason="The connection ended while a call was under way, which may have run"
+            )
         )
         self.closed.set_result(None)
 
@@ -158,7 +161,9 @@ class IPCClient:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 _, channel = await asyncio.get_running_loop().create_unix_connection(self._channel, self._path)
         except OSError as error:  # a `TimeoutError` is one
-            raise IPCConnectionError(path=self._path, reason=f"There is no connection to the server: {error}") from error
+            raise IPCConnectionError(
+                path=self._path, reason=f"There is no connection to the server: {error}"
+            ) from error
         self._channels.add(channel)
         channel.closed.add_done_callback(lambda _: self._channels.discard(channel))
         return channel

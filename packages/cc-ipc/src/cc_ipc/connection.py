@@ -1,7 +1,7 @@
 """One connection of the server: requests come in one at a time, and each gets its response.
 
-It joins the decoder to the event loop and knows nothing of what a tool does. A request that comes before the last one was
-answered breaks the protocol, and ends the connection; the end of the connection cancels the call that runs.
+It joins the decoder to the event loop and knows nothing of what a tool does. A request that comes before the last one
+was answered breaks the protocol, and ends the connection; the end of the connection cancels the call that runs.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def _is_out_of_turn(self) -> bool:
-        """End the connection, and return True, if its last request is not answered: two responses cannot be told apart."""
+        """End the connection, and say so, if its last request is not answered: responses have no ids."""
         if self.call is None:
             return False
         _log.error("A peer sent a request before its last one was answered; its connection was ended")

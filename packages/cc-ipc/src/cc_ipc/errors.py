@@ -1,9 +1,9 @@
 """What can go wrong between the bridge and its parent, one class for each thing a caller can act on.
 
 Faults of this side and of the other side are different classes: `LocalProtocolError` means that nothing was sent,
-`RemoteProtocolError` that the peer did what the protocol forbids. Every error takes facts as keyword arguments and writes
-its own sentence. This module does not know who raises them. It is not loaded in the bridge process, for its base class
-comes with pydantic.
+`RemoteProtocolError` that the peer did what the protocol forbids. Every error takes facts as keyword arguments and
+writes its own sentence. This module does not know who raises them. It is not loaded in the bridge process, for its
+base class comes with pydantic.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,9 @@ class IPCConnectionError(IPCError):
     reason: str
     """What happened, as a sentence without a full stop."""
 
-    def __init__(self, *, path: str, reason: str, advice: str = "See that the process that owns it still runs.") -> None:
+    def __init__(
+        self, *, path: str, reason: str, advice: str = "See that the process that owns it still runs."
+    ) -> None:
         self.path = path
         self.reason = reason
         super().__init__(f"{reason} (socket {path}). {advice}")

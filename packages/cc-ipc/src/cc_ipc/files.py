@@ -1,13 +1,11 @@
-"""Files that one process owns: they appear private, are known again by their inode, and are removed by their owner alone.
+"""Files that one process owns: they appear private, are known again by their inode, and are removed by their owner.
 
 It knows paths, descriptors and locks, and nothing of tools or sessions.
 """
 
 import os
-import stat
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -16,7 +14,7 @@ from . import lock
 from .constants import SOCKET_PERMISSIONS
 from .errors import SocketPathError
 
-__all__ = ["LockedFile", "OwnedPath", "open_own"]
+__all__ = ["LockedFile", "OwnedPath"]
 
 # A cleaner that finds a new file before its lock takes it for a leftover. It would have to come each time.
 _ATTEMPTS = 20
@@ -108,20 +106,3 @@ def _write_all(fd: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(fd, rest) :]
-
-
-@contextmanager
-def open_own(path: Path) -> Iterator[int]:
-    """Open a regular file of this user's for reading, as a descriptor. Links are not followed.
-
-    Raises:
-        OSError: There is none.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise PermissionError(f"{path} is not a regular file of this user")
-        yield fd
-    finally:
-        os.close(fd)

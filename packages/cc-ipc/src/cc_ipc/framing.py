@@ -1,7 +1,7 @@
 """Frames, without any I/O: bytes go in, events come out.
 
-A frame is a length of four bytes, unsigned and big-endian, and then so many bytes of JSON in UTF-8. Where the bytes come
-from, and what the JSON means, is not known here: no socket, no event loop, no tool.
+A frame is a length of four bytes, unsigned and big-endian, and then so many bytes of JSON in UTF-8. Where the bytes
+come from, and what the JSON means, is not known here: no socket, no event loop, no tool.
 
     decoder = FrameDecoder()
     decoder.receive_data(data)          # as they come; b"" says that no more will
@@ -104,8 +104,8 @@ class FrameDecoder:
         """Return the next frame, or why there is none.
 
         Raises:
-            RemoteMessageSizeError: A frame is too large. Where the next one starts cannot be known any more, so the error
-                is raised again each time.
+            RemoteMessageSizeError: A frame is too large. Where the next one starts cannot be known any more, so the
+                error is raised again each time.
             InvalidPayloadError: A payload is not JSON. The decoder goes on with the frame after it.
             RemoteProtocolError: The other side has closed within a frame. Raised again each time.
         """

@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .constants import SCHEMA_FILE_PREFIX, SCHEMA_FILE_SUFFIX, SOCKET_FILE_PREFIX, SOCKET_FILE_SUFFIX
-from .files import open_own
-from .lock import share
+from .lock import open_own, share
 from .sockets import is_dead_socket
 
 __all__ = ["remove_leftovers", "schema_file_name", "socket_file_name"]
@@ -62,11 +61,14 @@ def _remove_if_dead(socket_path: Path, schema_path: Path) -> list[Path]:
     # with a schema file that is not locked now, is not one that is just being born.
     socket_paths = [socket_path] if _is_own(socket_path) else []
     try:
-        with open_own(schema_path) as fd:
-            # Shared until both are gone: an owner that is just about to lock its new file waits, and sees that it went.
-            return _unlink_unless_listening([*socket_paths, schema_path]) if share(fd) else []
+        fd = open_own(schema_path)
     except OSError:  # no schema file of ours: a server without a session, or half of a leftover
         return _unlink_unless_listening(socket_paths)
+    try:
+        # Shared until both are gone: an owner that is just about to lock its new file waits, and sees that it went.
+        return _unlink_unless_listening([*socket_paths, schema_path]) if share(fd) else []
+    finally:
+        os.close(fd)
 
 
 def _unlink_unless_listening(paths: list[Path]) -> list[Path]:

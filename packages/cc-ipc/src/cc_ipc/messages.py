@@ -1,7 +1,7 @@
 """The messages between bridge and parent: one request, and its result or its error.
 
-The types say what travels as JSON. Fields that are not known are ignored, in both directions, so that peers of different
-age understand each other. Nothing here knows frames, sockets or handlers.
+The types say what travels as JSON. Fields that are not known are ignored, in both directions, so that peers of
+different age understand each other. Nothing here knows frames, sockets or handlers.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +35,7 @@ __all__ = [
 CALL_TOOL = "call_tool"
 
 ToolHandler: TypeAlias = Callable[[dict[str, object]], Awaitable[dict[str, object]]]
-"""Runs a tool: takes its arguments, returns a result in MCP's form, such as `{"content": [{"type": "text", "text": "…"}]}`."""
+"""Runs a tool: takes its arguments, returns a result in MCP's form: `{"content": [{"type": "text", "text": "…"}]}`."""
 
 
 class ToolSchema(TypedDict):

@@ -25,8 +25,8 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
 def checked_result(value: object) -> ToolResult:
     """Return what a handler returned as a tool result; all of its fields are kept.
 
-    A result without content gets an empty text, for the protocol wants a block. `is_error`, as the SDK's own tools spell
-    it, counts as `isError`.
+    A result without content gets an empty text, for the protocol wants a block. `is_error`, as the SDK's own tools
+    spell it, counts as `isError`.
 
     Raises:
         InvalidToolResultError: It is not a tool result.

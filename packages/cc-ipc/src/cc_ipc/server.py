@@ -38,7 +38,8 @@ class IPCServer:
     Args:
         socket_path: Where the socket is made. What lies there is refused, except the socket of a server that has died.
         tool_handlers: What runs each tool, by name.
-        tool_timeout: Seconds that a call may take before it is answered with a `TimeoutError`. None: as long as it takes.
+        tool_timeout: Seconds that a call may take before it is answered with a `TimeoutError`. None: as long as it
+            takes.
     """
 
     def __init__(

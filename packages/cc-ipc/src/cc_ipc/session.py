@@ -47,8 +47,8 @@ class StdioServerConfig(TypedDict):
 class IPCSession:
     """Offers tools to one bridge or several, from `start` to `stop`.
 
-    Nothing exists before `start`, and nothing is left after `stop`, whatever happened between. Use it with `async with`,
-    or call `stop` in a `finally`.
+    Nothing exists before `start`, and nothing is left after `stop`, whatever happened between. Use it with `async
+    with`, or call `stop` in a `finally`.
 
     Args:
         tool_handlers: What runs each tool, by name.
@@ -131,7 +131,8 @@ class IPCSession:
         try:
             schemas = _encoded(self._schemas)
             remove_leftovers([self._folder])
-            # The schema file first: its lock says that the session lives before there is a socket that nobody serves yet.
+            # The schema file first: its lock says that the session lives before there is a socket that nobody serves
+            # yet.
             self._schema_file = LockedFile(self._schema_path, schemas)
             await self._server.start()
             self._check_started()

@@ -16,8 +16,10 @@ from .errors import SocketPathError
 
 __all__ = ["MAX_SOCKET_PATH", "fits_socket_path", "is_dead_socket", "listen_privately"]
 
+_IS_LINUX: bool = sys.platform.startswith("linux")
+
 # `sun_path` is an array of the kernel's, with a zero byte at its end: 108 bytes on Linux, 104 on BSD and macOS.
-MAX_SOCKET_PATH = 107 if sys.platform == "linux" else 103
+MAX_SOCKET_PATH: int = 107 if _IS_LINUX else 103
 """Bytes that a socket's path may have on this platform."""
 
 # Each parallel call connects once, and a handler that blocks the event loop delays `accept`.
@@ -56,7 +58,7 @@ def listen_privately(path: Path) -> socket.socket:
 
 def _bind(listener: socket.socket, path: Path) -> None:
     try:
-        (_bind_with_mode if sys.platform == "linux" else _bind_with_mask)(listener, path)
+        (_bind_with_mode if _IS_LINUX else _bind_with_mask)(listener, path)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:  # the kernel follows no link here: a dangling one is "in use" too
             raise SocketPathError(path=str(path), reason="Something is in the way of the socket") from error

@@ -20,7 +20,8 @@ DEFAULT_TRANSPORT: Final[TransportType] = "auto"
 """The transport when none is named."""
 
 # The first SDK whose in-process server loses nothing: it hands every kind of content on, the call's `_meta` (where the
-# model's id of the call is), and cancellation, the latter with mcp 2 only. Before it the messages were taken apart by hand.
+# model's id of the call is), and cancellation, the latter with mcp 2 only. Before it the messages were taken apart by
+# hand.
 _SDK_SINCE = (0, 2, 140)
 _MCP_SINCE = (2,)
 
@@ -38,8 +39,8 @@ class TransportChoice:
 def resolve_transport(transport: TransportType = DEFAULT_TRANSPORT) -> TransportChoice:
     """Return which transport to use here, and why.
 
-    `"auto"` takes the in-process server where the installed SDK carries everything over it: it is faster, for it starts no
-    process and its calls pass through one pipe less. Otherwise it takes the bridge.
+    `"auto"` takes the in-process server where the installed SDK carries everything over it: it is faster, for it
+    starts no process and its calls pass through one pipe less. Otherwise it takes the bridge.
 
     Raises:
         TransportUnavailableError: There is none, or not the one that was asked for.

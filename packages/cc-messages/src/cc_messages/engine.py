@@ -26,10 +26,15 @@ async def serve(pool: WorkerPool, request: MessagesRequest, exchange: Exchange) 
     except Exception as error:
         _fail(exchange, error)
         return
+    # Runs beside the reading of the turn, which the interrupt is to end.
+    interrupting: list[asyncio.Future[None]] = []
+    exchange.on_abandon(lambda: interrupting.append(asyncio.ensure_future(worker.interrupt())))
     try:
         await _answer(pool, worker, request, exchange)
     finally:
         await worker.settle()
+        for task in interrupting:
+            task.cancel()
         pool.release(worker)
 
 
@@ -60,8 +65,6 @@ async def _acquire_and_prepare(pool: WorkerPool, request: MessagesRequest) -> Wo
 
 
 async def _answer(pool: WorkerPool, worker: Worker, request: MessagesRequest, exchange: Exchange) -> None:
-    interrupting: list[asyncio.Future[None]] = []
-    exchange.on_abandon(lambda: interrupting.append(asyncio.ensure_future(worker.interrupt())))
     answer = Answer()
     try:
         async for event in worker.answer(request):
@@ -77,8 +80,6 @@ async def _answer(pool: WorkerPool, worker: Worker, request: MessagesRequest, ex
             exchange.start(200, {"content-type": "application/json"})
             exchange.write(json.dumps(answer.as_json()).encode())
         exchange.end()
-    for task in interrupting:
-        await task
 
 
 def _fail(exchange: Exchange, error: Exception) -> None:

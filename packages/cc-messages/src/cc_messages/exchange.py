@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import httpx2
 from typing_extensions import override
 
-from cc_session import portal
+from cc_session import start_on_background
 
 __all__ = ["Body", "Exchange", "Head"]
 
@@ -135,7 +135,7 @@ class Exchange:
         if self._abandoned or self._has_ended:
             return
         self._abandoned = True
-        portal().start_task_soon(self._abandon)
+        start_on_background(self._abandon)
 
     async def _abandon(self) -> None:
         if not self._has_ended:

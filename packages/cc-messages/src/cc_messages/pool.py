@@ -3,7 +3,8 @@
 It decides without awaiting, so what it decides on cannot change meanwhile; starting and closing come after. A process
 that ran for somebody else is not the enemy: any worker can be brought to hold any conversation of its launch key, and
 that takes milliseconds where a start takes hundreds. So a new process is started only when none of the right kind is
-free, and one that holds a tool call is taken from its conversation only when no other can be had.
+free. One that holds a tool call is taken from its conversation after all others, because the results are probably on
+their way; not at all if to write that conversation again would take as long as a start.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ OpenSession = Callable[[LaunchKey], Awaitable[Session]]
 
 # Starting is bound by the processor: more at once make the first one later and the last one no sooner.
 _STARTS_AT_ONCE = 2
+# A message takes about two milliseconds to write, a process some 250 to start.
+_CHEAP_TO_REWRITE = 100
 
 
 class Route(StrEnum):
@@ -125,9 +128,9 @@ class WorkerPool:
         if any(worker.fits(request) for worker in coming):
             return _Instead.WAIT
         reuse = {worker: kept for worker in alike if (kept := worker.reuse(request)) is not None}
-        if free := [worker for worker in reuse if not worker.awaits_tools]:
+        if free := [worker for worker in reuse if not worker.awaits_tools or len(worker.held) <= _CHEAP_TO_REWRITE]:
             # The one that has most of the conversation already; of equals, the longest unused.
-            return max(free, key=reuse.__getitem__)
+            return max(free, key=lambda worker: (not worker.awaits_tools, reuse[worker]))
         if coming and may_wait:
             return _Instead.WAIT
         if not self._is_full:

@@ -11,7 +11,7 @@ from typing import Self
 
 import httpx2
 
-from cc_session import Session, Timeouts, on_background, portal, sealed_options
+from cc_session import Session, Timeouts, on_background, sealed_options, start_on_background
 from cc_types import APIError
 
 from .engine import serve
@@ -72,7 +72,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
             return httpx2.Response(error.status or 500, json=error_body(error), request=request)
         exchange = Exchange()
         timeout = request.extensions.get("timeout", {}).get("read")
-        portal().start_task_soon(serve, self._pool, parsed, exchange)
+        start_on_background(serve, self._pool, parsed, exchange)
         head = await exchange.head(timeout)
         return httpx2.Response(head.status, headers=head.headers, stream=Body(exchange, timeout), request=request)
 
@@ -124,4 +124,4 @@ class _Launcher:
 
 
 def _close_soon(pool: WorkerPool) -> None:
-    portal().start_task_soon(pool.aclose)
+    start_on_background(pool.aclose)

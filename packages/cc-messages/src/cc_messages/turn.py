@@ -24,6 +24,8 @@ class Turn:
         self.prompt = request.messages[-1]
         self.answer = Answer()
         self.history_length = len(request.messages) - 1
+        self.is_void = False
+        """Whether nobody wants the answer any more. The CLI may still end a stream that it breaks off."""
         self._session = session
         self._stream = session.ask(self.prompt.blocks())
         self._prompt_uuid: str | None = None
@@ -53,10 +55,15 @@ class Turn:
                 self._take(message)
 
     @property
+    def has_answer(self) -> bool:
+        """Whether the model has answered, to the end, somebody who still listens."""
+        return self.answer.is_complete and not self.is_void
+
+    @property
     def is_as_left(self) -> bool:
         """Whether the CLI has left the conversation as it should be: the prompt, the answer, and nothing after it."""
         good = self._result is not None and not self._result.is_error
-        return good and self.answer.is_complete and self.answer.stop_reason in _FINAL
+        return good and self.has_answer and self.answer.stop_reason in _FINAL
 
     def outcome(self) -> list[Held]:
         """The prompt and the answer, if there is one, with the names the CLI has for them.

@@ -87,7 +87,9 @@ class Worker:
             yield event
 
     async def interrupt(self) -> None:
-        """End the turn that runs, so that `answer()` ends; a process that does not obey is closed."""
+        """End the turn that runs, so that `answer()` or `settle()` ends; a process that does not obey is closed."""
+        if self._turn is not None:
+            self._turn.is_void = True
         for _ in range(_INTERRUPT_TIMES):
             if self.session.state != "busy":
                 return
@@ -121,7 +123,7 @@ class Worker:
         # An answer that can be cut off by itself is; the first of a loop of tool calls goes together with its prompt.
         await self._cut(len(self.held) - 1 if self.held and self.held[-1].is_cut else turn.history_length)
         answer = turn.answer.as_history()
-        if turn.answer.is_complete and answer.content and len(self.held) >= turn.history_length:
+        if turn.has_answer and answer.content and len(self.held) >= turn.history_length:
             prompt_is_gone = len(self.held) == turn.history_length
             await self._write([turn.prompt, answer] if prompt_is_gone else [answer])
 

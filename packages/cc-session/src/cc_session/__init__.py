@@ -6,7 +6,7 @@ Built on claude-agent-sdk. Knows processes, frames and events; does not know the
 # Importing it patches the SDK's parser, before any session reads a message.
 import cc_compat as _cc_compat
 
-from .background import on_background, portal
+from .background import on_background, start_on_background
 from .frames import Content
 from .options import has_api_key, sealed_options
 from .session import Session, SessionState
@@ -14,4 +14,4 @@ from .timeouts import Timeouts
 
 _ = _cc_compat
 
-__all__ = ["Content", "Session", "SessionState", "Timeouts", "has_api_key", "on_background", "portal", "sealed_options"]
+__all__ = ["Content", "Session", "SessionState", "Timeouts", "has_api_key", "on_background", "sealed_options", "start_on_background"]

@@ -8,16 +8,17 @@ with `at_exit`.
 
 import asyncio
 import atexit
+import functools
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
-from typing import ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import ExitStack, suppress
+from typing import Any, ParamSpec, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-__all__ = ["at_exit", "on_background", "portal"]
+__all__ = ["at_exit", "on_background", "start_on_background"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +33,14 @@ class _Background:
         self._stack = ExitStack()
         self.portal: BlockingPortal = self._stack.enter_context(start_blocking_portal("asyncio", name="claude-code"))
         self.loop: asyncio.AbstractEventLoop = self.portal.call(asyncio.get_running_loop)
+        # The loop itself keeps only weak references to its tasks.
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def start(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Start a task; runs on the loop."""
+        task = self.loop.create_task(function())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def stop(self) -> None:
         for clean_up in _at_exit:
@@ -42,8 +51,10 @@ class _Background:
         self._stack.close()
 
 
-_lock = threading.Lock()
+# Reentrant: a finalizer that comes here may run in any thread at any moment, also while that thread holds it.
+_lock = threading.RLock()
 _current: _Background | None = None
+_is_ending = False
 _at_exit: list[Callable[[], Awaitable[None]]] = []
 
 
@@ -53,11 +64,6 @@ def _background() -> _Background:
         if _current is None:
             _current = _Background()
         return _current
-
-
-def portal() -> BlockingPortal:
-    """Return the portal to the background loop; starts its thread if none runs."""
-    return _background().portal
 
 
 def at_exit(clean_up: Callable[[], Awaitable[None]]) -> None:
@@ -80,8 +86,23 @@ async def on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kw
     return await asyncio.wrap_future(background.portal.start_task_soon(call))
 
 
+def start_on_background(
+    function: Callable[P, Coroutine[Any, Any, object]], *args: P.args, **kwargs: P.kwargs
+) -> None:
+    """Start `function(*args, **kwargs)` on the background loop and wait for nothing; it must not raise.
+
+    May be called from any thread and from finalizers. Once the interpreter is ending, nothing is started any more:
+    what there was to clean up is being cleaned up.
+    """
+    if not _is_ending:
+        background = _background()
+        with suppress(RuntimeError):  # the loop has just been closed
+            background.loop.call_soon_threadsafe(background.start, functools.partial(function, *args, **kwargs))
+
+
 def _stop() -> None:
-    global _current
+    global _current, _is_ending
+    _is_ending = True
     with _lock:
         background, _current = _current, None
     if background is not None:
@@ -91,7 +112,7 @@ def _stop() -> None:
 def _forget_after_fork() -> None:
     # The thread did not come along into the child, and the processes belong to the parent.
     global _current, _lock
-    _current, _lock = None, threading.Lock()
+    _current, _lock = None, threading.RLock()
 
 
 atexit.register(_stop)

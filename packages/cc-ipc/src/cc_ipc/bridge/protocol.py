@@ -1,8 +1,8 @@
-"""MCP, as far as a server of tools needs it, without any I/O: a message goes in, what to do comes out.
+"""MCP, as far as a server of tools needs it, without any I/O: a line goes in, what to do comes out.
 
-It speaks the handshake versions, and the version of 2026 that has none and asks with `server/discover`. Each request is
-answered in the version that it comes in, so nothing is remembered from one to the next. It knows neither how messages
-travel nor who runs a tool.
+It speaks the versions with a handshake, and that of 2026, which has none and asks with `server/discover`. Each request
+is answered in the version that it comes in, so nothing is remembered from one to the next. How lines travel, and who
+runs a tool, is not known here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,23 @@ if TYPE_CHECKING:
     RequestId: TypeAlias = str | int
     Action: TypeAlias = "Reply | Call | Cancel | None"
 
-__all__ = ["Call", "Cancel", "McpServer", "Reply", "error_line", "result_line"]
+__all__ = [
+    "HANDSHAKE_VERSIONS",
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "INVALID_REQUEST",
+    "METHOD_NOT_FOUND",
+    "MODERN_VERSIONS",
+    "PARSE_ERROR",
+    "SERVER_INFO",
+    "UNSUPPORTED_PROTOCOL_VERSION",
+    "Call",
+    "Cancel",
+    "McpServer",
+    "Reply",
+    "error_line",
+    "result_line",
+]
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -32,16 +48,20 @@ UNSUPPORTED_PROTOCOL_VERSION = -32022
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
 
-_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
-_SERVER_KEY = "io.modelcontextprotocol/serverInfo"
-_TOOL_USE_KEY = "claudecode/toolUseId"
+SERVER_INFO: dict[str, JsonValue] = {"name": "cc-ipc", "version": "0.1.0"}
 
-_SERVER_INFO: JsonValue
-_CAPABILITIES: JsonValue
+_CAPABILITIES: dict[str, JsonValue] = {"tools": {}}
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
+_TOOL_USE_ID_KEY = "claudecode/toolUseId"
+
+# What the version of 2026 wants in every result, and in those that a client may keep.
+_MODERN: dict[str, JsonValue] = {"resultType": "complete", "_meta": {_SERVER_INFO_KEY: SERVER_INFO}}
+_KEEPABLE: dict[str, JsonValue] = {**_MODERN, "ttlMs": 0, "cacheScope": "private"}
 
 
 class Reply:
-    """Answer at once, with this line."""
+    """Write this line."""
 
     def __init__(self, line: bytes) -> None:
         self.line = line
@@ -52,10 +72,8 @@ class Call:
 
     def __init__(self, request_id: RequestId, params: dict[str, JsonValue], modern: bool) -> None:
         self.request_id = request_id
-        self.params = params
-        """The parameters of the `call_tool` request."""
-        self.modern = modern
-        """Whether results have the form of 2026."""
+        self.params = params  # of the `call_tool` request
+        self.modern = modern  # whether the result is to have the form of 2026
 
 
 class Cancel:
@@ -63,3 +81,101 @@ class Cancel:
 
     def __init__(self, request_id: RequestId) -> None:
         self.request_id = request_id
+
+
+def result_line(request_id: RequestId, result: bytes) -> bytes:
+    """Return the message that answers a request, its result being JSON on one line already."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode_json(request_id), result)
+
+
+def error_line(request_id: RequestId | None, code: int, message: str, data: JsonValue = None) -> bytes:
+    """Return the message that refuses a request; without an id, one whose id cannot be known."""
+    error: dict[str, JsonValue] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return encode_json({"jsonrpc": "2.0", "id": request_id, "error": error}) + b"\n"
+
+
+class McpServer:
+    """Says what to do about each line that a client writes.
+
+    Args:
+        tools: The tools to list, in MCP's form.
+    """
+
+    def __init__(self, tools: list[JsonValue]) -> None:
+        self._tools = tools
+
+    def receive(self, line: bytes) -> Action:
+        """Return what to do about a line: nothing, for one that is blank, a notification, or a response to nobody."""
+        if not line.strip():
+            return None
+        try:
+            message = decode_json(line)
+        except ValueError as error:
+            return Reply(error_line(None, PARSE_ERROR, f"The line is not JSON: {error}"))
+        if not isinstance(message, dict):
+            return Reply(error_line(None, INVALID_REQUEST, "A message is a JSON object; batches are not supported"))
+        if "method" not in message and ("result" in message or "error" in message):
+            return None
+        return self._act(message)
+
+    def _act(self, message: Mapping[str, JsonValue]) -> Action:
+        method, request_id, params = message.get("method"), message.get("id"), message.get("params", {})
+        if isinstance(method, str) and "id" not in message:
+            return _notified(method, params)
+        if isinstance(request_id, bool) or not isinstance(request_id, str | int):
+            return Reply(error_line(None, INVALID_REQUEST, "A request has an 'id', which is a string or an integer"))
+        if not isinstance(method, str):
+            return Reply(error_line(request_id, INVALID_REQUEST, "A request has a 'method', which is a string"))
+        if not isinstance(params, dict):
+            return Reply(error_line(request_id, INVALID_PARAMS, "'params' are an object"))
+        return self._requested(request_id, method, params)
+
+    def _requested(self, request_id: RequestId, method: str, params: Mapping[str, JsonValue]) -> Action:
+        meta = params.get("_meta")
+        version = meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
+        if version is not None and version not in MODERN_VERSIONS:
+            supported: JsonValue = [*MODERN_VERSIONS, *HANDSHAKE_VERSIONS]
+            data: JsonValue = {"supported": supported, "requested": version}
+            return Reply(error_line(request_id, UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data))
+        if method == "tools/call":
+            return _call(request_id, params, modern=version is not None)
+        result = self._result(method, params, modern=version is not None)
+        if result is None:
+            return Reply(error_line(request_id, METHOD_NOT_FOUND, "Method not found", method))
+        return Reply(result_line(request_id, encode_json(result)))
+
+    def _result(self, method: str, params: Mapping[str, JsonValue], *, modern: bool) -> dict[str, JsonValue] | None:
+        """Return the result of a request that needs no tool, or `None` if there is no such method."""
+        if method == "tools/list":
+            return {"tools": self._tools, **(_KEEPABLE if modern else {})}
+        if method == "server/discover":
+            return {"supportedVersions": list(MODERN_VERSIONS), "capabilities": _CAPABILITIES, **_KEEPABLE}
+        if method == "initialize":
+            asked = params.get("protocolVersion")
+            version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+            return {"protocolVersion": version, "capabilities": _CAPABILITIES, "serverInfo": SERVER_INFO}
+        if method == "ping":
+            return dict(_MODERN) if modern else {}
+        return None
+
+
+def _call(request_id: RequestId, params: Mapping[str, JsonValue], *, modern: bool) -> Action:
+    name, arguments, meta = params.get("name"), params.get("arguments", {}), params.get("_meta")
+    if not isinstance(name, str):
+        return Reply(error_line(request_id, INVALID_PARAMS, "A call has a 'name', which is a string"))
+    if not isinstance(arguments, dict):
+        return Reply(error_line(request_id, INVALID_PARAMS, "'arguments' are an object"))
+    call: dict[str, JsonValue] = {"name": name, "arguments": arguments}
+    tool_use_id = meta.get(_TOOL_USE_ID_KEY) if isinstance(meta, dict) else None
+    if isinstance(tool_use_id, str):
+        call["tool_use_id"] = tool_use_id
+    return Call(request_id, call, modern)
+
+
+def _notified(method: str, params: JsonValue) -> Action:
+    request_id = params.get("requestId") if isinstance(params, dict) else None
+    if method == "notifications/cancelled" and isinstance(request_id, str | int):
+        return Cancel(request_id)
+    return None

@@ -1,0 +1,114 @@
+"""Each failure gives the error that users of pydantic-ai know, says what to do, and comes within five seconds."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import (
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelOverloadedError,
+    ModelRateLimitError,
+    ModelServerError,
+    UserError,
+)
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.test import TestModel
+
+
+@pytest.fixture(autouse=True)
+async def within_five_seconds() -> AsyncIterator[None]:
+    """The test with its set-up and tear-down."""
+    begun = anyio.current_time()
+    yield
+    assert anyio.current_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("status", "error_class", "advice"),
+    [
+        (400, ModelHTTPError, "made-up failure"),
+        (401, ModelAuthenticationError, "ANTHROPIC_API_KEY"),
+        (404, ModelHTTPError, "model's name"),
+        (429, ModelRateLimitError, "rate limit"),
+        (500, ModelServerError, "try again"),
+        (529, ModelOverloadedError, "overloaded"),
+    ],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_an_error_of_the_api_has_its_status_its_class_and_advice(
+    status: int,
+    error_class: type[ModelHTTPError],
+    advice: str,
+    streamed: bool,
+    loopback: LoopbackServer,
+    model: ClaudeCodeModel,
+) -> None:
+    # The CLI repeats a 400 and a 404 once by itself.
+    loopback.fail_next(status, times=2 if status in {400, 404} else 1, message="made-up failure")
+    with pytest.raises(error_class) as caught:
+        if streamed:
+            async with Agent(model).run_stream("Hello."):
+                pass
+        else:
+            await Agent(model).run("Hello.")
+    assert isinstance(caught.value, ModelHTTPError)
+    assert caught.value.status_code == status
+    assert advice in str(caught.value)
+
+    assert (await Agent(model).run("Again.")).output
+
+
+async def test_a_stream_that_the_api_cuts_is_a_connection_error(
+    loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
+    loopback.fail_next(after_events=5)
+    with pytest.raises(ModelConnectionError, match="Check the network"):
+        await Agent(model).run("Hello.")
+    assert (await Agent(model).run("Again.")).output
+
+
+async def test_an_api_that_nobody_serves_is_a_connection_error(loopback: LoopbackServer) -> None:
+    env = {**loopback.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
+        with pytest.raises(ModelConnectionError, match="Check the network"):
+            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+
+
+async def test_no_login_says_how_to_log_in(loopback: LoopbackServer) -> None:
+    env = {**loopback.env(), "ANTHROPIC_API_KEY": ""}
+    async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
+        with pytest.raises(ModelAuthenticationError, match="/login") as caught:
+            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+    assert isinstance(caught.value, ModelHTTPError)
+    assert caught.value.status_code == 401
+    assert not loopback.requests
+
+
+async def test_a_missing_cli_is_a_user_error_that_names_the_path(loopback: LoopbackServer, tmp_path: Path) -> None:
+    missing = tmp_path / "no-claude"
+    async with ClaudeCodeProvider(env=loopback.env(), cli_path=missing, max_retries=0) as provider:
+        with pytest.raises(UserError, match=f"{missing}.*[Ii]nstall"):
+            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+
+
+async def test_a_cli_that_ends_at_once_is_a_connection_error_with_its_stderr(
+    loopback: LoopbackServer, tmp_path: Path
+) -> None:
+    broken = tmp_path / "claude"
+    broken.write_text("#!/bin/sh\necho 'no room on the device' >&2\nexit 7\n")
+    broken.chmod(0o700)
+    async with ClaudeCodeProvider(env=loopback.env(), cli_path=broken, max_retries=0) as provider:
+        with pytest.raises(ModelConnectionError, match="no room on the device"):
+            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+
+
+async def test_an_overloaded_api_makes_a_fallback_model_go_on(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+    loopback.fail_next(529)
+    fallback = FallbackModel(model, TestModel(custom_output_text="from the other model"))
+    assert (await Agent(fallback).run("Hello.")).output == "from the other model"

@@ -1,0 +1,77 @@
+"""`python -m cc_ipc serve module:object`: offer the functions of a module to any MCP host, until interrupted."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from operator import attrgetter
+from typing import cast
+
+from .errors import IPCError
+from .functions import Function
+from .serving import serve
+
+__all__ = ["find_functions", "main"]
+
+
+def find_functions(target: str) -> dict[str, Function]:
+    """Return the functions that `module:object` names: a function, an iterable of functions, or a mapping of names.
+
+    Raises:
+        ValueError: It names nothing of that kind, with what is wrong.
+    """
+    module_name, _, path = target.partition(":")
+    if not module_name or not path:
+        raise ValueError(f"{target!r} is not of the form module:object")
+    try:
+        found: object = attrgetter(path)(import_module(module_name))
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{target!r} cannot be found: {error}") from error
+    named: dict[object, object]
+    if isinstance(found, Mapping):
+        named = dict(cast("Mapping[object, object]", found))
+    elif callable(found):
+        named = {_name_of(found): found}
+    elif isinstance(found, Iterable):
+        named = {_name_of(function): function for function in cast("Iterable[object]", found)}
+    else:
+        raise ValueError(f"{target!r} is a {type(found).__name__}, not a function, a mapping or a list of functions")
+    for name, function in named.items():
+        if not isinstance(name, str) or not callable(function):
+            raise ValueError(f"{target!r} holds {name!r}: {function!r}, which is no name with a function")
+    return cast("dict[str, Function]", named)
+
+
+def _name_of(function: object) -> object:
+    return getattr(function, "__name__", None)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command, and return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m cc_ipc", description="Offer Python functions to any MCP host.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("serve", help="offer functions until interrupted")
+    command.add_argument(
+        "target", metavar="module:object", help="a function, a list, or a mapping of names to functions"
+    )
+    command.add_argument("--name", default="python", help="what the host is to call the server (default: python)")
+    options = parser.parse_args(arguments)
+    try:
+        served = serve(find_functions(options.target), name=options.name)
+    except (ValueError, TypeError, OSError, IPCError) as error:
+        sys.stderr.write(f"python -m cc_ipc: {error}\n")
+        return 2
+    # Both signals end the wait below, so that the files are removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with served:
+        sys.stdout.flush()
+        try:
+            served.wait()
+        except KeyboardInterrupt:
+            pass
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,189 @@
+"""Calls, relayed to the parent process over its socket: one at a time per connection, so as many as run in parallel.
+
+A connection is opened when a call needs one, and kept for the next. A call is sent once: whether one whose connection
+broke has run is not known. It knows frames and sockets, and nothing of MCP.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+from ..constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE
+from ..payload import encode_json
+from ..peer import is_own_peer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cc_types import JsonValue
+
+__all__ = ["CallCancelled", "PendingCall", "Relay", "RelayFault"]
+
+# The kernel connects at once, unless more calls are waiting than the parent's queue holds.
+_CONNECT_TIMEOUT = 5.0
+
+
+class RelayFault(Exception):
+    """A call could not be made, or its response did not come."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind  # the exception's name outside of this process, which does without those classes
+        super().__init__(message)
+
+
+class CallCancelled(Exception):
+    """The client has given the call up."""
+
+
+class PendingCall:
+    """A call under way, which another thread may cancel."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._cancelled = False
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self._cancelled
+
+    def attach(self, sock: socket.socket) -> bool:
+        """Take the connection that the call runs on; return False if it is cancelled already."""
+        with self._lock:
+            if not self._cancelled:
+                self._socket = sock
+            return not self._cancelled
+
+    def detach(self) -> bool:
+        """Give the connection back; return False if it was ended by a cancellation."""
+        with self._lock:
+            self._socket = None
+            return not self._cancelled
+
+    def cancel(self) -> None:
+        """End the connection: the parent sees it and cancels the tool, and the thread that waits wakes up."""
+        with self._lock:
+            self._cancelled = True
+            if self._socket is not None:
+                try:
+                    self._socket.shutdown(socket.SHUT_RDWR)
+                except OSError:  # the parent was faster
+                    pass
+
+
+class Relay:
+    """The connections to the parent process.
+
+    Args:
+        path: Its socket.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._idle: list[socket.socket] = []  # lists are safe to append to and pop from in any thread
+
+    def call(self, pending: PendingCall, params: dict[str, JsonValue]) -> bytes:
+        """Send a call and return the payload of its response. It waits as long as the tool takes.
+
+        Raises:
+            RelayFault: The call could not be made, or its response did not come.
+            CallCancelled: It was cancelled.
+        """
+        frame = _frame(params)
+        sock = self._idle_socket() or self._connect()
+        if not pending.attach(sock):
+            self._idle.append(sock)
+            raise CallCancelled
+        try:
+            sock.sendall(frame)
+            payload = _receive(sock)
+        except (OSError, RelayFault) as error:
+            intact = pending.detach()
+            sock.close()
+            if not intact:
+                raise CallCancelled from None
+            if isinstance(error, RelayFault):
+                raise
+            raise RelayFault("IPCConnectionError", _broken(error)) from error
+        if pending.detach():
+            self._idle.append(sock)
+        else:
+            sock.close()
+        return payload
+
+    def close(self) -> None:
+        """End the connections that no call runs on."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _idle_socket(self) -> socket.socket | None:
+        while self._idle:
+            sock = self._idle.pop()
+            if _is_quiet(sock):
+                return sock
+            sock.close()
+        return None
+
+    def _connect(self) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(_CONNECT_TIMEOUT)
+            sock.connect(self._path)
+            sock.settimeout(None)
+        except OSError as error:
+            sock.close()
+            raise RelayFault("IPCConnectionError", f"The parent process cannot be reached: {error}") from error
+        if not is_own_peer(sock):
+            sock.close()
+            raise RelayFault("IPCConnectionError", "The parent process cannot be reached: another user has its socket")
+        return sock
+
+
+def _broken(error: OSError) -> str:
+    return (
+        f"The connection to the parent process ended during the call, which may have run, and is not repeated: {error}"
+    )
+
+
+def _frame(params: dict[str, JsonValue]) -> bytes:
+    try:
+        payload = encode_json({"method": "call_tool", "params": params})
+    except ValueError as error:
+        raise RelayFault("UnencodableMessageError", f"The arguments cannot be handed on: {error}") from error
+    if len(payload) > MAX_MESSAGE_SIZE:
+        message = (
+            f"The call has {len(payload):,} bytes, and at most {MAX_MESSAGE_SIZE:,} are allowed. Send less at once"
+        )
+        raise RelayFault("IPCMessageSizeError", message)
+    return len(payload).to_bytes(LENGTH_PREFIX_SIZE, "big") + payload
+
+
+def _receive(sock: socket.socket) -> bytes:
+    size = int.from_bytes(_receive_exactly(sock, LENGTH_PREFIX_SIZE), "big")
+    if size > MAX_MESSAGE_SIZE:
+        message = f"The parent process announced {size:,} bytes, and at most {MAX_MESSAGE_SIZE:,} are allowed"
+        raise RelayFault("IPCMessageSizeError", message)
+    return _receive_exactly(sock, size)
+
+
+def _receive_exactly(sock: socket.socket, size: int) -> bytes:
+    buffer = bytearray(size)
+    view = memoryview(buffer)
+    while view:
+        count = sock.recv_into(view, 0, socket.MSG_WAITALL)
+        if not count:
+            raise ConnectionResetError("the parent process has closed it")
+        view = view[count:]
+    return bytes(buffer)
+
+
+def _is_quiet(sock: socket.socket) -> bool:
+    """Return whether an idle connection is open, with nothing unasked for on it."""
+    try:
+        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,74 @@
+"""What the parent answers, as the message that the MCP client gets. It knows both forms, not how they travel.
+
+A result may be megabytes. It is read once, so that the client gets nothing that is not JSON, and handed on as the bytes
+that it came in.
+"""
+
+from __future__ import annotations
+
+from ..payload import decode_json, decode_json_at, encode_json
+from .protocol import INTERNAL_ERROR, INVALID_PARAMS, error_line, result_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cc_types import JsonValue
+
+    from .protocol import Call
+
+__all__ = ["response_line"]
+
+_TOOL_NOT_FOUND = "ToolNotFoundError"
+
+# How a result begins when it comes from the server of this package.
+_RESULT = b'{"result":'
+_MODERN_RESULT = b'{"resultType":"complete",'
+
+
+def response_line(call: Call, payload: bytes) -> bytes:
+    """Return the message that answers a call."""
+    try:
+        spliced = _spliced(payload)
+        if spliced is not None:
+            return _answer(call, *spliced)
+        message = decode_json(payload)
+    except ValueError as error:
+        return _fault(call, f"The parent process answered what is not JSON: {error}")
+    if not isinstance(message, dict) or ("result" in message) == ("error" in message):
+        return _fault(call, "The parent process answered neither a result nor an error")
+    if "result" in message:
+        return _answer(call, message["result"], encode_json(message["result"]))
+    return _failure(call, message["error"])
+
+
+def _spliced(payload: bytes) -> tuple[JsonValue, bytes] | None:
+    """Return the result and its bytes, if they can be cut out of the payload as they are."""
+    if not payload.startswith(_RESULT) or b"\n" in payload:  # a line break would end the message to the client
+        return None
+    text = payload.decode()
+    try:
+        result, end = decode_json_at(text, len(_RESULT))
+    except ValueError:
+        return None
+    return (result, payload[len(_RESULT) : -1]) if text[end:] == "}" else None
+
+
+def _answer(call: Call, result: JsonValue, raw: bytes) -> bytes:
+    if not isinstance(result, dict) or not isinstance(result.get("content"), list):
+        return _fault(call, "The parent process answered with a result that has no 'content'")
+    if call.modern and "resultType" not in result:
+        raw = _MODERN_RESULT + raw[1:]
+    return result_line(call.request_id, raw)
+
+
+def _failure(call: Call, error: JsonValue) -> bytes:
+    """Return what tells the model that its call failed; a tool that does not exist is the client's error, in MCP."""
+    payload = error if isinstance(error, dict) else {"message": error}
+    kind, message = str(payload.get("type", "Exception")), str(payload.get("message", ""))
+    if kind == _TOOL_NOT_FOUND:
+        return error_line(call.request_id, INVALID_PARAMS, message, {"type": kind})
+    result: JsonValue = {"content": [{"type": "text", "text": f"{kind}: {message}"}], "isError": True}
+    return _answer(call, result, encode_json(result))
+
+
+def _fault(call: Call, message: str) -> bytes:
+    return error_line(call.request_id, INTERNAL_ERROR, message, {"type": "IPCError"})

@@ -1,0 +1,116 @@
+"""Python functions as tools: a schema from the signature, a handler that checks arguments and shapes results.
+
+It knows functions and pydantic, and nothing of sockets, sessions or servers.
+"""
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+
+from pydantic import ConfigDict, TypeAdapter
+
+from .errors import InvalidToolResultError
+from .messages import ToolHandler, ToolSchema
+from .payload import encode_json
+from .results import checked_result
+
+if TYPE_CHECKING:
+    from cc_types import JsonValue
+
+__all__ = ["Function", "FunctionTool", "function_tool"]
+
+Function: TypeAlias = Callable[..., object]
+"""A function, a method, or whatever else can be called; sync or async. Its parameters can be given by name."""
+
+_RESULT_FIELDS = frozenset({"content", "isError", "structuredContent", "_meta"})
+
+_values: TypeAdapter[object] = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64"))
+
+
+class FunctionTool(NamedTuple):
+    """A function as a tool."""
+
+    schema: ToolSchema
+    """How it is listed."""
+    handler: ToolHandler
+    """What runs it."""
+
+
+def function_tool(name: str, function: Function, loop: asyncio.AbstractEventLoop | None = None) -> FunctionTool:
+    """Return a function as a tool. Its docstring becomes the description.
+
+    Args:
+        name: Name of the tool.
+        function: The function. A sync one runs in a thread of its own.
+        loop: Where an async one runs; by default where its handler does.
+
+    Raises:
+        TypeError: It has parameters that cannot be given by name.
+    """
+    adapter: TypeAdapter[object] = TypeAdapter(cast("type[object]", function))
+    schema = _input_schema(name, adapter)
+
+    async def handler(arguments: dict[str, object]) -> dict[str, object]:
+        # Validation calls the function; an async one only makes its coroutine there.
+        value = await _in_thread(lambda: adapter.validate_python(arguments))
+        if inspect.iscoroutine(value):
+            value = await _run_in(value, loop)
+        return _as_result(value)
+
+    return FunctionTool({"name": name, "description": inspect.getdoc(function) or "", "input_schema": schema}, handler)
+
+
+def _input_schema(name: str, adapter: TypeAdapter[object]) -> "dict[str, JsonValue]":
+    try:
+        schema = adapter.json_schema()
+    except RuntimeError as error:  # pydantic's own, about parameters such as `*args`
+        raise TypeError(f"The function {name!r} cannot be a tool: {error}") from error
+    if schema.get("type") != "object":
+        raise TypeError(f"The function {name!r} cannot be a tool: it has parameters that take no name")
+    return schema
+
+
+async def _in_thread(work: Callable[[], object]) -> object:
+    """Run in a thread of its own: a pool has few, and one whose work does not end would hold up the end of the loop."""
+    context, future = copy_context(), Future[object]()
+
+    def run() -> None:
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(context.run(work))
+        except StopIteration as error:  # no future carries it
+            future.set_exception(RuntimeError(f"StopIteration: {error}"))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(future)
+
+
+async def _run_in(coroutine: Coroutine[object, object, object], loop: asyncio.AbstractEventLoop | None) -> object:
+    if loop is None:
+        return await coroutine
+    if loop.is_closed():
+        coroutine.close()
+        raise RuntimeError("the event loop that the function belongs to has ended")
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
+
+
+def _as_result(value: object) -> dict[str, object]:
+    """Return a value as a tool result: a text as it is, a result in MCP's form as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return {"content": [{"type": "text", "text": value}]}
+    if isinstance(value, Mapping) and _RESULT_FIELDS.issuperset(cast("Mapping[object, object]", value)):
+        try:
+            return cast("dict[str, object]", checked_result(cast("object", value)))
+        except InvalidToolResultError:
+            pass  # a mapping that only looks like one
+    data = _values.dump_python(value, mode="json", fallback=str)
+    result: dict[str, object] = {"content": [{"type": "text", "text": encode_json(data).decode()}]}
+    if isinstance(data, dict):
+        result["structuredContent"] = data
+    return result

@@ -1,0 +1,73 @@
+"""`cc-demo`: an agent on Claude Code, to look at.
+
+The outermost layer: options, and what the shell is told. The rest of the demo needs the packages of the `demo` extra,
+so it is imported only when the options are read. Nothing else in `cc_model` imports this package.
+"""
+
+import argparse
+import inspect
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+
+from cc_model import ClaudeCodeModel
+
+from .options import Options
+
+__all__ = ["main"]
+
+_NEEDED = ("rich", "cc_loopback")
+_DESCRIPTION = """\
+A small travel agent made with pydantic-ai, answered by Claude Code: typed dependencies, two tools of which one fails
+once and is called again, a typed output, and two turns of one conversation, streamed. The end shows what each request
+took, and how much of it was the start of the Claude Code process.
+"""
+_EPILOG = """\
+It talks to Claude with ANTHROPIC_API_KEY if that is set, and else with the login of Claude Code if one is found.
+Without either it runs offline: the real Claude Code process then talks to a scripted model on this machine.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo and return the exit code: 0, 1 after a failure, 2 for bad options, 130 and 143 after a signal."""
+    options = _parser().parse_args(arguments, Options())
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        sys.stderr.write(f'cc-demo needs {" and ".join(missing)}. Install them with: pip install "cc-model[demo]"\n')
+        return 1
+    try:
+        from .run import run
+
+        return run(options)
+    except KeyboardInterrupt:
+        # Before and after the demo proper, which has handlers of its own, there is nothing to clean up.
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cc-demo", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("--prompt", type=_text, metavar="TEXT", help="what to ask first (default: a trip to choose)")
+    parser.add_argument(
+        "--model",
+        type=_text,
+        metavar="NAME",
+        help=f"a model id, or an alias such as sonnet, opus or haiku (default: {_default_model()})",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--offline", action="store_true", help="use the scripted model, whatever login there is")
+    where.add_argument(
+        "--login", action="store_true", help="use the login of Claude Code, even if none is seen or an API key is set"
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of a failure")
+    parser.add_argument("--version", action="version", version=f"cc-demo {version('cc-model')}")
+    return parser
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise argparse.ArgumentTypeError("must not be empty")
+    return value
+
+
+def _default_model() -> str:
+    return inspect.signature(ClaudeCodeModel).parameters["model_name"].default

@@ -1,0 +1,8 @@
+"""`python -m cc_model.demo`, for where the command is not on the path."""
+
+import sys
+
+from . import main
+
+if __name__ == "__main__":
+    sys.exit(main())

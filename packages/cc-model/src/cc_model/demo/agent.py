@@ -1,0 +1,120 @@
+"""The agent that is shown: a travel planner with a table of fares and a weather station.
+
+Plain pydantic-ai. It does not know what model answers it, nor who looks on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+from pydantic_ai import Agent, ModelRetry, RunContext, TextOutput, ToolOutput
+
+__all__ = ["CITIES", "FIRST_PROMPT", "NEXT_PROMPT", "City", "Price", "TravelDesk", "TripPlan", "Weather", "planner"]
+
+FIRST_PROMPT = "I have 400 euros and a free weekend, two nights. Lisbon or Bergen?"
+NEXT_PROMPT = "And if a friend comes along, and we stay one night longer?"
+
+
+@dataclass(frozen=True, slots=True)
+class City:
+    """What the travel desk knows of a city."""
+
+    flight_eur: int
+    night_eur: int
+    sky: str
+    degrees: int
+
+
+CITIES: Mapping[str, City] = {
+    "Lisbon": City(flight_eur=140, night_eur=85, sky="sunny", degrees=19),
+    "Bergen": City(flight_eur=190, night_eur=120, sky="rain", degrees=7),
+    "Vienna": City(flight_eur=110, night_eur=95, sky="cloudy", degrees=9),
+}
+
+
+@dataclass
+class TravelDesk:
+    """The dependencies of a run."""
+
+    cities: Mapping[str, City]
+    station_is_awake: bool = False
+
+
+class Weather(BaseModel):
+    """The forecast for a city."""
+
+    city: str
+    sky: str
+    degrees: int
+
+
+class Price(BaseModel):
+    """What a trip costs, for all travellers together."""
+
+    city: str
+    flights_eur: int
+    rooms_eur: int
+    total_eur: int
+
+
+class TripPlan(BaseModel):
+    """Where to go, and what it takes."""
+
+    city: str
+    nights: int = Field(ge=1)
+    travellers: int = Field(ge=1)
+    weather: str
+    total_eur: int
+    within_budget: bool | None = Field(description="null if no budget was named")
+    pack: list[str] = Field(description="up to four things to take along")
+
+
+def _words_alone(text: str) -> TripPlan:
+    """What becomes of a turn that ends in words.
+
+    Words have to be allowed: a model that is forced to call a tool says nothing beside it, and nothing would stream.
+    """
+    raise ModelRetry("Give the plan with the output tool.")
+
+
+planner = Agent(
+    deps_type=TravelDesk,
+    output_type=[ToolOutput(TripPlan, name="trip_plan"), TextOutput(_words_alone)],
+    retries=3,
+    instructions=(
+        "You are a travel planner. Look up the weather and the price of every city in question with the tools, several "
+        "at once where you can. Before each round of tool calls, say in one short sentence what you do. A room is for "
+        "two. At the end say in one or two sentences what you recommend and why, and give the plan with `trip_plan` in "
+        "the same message."
+    ),
+)
+
+
+@planner.instructions
+def _places(ctx: RunContext[TravelDesk]) -> str:
+    return f"The travel desk sells trips to {', '.join(ctx.deps.cities)}, and to no other place."
+
+
+@planner.tool
+async def weather(ctx: RunContext[TravelDesk], city: str) -> Weather:
+    """The forecast for a city, for the days in question."""
+    if not ctx.deps.station_is_awake:
+        ctx.deps.station_is_awake = True
+        raise ModelRetry(f"The weather station of {city} was asleep. It is awake now: ask again.")
+    known = _city(ctx.deps, city)
+    return Weather(city=city, sky=known.sky, degrees=known.degrees)
+
+
+@planner.tool
+async def price(ctx: RunContext[TravelDesk], city: str, nights: int, travellers: int) -> Price:
+    """What flights and rooms cost, for all travellers together."""
+    known = _city(ctx.deps, city)
+    rooms = -(-travellers // 2)
+    flights_eur, rooms_eur = travellers * known.flight_eur, nights * rooms * known.night_eur
+    return Price(city=city, flights_eur=flights_eur, rooms_eur=rooms_eur, total_eur=flights_eur + rooms_eur)
+
+
+def _city(desk: TravelDesk, name: str) -> City:
+    if name not in desk.cities:
+        raise ModelRetry(f"There are no trips to {name}; choose from {', '.join(desk.cities)}.")
+    return desk.cities[name]

@@ -1,0 +1,91 @@
+"""Which login the demo uses, and why.
+
+Looks at variables and at whether a file is there; reads no secret, and asks nobody.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from urllib.parse import urlsplit
+
+__all__ = ["CLOUDS", "Choice", "Login", "choose_login"]
+
+# Variables with which Claude Code uses another API than Anthropic's own, with that API's login.
+CLOUDS = (
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_GATEWAY",
+    "CLAUDE_CODE_USE_MANTLE",
+    "CLAUDE_CODE_USE_VERTEX",
+)
+_TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
+_OFF = frozenset({"", "0", "false", "no", "off"})
+_NOTHING_FOUND = "no API key and no login of Claude Code were found"
+
+
+class Login(Enum):
+    """Who answers the demo, and with what."""
+
+    OFFLINE = "scripted loopback model, not Claude"
+    API_KEY = "Claude, with the API key in ANTHROPIC_API_KEY"
+    CLAUDE_CODE = "Claude, with the login of Claude Code"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A login and the reason for it."""
+
+    login: Login
+    reason: str
+    advice: str = ""
+    """What to do to have it otherwise."""
+
+
+def choose_login(env: Mapping[str, str], platform: str, *, offline: bool, login: bool) -> Choice:
+    """Decide on a login.
+
+    Args:
+        env: The environment.
+        platform: As in `sys.platform`.
+        offline: Whether the user wants the scripted model.
+        login: Whether the user wants the login of Claude Code.
+    """
+    if offline:
+        return Choice(Login.OFFLINE, "--offline was given")
+    if login:
+        return Choice(Login.CLAUDE_CODE, "--login was given")
+    if env.get("ANTHROPIC_API_KEY"):
+        return Choice(Login.API_KEY, _through(env))
+    if found := _claude_code_login(env):
+        return Choice(Login.CLAUDE_CODE, found)
+    if platform == "darwin":
+        advice = "A login in the keychain cannot be seen without asking: with --login it is used."
+        return Choice(Login.OFFLINE, _NOTHING_FOUND, advice)
+    return Choice(Login.OFFLINE, _NOTHING_FOUND, "Set ANTHROPIC_API_KEY, or run `claude` and type /login.")
+
+
+def _claude_code_login(env: Mapping[str, str]) -> str | None:
+    for name in _TOKENS:
+        if env.get(name):
+            return f"{name} is set"
+    for name in CLOUDS:
+        if env.get(name, "").strip().lower() not in _OFF:
+            return f"{name} is set"
+    file = _config_folder(env) / ".credentials.json"
+    return f"found {file}" if file.is_file() else None
+
+
+def _config_folder(env: Mapping[str, str]) -> Path:
+    if folder := env.get("CLAUDE_CONFIG_DIR"):
+        return Path(folder)
+    home = env.get("HOME") or env.get("USERPROFILE")
+    return (Path(home) if home else Path.home()) / ".claude"
+
+
+def _through(env: Mapping[str, str]) -> str:
+    """Where an API key goes to; without what else may stand in the address."""
+    address = urlsplit(env.get("ANTHROPIC_BASE_URL", ""))
+    return f"through {address.hostname}, as ANTHROPIC_BASE_URL says" if address.hostname else "it is set"
