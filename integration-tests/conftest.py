@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 from anthropic import AsyncAnthropic
+
 from both_ways import BothWays
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import (
     ModelAuthenticationError,
@@ -19,6 +17,9 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.test import TestModel
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,11 @@ from typing import Any
 
 import psutil
 from anyio import to_thread
-from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 # Runs an agent until it wants an approval, and prints the history, which ends in a tool call.
 FIRST_HALF = """

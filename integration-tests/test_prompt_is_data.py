@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from pydantic_ai import Agent
+
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel
-from pydantic_ai import Agent
 
 
 @pytest.mark.parametrize(

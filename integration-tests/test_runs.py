@@ -9,10 +9,11 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, PartDeltaEvent, TextPartDelta, ToolOutput
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 
 SLOW = 0.02  # seconds between two events of a stream, so that it can be left in the middle
 
@@ -32,7 +33,7 @@ def processes() -> set[int]:
 
 async def eventually(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(5):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  # the pool has no event for it
             await anyio.sleep(0.01)
 
 

@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from both_ways import BothWays, comparable, comparable_messages
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, PromptedOutput, RunContext, ToolOutput
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ThinkingPart, UserPromptPart
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.run import AgentRunResult
+
+from both_ways import BothWays, comparable, comparable_messages
 
 SONNET = "claude-sonnet-5"
 HAIKU = "claude-haiku-4-5"

@@ -3,14 +3,15 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from anthropic import AsyncAnthropic
-from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 # The CLI's own two short blocks before the system prompt.
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on Anthropic's Claude Agent SDK.")
@@ -65,8 +66,9 @@ def _allowed(body: dict[str, Any]) -> dict[str, Any]:
 
 def _without(value: Any, names: frozenset[str]) -> Any:
     if isinstance(value, dict):
-        return {name: _without(item, names) for name, item in value.items() if name not in names}
-    return [_without(item, names) for item in value] if isinstance(value, list) else value
+        fields = cast("dict[str, Any]", value)
+        return {name: _without(item, names) for name, item in fields.items() if name not in names}
+    return [_without(item, names) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _renamed(value: Any, ids: dict[str, str]) -> Any:

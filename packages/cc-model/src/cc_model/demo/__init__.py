@@ -5,15 +5,12 @@ so it is imported only when the options are read. Nothing else in `cc_model` imp
 """
 
 import argparse
-import inspect
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from cc_model import ClaudeCodeModel
-
-from .options import Options
+from .options import Options, default_model
 
 __all__ = ["main"]
 
@@ -51,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         "--model",
         type=_text,
         metavar="NAME",
-        help=f"a model id, or an alias such as sonnet, opus or haiku (default: {_default_model()})",
+        help=f"a model id, or an alias such as sonnet, opus or haiku (default: {default_model()})",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--offline", action="store_true", help="use the scripted model, whatever login there is")
@@ -67,7 +64,3 @@ def _text(value: str) -> str:
     if not value.strip():
         raise argparse.ArgumentTypeError("must not be empty")
     return value
-
-
-def _default_model() -> str:
-    return inspect.signature(ClaudeCodeModel).parameters["model_name"].default

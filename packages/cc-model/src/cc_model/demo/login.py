@@ -88,4 +88,4 @@ def _config_folder(env: Mapping[str, str]) -> Path:
 def _through(env: Mapping[str, str]) -> str:
     """Where an API key goes to; without what else may stand in the address."""
     address = urlsplit(env.get("ANTHROPIC_BASE_URL", ""))
-    return f"through {address.hostname}, as ANTHROPIC_BASE_URL says" if address.hostname else "it is set"
+    return f"through {address.hostname}, as ANTHROPIC_BASE_URL says" if address.hostname else "ANTHROPIC_API_KEY is set"

@@ -18,7 +18,7 @@ from .login import CLOUDS
 
 __all__ = ["EVENT_DELAY", "offline_env", "respond"]
 
-# Seconds before each event of an answer that somebody looks at: he sees the text stream, and need not wait for it.
+# Seconds before each event where somebody looks on: the text is seen to stream, and nobody has to wait for it.
 EVENT_DELAY = 0.01
 
 _BUDGET = re.compile(r"(\d[\d,. ]*)\s*(?:€|eur)", re.IGNORECASE)

@@ -1,8 +1,11 @@
 """What the command line said. The demo's lowest layer: it imports nothing of the demo."""
 
+import inspect
 from argparse import Namespace
 
-__all__ = ["Options"]
+from cc_model import ClaudeCodeModel
+
+__all__ = ["Options", "default_model"]
 
 
 class Options(Namespace):
@@ -13,3 +16,8 @@ class Options(Namespace):
     offline: bool = False
     login: bool = False
     debug: bool = False
+
+
+def default_model() -> str:
+    """The model that `ClaudeCodeModel` takes when it is given none."""
+    return inspect.signature(ClaudeCodeModel).parameters["model_name"].default

@@ -81,15 +81,13 @@ class Screen:
         listed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         self._row("call", (name, _NAME), (f"({listed})", ""))
 
-    def result(self, name: str, seconds: float, result: object) -> None:
-        """Show what a tool returned."""
-        self._row("result", (name, _NAME), (f" in {milliseconds(seconds)}: {result!r}", ""), label_style="green")
+    def result(self, name: str, seconds: float | None, result: object) -> None:
+        """Show what a tool returned, and how long it took."""
+        self._row("result", (name, _NAME), (f"{_in(seconds)}: {result!r}", ""), label_style="green")
 
-    def retry(self, name: str, seconds: float, reason: object) -> None:
-        """Show that a tool is to be called again."""
-        self._row(
-            "retry", (name, _NAME), (f" in {milliseconds(seconds)}: {reason}", "yellow"), label_style="bold yellow"
-        )
+    def retry(self, name: str, seconds: float | None, reason: object) -> None:
+        """Show that a tool is to be called again; it took no time if it was not run for its arguments."""
+        self._row("retry", (name, _NAME), (f"{_in(seconds)}: {reason}", "yellow"), label_style="bold yellow")
 
     def output(self, output: BaseModel) -> None:
         """Show the output of a run."""
@@ -130,6 +128,10 @@ def milliseconds(seconds: float) -> str:
     """A time, as exact as one reads it."""
     value = seconds * 1000
     return f"{value:.2f} ms" if value < 1 else f"{value:.1f} ms" if value < 10 else f"{value:,.0f} ms"
+
+
+def _in(seconds: float | None) -> str:
+    return "" if seconds is None else f" in {milliseconds(seconds)}"
 
 
 def _write(console: Console, text: str, style: str) -> None:

@@ -1,47 +1,69 @@
-"""Ctrl-C and `kill`, as the end of one task: what the task holds is closed as it unwinds."""
+"""Ctrl-C and `kill`, as the end of the work and not of the clean-up after it."""
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import FrameType
-from typing import Any
+from typing import Any, Self, TypeVar
 
-__all__ = ["StoppedBySignal", "run_until_signal"]
+__all__ = ["Signals", "StoppedBySignal"]
+
+T = TypeVar("T")
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StoppedBySignal(Exception):
-    """The task was ended by a signal."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.exit_code = 128 + number
-        """What a shell expects."""
+    """The work was ended by a signal."""
 
 
-def run_until_signal(main: Coroutine[Any, Any, None]) -> None:
-    """Run `main` on an event loop of its own. Only from the main thread.
+class Signals:
+    """While it is open, a signal ends what runs in `work()`, and nothing else. Only in the main thread.
 
-    The first SIGINT or SIGTERM cancels it; further ones change nothing, because the clean-up is bounded, and cutting it
-    short would leave processes behind.
-
-    Raises:
-        StoppedBySignal: A signal came.
+    Whoever awaits `work()` closes what it holds undisturbed. Further signals change nothing: that takes no longer than
+    its timeouts, and cutting it short would leave processes behind.
     """
-    with asyncio.Runner() as runner:
-        loop = runner.get_loop()
-        task = loop.create_task(main)
-        received: list[int] = []
 
-        def stop(number: int, frame: FrameType | None) -> None:
-            if not received:
-                loop.call_soon_threadsafe(task.cancel)
-            received.append(number)
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._cancel: Callable[[], object] = lambda: None
+        self._before: dict[int, Any] = {}
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._receive) for number in _NUMBERS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell expects of a process that got the signal; 0 if there was none."""
+        return 0 if self._received is None else 128 + self._received
+
+    async def work(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await `work`.
+
+        Raises:
+            StoppedBySignal: A signal came, now or before.
+        """
+        task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
+        # From a signal handler, this is the way that also wakes the loop.
+        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        if self._received is not None:
+            task.cancel()
         try:
-            loop.run_until_complete(task)
-        except asyncio.CancelledError:
-            raise StoppedBySignal(received[0]) from None
+            return await task
+        except (Exception, asyncio.CancelledError) as error:
+            # In a terminal the signal goes to Claude Code too, and its end may be noticed first.
+            if self._received is None:
+                raise
+            raise StoppedBySignal from error
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            self._cancel = lambda: None
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self._received is None:
+            self._received = number
+            self._cancel()

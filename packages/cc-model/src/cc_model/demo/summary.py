@@ -12,42 +12,45 @@ from .timing import Timing
 __all__ = ["show_timings", "usage_line"]
 
 
-def usage_line(usage: RunUsage, *, offline: bool) -> str:
+def usage_line(usage: RunUsage, *, is_offline: bool) -> str:
     """Tokens and cost of a run, in words."""
     requests, calls = _count(usage.requests, "request"), _count(usage.tool_calls, "successful tool call")
     if usage.cost is None:
         cost = "not priced"
     else:
-        cost = f"${usage.cost:.4f}" + (", had it been Claude" if offline else " at API prices")
+        cost = f"${usage.cost:.4f}" + (", had it been Claude" if is_offline else " at API prices")
     return f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out; {requests}, {calls}; cost: {cost}"
 
 
-def show_timings(screen: Screen, timings: Sequence[Timing], start_seconds: Sequence[float], *, is_paced: bool) -> None:
+def show_timings(screen: Screen, timings: Sequence[Timing], start_seconds: Sequence[float], *, note: str) -> None:
     """Show a table of all requests, and what it means.
 
     Args:
         screen: Where.
         timings: The requests, the first one first.
         start_seconds: How long each start of a process took.
-        is_paced: Whether the model wrote more slowly than it could.
+        note: What else is to be known about the times; a sentence, or nothing.
     """
     screen.heading("Requests to the model")
     screen.console.print(_table(timings))
     starts = " and ".join(milliseconds(seconds) for seconds in start_seconds)
     screen.remark(f"Claude Code was started {_times(len(start_seconds))}, in {starts}.")
-    if len(timings) > 1:
-        screen.remark(_comparison(timings[0].wait, [timing.wait for timing in timings[1:]]), "bold green")
-    pace = " The scripted model writes slowly here, so that one sees the text stream." if is_paced else ""
-    screen.remark(f"Waited: until the answer began. Wrote: from there to its end, at the model's pace.{pace}", "dim")
+    if warm := [timing.wait for timing in timings if "start" not in timing.route]:
+        screen.remark(_comparison(timings[0].wait, warm), "bold green")
+    screen.remark(f"Waited: until the answer began. Wrote: from there to its end, at the model's pace. {note}", "dim")
 
 
 def _comparison(first: float, warm: Sequence[float]) -> str:
     middle, best = median(warm), min(warm)
     return (
         f"A warm request waited {milliseconds(middle)} (median; the fastest {milliseconds(best)}), against "
-        f"{milliseconds(first)} for the first one, which started the process: {first / middle:.0f}× faster "
-        f"(the fastest {first / best:.0f}×)."
+        f"{milliseconds(first)} for the first one, which started the process: {_ratio(first / middle)}× faster "
+        f"(the fastest {_ratio(first / best)}×)."
     )
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
 def _table(timings: Sequence[Timing]) -> Table:

@@ -48,8 +48,8 @@ class TimedModel(WrapperModel):
 
     def __init__(self, wrapped: ClaudeCodeModel, transport: ClaudeCodeTransport) -> None:
         super().__init__(wrapped)
+        self.transport = transport
         self.timings: list[Timing] = []
-        self._transport = transport
 
     @asynccontextmanager
     async def request_stream(
@@ -60,14 +60,14 @@ class TimedModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Make one request, and note its times if it ends well."""
-        routes = self._transport.routes
+        routes = self.transport.routes
         sent = time.perf_counter()
         async with super().request_stream(messages, model_settings, model_request_parameters, run_context) as response:
             # The stream is handed out when its first event is there.
             begun = time.perf_counter()
             yield response
             ended = time.perf_counter()
-        taken = Counter(self._transport.routes) - Counter(routes)
+        taken = Counter(self.transport.routes) - Counter(routes)
         self.timings.append(Timing(", ".join(taken), begun - sent, ended - sent))
 
 

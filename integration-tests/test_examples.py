@@ -1,0 +1,64 @@
+"""The examples run, and the README shows them as they are."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio import to_thread
+
+from cc_loopback import LoopbackServer
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SCRIPTS = ["agent.py", "anthropic_client.py", "session.py"]
+
+
+def the_answer(body: dict[str, Any]) -> str:
+    return "The answer."
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_an_example_prints_an_answer(name: str, loopback: LoopbackServer, tmp_path: Path) -> None:
+    loopback.respond = the_answer
+    run = await to_thread.run_sync(
+        lambda: subprocess.run(
+            [sys.executable, ROOT / "examples" / name],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, **loopback.env()},
+        )
+    )
+    assert run.returncode == 0, run.stderr
+    assert "The answer." in run.stdout
+    assert run.stderr == ""
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, "test_offline.py"])
+def test_the_readme_shows_an_example_as_it_is(name: str) -> None:
+    code = (ROOT / "examples" / name).read_text(encoding="utf-8").strip()
+    assert f"```python\n{code}\n```" in README
+
+
+def test_the_readme_shows_no_other_python() -> None:
+    blocks = re.findall(r"```python\n(.*?)\n```", README, flags=re.DOTALL)
+    files = {path.read_text(encoding="utf-8").strip() for path in (ROOT / "examples").glob("*.py")}
+    assert set(blocks) <= files
+
+
+def test_the_readme_gives_the_test_command_that_the_checks_run() -> None:
+    command = "python3 -m uv run pytest"
+    assert f"\n{command}\n" in README
+    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_every_link_in_the_readme_leads_somewhere() -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", README) + re.findall(r'(?:src|srcset)="([^"]+)"', README)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -1,0 +1,247 @@
+"""`cc-demo` as a user runs it: a process of its own, the real CLI, and no credentials but made-up ones."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cc_loopback import LoopbackServer
+from cc_model.demo.offline import respond
+
+_COMMAND = [sys.executable, "-m", "cc_model.demo"]
+# Twice what a run takes on a busy machine without compiled modules.
+_RUN_TIMEOUT = 40
+_END_TIMEOUT = 10
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_WARM = re.compile(r"A warm request waited .* ([\d.]+)× faster \(the fastest ([\d.]+)×\)")
+_FOREIGN = re.compile(r"ANTHROPIC_|CLAUDE_|FORCE_COLOR|NO_COLOR|COLUMNS")
+
+
+@dataclass(frozen=True)
+class Box:
+    """A place where a command finds no login and leaves its temporary files to be seen."""
+
+    env: dict[str, str]
+    tmp: Path
+
+    def run(self, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*_COMMAND, *options],
+            env={**self.env, **env},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=_RUN_TIMEOUT,
+        )
+
+    @contextmanager
+    def running(self, *options: str) -> Generator[subprocess.Popen[str]]:
+        process = subprocess.Popen(
+            [*_COMMAND, *options],
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+def make_box(folder: Path) -> Box:
+    for name in ("home", "config", "tmp"):
+        (folder / name).mkdir()
+    own = {
+        "HOME": str(folder / "home"),
+        "CLAUDE_CONFIG_DIR": str(folder / "config"),
+        "TMPDIR": str(folder / "tmp"),
+        "PYTHONUTF8": "1",
+        "COLUMNS": "100",
+    }
+    inherited = {name: value for name, value in os.environ.items() if not _FOREIGN.match(name)}
+    return Box({**inherited, **own}, folder / "tmp")
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    return make_box(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `cc-demo --offline` prints, where an API key is set that must not be used."""
+    box = make_box(tmp_path_factory.mktemp("offline"))
+    run = box.run("--offline", ANTHROPIC_API_KEY="unused", ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert list(box.tmp.iterdir()) == []
+    return run.stdout
+
+
+def test_offline_run_says_that_the_model_is_not_claude(offline: str) -> None:
+    assert "scripted loopback model, not Claude" in offline
+    assert "--offline was given" in offline
+
+
+def test_plain_output_has_no_control_codes_and_no_trailing_spaces(offline: str) -> None:
+    assert "\x1b" not in offline
+    assert "\r" not in offline
+    assert [line for line in offline.splitlines() if line != line.rstrip()] == []
+
+
+def test_tool_calls_show_arguments_results_and_times(offline: str) -> None:
+    assert "call    weather(city='Bergen')" in offline
+    assert re.search(r"result  weather in \d+\.\d+ ms: Weather\(city='Bergen', sky='rain', degrees=7\)", offline)
+    assert "call    price(city='Lisbon', nights=2, travellers=1)" in offline
+    assert re.search(r"result  price in \d+\.\d+ ms: Price\(city='Lisbon', .*total_eur=310\)", offline)
+
+
+def test_failed_tool_is_seen_to_be_called_again(offline: str) -> None:
+    call = "call    weather(city='Lisbon')"
+    before, retry, after = offline.partition("retry   weather in ")
+    assert retry
+    assert "asleep" in after
+    assert (before.count(call), after.count(call)) == (1, 1)
+    assert "Weather(city='Lisbon', sky='sunny', degrees=19)" in after
+
+
+def test_both_turns_show_text_and_typed_output(offline: str) -> None:
+    first, second = offline.split("Turn 2")
+    assert "model   Lisbon: sunny, 19 degrees, for 310 euros, within your 400." in first
+    assert "model   Lisbon: sunny, 19 degrees, for 535 euros, which is more than your 400." in second
+    for turn, fits in ((first, True), (second, False)):
+        assert "output: TripPlan" in turn
+        assert f"within_budget={fits}" in turn
+
+
+def test_second_turn_goes_on_with_the_conversation(offline: str) -> None:
+    _, second = offline.split("Turn 2")
+    assert "The weather in Lisbon I know already" in second
+    assert "call    weather" not in second
+    assert "call    price(city='Lisbon', nights=3, travellers=2)" in second
+
+
+def test_usage_and_cost_of_each_turn_are_shown(offline: str) -> None:
+    usage = re.findall(
+        r"usage   [\d,]+ tokens in, \d+ out; (\d) requests, \d successful tool calls?; cost: \$", offline
+    )
+    assert usage == ["3", "2"]
+
+
+def test_timings_tell_the_start_from_the_warm_requests(offline: str) -> None:
+    routes = re.findall(r"│ (\d) │ (\w+) +│ +[\d.,]+ ms │ +[\d.,]+ ms │ +[\d.,]+ ms │", offline)
+    assert routes == [("1", "start"), *((str(number), "resume") for number in range(2, 6))]
+    assert re.search(r"Claude Code was started once, in \d[\d,]* ms\.", offline)
+
+
+def test_a_warm_request_is_at_least_five_times_faster_than_the_first(offline: str) -> None:
+    stated = _WARM.search(" ".join(offline.split()))
+    assert stated
+    # The median is what counts; on a machine that is busy with other things, the fastest shows what it would be.
+    assert max(map(float, stated.groups())) >= 5
+
+
+def test_without_key_and_login_it_runs_offline_and_says_why(box: Box) -> None:
+    run = box.run("--prompt", "A week in Tokyo [bold]please[/bold]", COLUMNS="40", FORCE_COLOR="1")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "\x1b[" in run.stdout
+    shown = _ESCAPE.sub("", run.stdout)
+    assert max(map(len, shown.splitlines())) <= 40
+    text = " ".join(shown.replace("│", " ").split())
+    assert "scripted loopback model, not Claude" in text
+    assert "no API key and no login of Claude Code were found. Set ANTHROPIC_API_KEY, or run" in text
+    assert "[bold]please[/bold]" in text
+    assert "your question is not in it" in text
+    assert "The scripted model writes slowly here" in text
+
+
+def test_api_key_is_used_where_one_is_set(box: Box) -> None:
+    with LoopbackServer(respond) as server:
+        run = box.run("--model", "haiku", ANTHROPIC_API_KEY="made-up", ANTHROPIC_BASE_URL=server.url)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "Claude, with the API key in ANTHROPIC_API_KEY" in run.stdout
+    assert "through 127.0.0.1, as ANTHROPIC_BASE_URL says" in run.stdout
+    assert "not Claude" not in run.stdout
+    assert "Both contain the API's own time." in run.stdout
+    assert {call.headers["x-api-key"] for call in server.calls} == {"made-up"}
+    assert "haiku" in server.requests[0]["model"]
+    assert server.errors == []
+
+
+def test_refused_key_ends_with_what_to_do_about_it(box: Box) -> None:
+    with LoopbackServer() as server:
+        server.fail_next(status=401, times=9)
+        run = box.run(ANTHROPIC_API_KEY="wrong", ANTHROPIC_BASE_URL=server.url)
+    assert run.returncode == 1
+    error = " ".join(run.stderr.split())
+    assert error.startswith("cc-demo failed. The API answered with status 401")
+    assert "Set ANTHROPIC_API_KEY to a valid key" in error
+    assert "`cc-demo --offline` needs no login." in error
+    assert "Traceback" not in error
+    assert list(box.tmp.iterdir()) == []
+
+
+def interrupt(process: subprocess.Popen[str]) -> None:
+    """Ctrl-C as a terminal does it: Claude Code gets it too."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+@pytest.mark.parametrize(("stop", "exit_code"), [(interrupt, 130), (subprocess.Popen[str].terminate, 143)])
+def test_signal_ends_it_and_leaves_nothing(
+    box: Box, stop: Callable[[subprocess.Popen[str]], None], exit_code: int
+) -> None:
+    with box.running("--offline") as process:
+        children = wait_for(process, "call ")
+        assert children
+        stop(process)
+        _, errors = process.communicate(timeout=_END_TIMEOUT)
+    assert (process.returncode, errors) == (exit_code, "Stopped.\n")
+    _, left = psutil.wait_procs(children, timeout=_END_TIMEOUT)
+    assert left == []
+    assert list(box.tmp.iterdir()) == []
+
+
+def test_interrupt_during_the_start_leaves_no_process(box: Box) -> None:
+    with box.running("--offline") as process:
+        wait_for(process, "start ")
+        children = first_children(process)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=_END_TIMEOUT)
+    assert process.returncode == 130
+    _, left = psutil.wait_procs(children, timeout=_END_TIMEOUT)
+    assert left == []
+
+
+def wait_for(process: subprocess.Popen[str], beginning: str) -> list[psutil.Process]:
+    """Read until a line begins like that; returns the processes that were started until then."""
+    assert process.stdout is not None
+    assert any(line.startswith(beginning) for line in process.stdout)
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def first_children(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The processes it has started, as soon as there are any; the test's own timeout is the bound."""
+    parent = psutil.Process(process.pid)
+    while not (children := parent.children(recursive=True)):
+        assert process.poll() is None
+    return children
+
+
+def test_importing_the_package_imports_nothing_of_the_demo(box: Box) -> None:
+    names = ("rich", "cc_loopback", "cc_model.demo")
+    code = f"import sys, cc_model; print([name for name in {names} if name in sys.modules])"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=box.env, capture_output=True, text=True, timeout=_RUN_TIMEOUT
+    )
+    assert (run.stdout, run.stderr) == ("[]\n", "")

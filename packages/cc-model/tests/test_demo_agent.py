@@ -1,0 +1,81 @@
+"""What the demo's agent does when the model does not follow the script."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from pydantic_ai import AgentRunResult
+from pydantic_ai.messages import ModelResponse, ToolReturnPart
+
+from cc_loopback import JsonObject, LoopbackServer, Reply
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_model.demo.agent import CITIES, Price, TravelDesk, TripPlan, planner
+
+PLAN = {
+    "city": "Vienna",
+    "nights": 1,
+    "travellers": 3,
+    "weather": "cloudy",
+    "total_eur": 520,
+    "within_budget": None,
+    "pack": ["scarf"],
+}
+
+
+@pytest.fixture
+async def model(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeModel]:
+    async with ClaudeCodeProvider(env=loopback.env()) as provider:
+        yield ClaudeCodeModel(provider=provider)
+
+
+def use(name: str, **arguments: object) -> JsonObject:
+    return {"type": "tool_use", "name": name, "input": arguments}
+
+
+def play(loopback: LoopbackServer, *replies: Reply) -> None:
+    left = iter(replies)
+
+    def respond(body: JsonObject) -> Reply:
+        return next(left)
+
+    loopback.respond = respond
+
+
+def returned(result: AgentRunResult[TripPlan]) -> list[ToolReturnPart]:
+    parts = [part for message in result.all_messages() for part in message.parts]
+    return [part for part in parts if isinstance(part, ToolReturnPart)]
+
+
+async def test_turn_that_ends_in_words_is_sent_back_for_a_plan(
+    loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
+    play(loopback, "Vienna is lovely.", [use("trip_plan", **PLAN)])
+    result = await planner.run("Where to?", model=model, deps=TravelDesk(CITIES))
+    assert result.output == TripPlan.model_validate(PLAN)
+    assert "Give the plan with the output tool." in str(loopback.requests[1]["messages"][-1])
+
+
+async def test_model_may_speak_beside_its_calls(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+    play(loopback, [{"type": "text", "text": "Vienna!"}, use("trip_plan", **PLAN)])
+    result = await planner.run("Where to?", model=model, deps=TravelDesk(CITIES))
+    assert loopback.requests[0].get("tool_choice", {"type": "auto"})["type"] == "auto"
+    assert any(message.text == "Vienna!" for message in result.all_messages() if isinstance(message, ModelResponse))
+
+
+async def test_unknown_city_is_answered_with_those_there_are(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+    desk = TravelDesk(CITIES, station_is_awake=True)
+    play(
+        loopback,
+        [use("weather", city="Oz"), use("price", city="Oz", nights=1, travellers=1)],
+        [use("trip_plan", **PLAN)],
+    )
+    result = await planner.run("Oz?", model=model, deps=desk)
+    first, second, *_ = returned(result)
+    assert (first.outcome, second.outcome) == ("retried", "retried")
+    assert "Lisbon, Bergen, Vienna" in str(first.content)
+    assert first.content == second.content
+
+
+async def test_room_is_for_two(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+    play(loopback, [use("price", city="Vienna", nights=1, travellers=3)], [use("trip_plan", **PLAN)])
+    result = await planner.run("Three of us.", model=model, deps=TravelDesk(CITIES))
+    assert returned(result)[0].content == Price(city="Vienna", flights_eur=330, rooms_eur=190, total_eur=520)

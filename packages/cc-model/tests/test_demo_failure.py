@@ -1,0 +1,54 @@
+"""What the user of the demo reads when it fails."""
+
+import logging
+from pathlib import Path
+
+import pydantic_ai
+import pytest
+from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior, UserError
+
+from cc_loopback import LoopbackServer
+from cc_model.demo import main
+from cc_model.demo.failure import explain
+from cc_model.demo.login import Login
+
+
+def test_api_error_is_told_with_its_status_message_and_hint() -> None:
+    body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    text = explain(ModelHTTPError(529, "claude", body, hint="Wait."), Login.API_KEY)
+    assert text == "The API answered with status 529: Overloaded. Wait. `cc-demo --offline` needs no login."
+
+
+@pytest.mark.parametrize("body", ["<html>", {"error": "<html>"}])
+def test_body_that_is_no_error_of_the_api_is_told_as_it_is(body: object) -> None:
+    assert "<html>" in explain(ModelHTTPError(502, "claude", body), Login.API_KEY)
+
+
+@pytest.mark.parametrize("error", [UserError("No CLI."), UnexpectedModelBehavior("Too many retries.")])
+def test_error_that_speaks_for_itself_stays_as_it_is(error: Exception) -> None:
+    assert explain(error, Login.OFFLINE) == str(error)
+
+
+def test_any_other_error_is_told_with_its_kind() -> None:
+    assert explain(ValueError("bad"), Login.OFFLINE) == "ValueError: bad (With --debug you see where.)"
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_traceback_is_shown_only_where_it_is_asked_for(
+    debug: bool,
+    loopback: LoopbackServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # What the demo changes for its process is taken back.
+    monkeypatch.setattr(pydantic_ai, "BANNER_ENABLED", True)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [*logging.getLogger().handlers])
+    own = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path)}
+    for name, value in {**own, "ANTHROPIC_API_KEY": "wrong", "ANTHROPIC_BASE_URL": loopback.url}.items():
+        monkeypatch.setenv(name, value)
+    loopback.fail_next(status=401, times=9)
+    assert main(["--debug"] if debug else []) == 1
+    errors = capsys.readouterr().err
+    assert "status 401" in errors
+    assert ("Traceback" in errors) is debug

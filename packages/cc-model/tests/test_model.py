@@ -1,0 +1,140 @@
+"""`ClaudeCodeModel` and its provider: names, profile, processes. The comparison with `AnthropicModel` is elsewhere."""
+
+import asyncio
+import copy
+import threading
+
+import psutil
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import override_allow_model_requests
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.profiles.anthropic import anthropic_model_profile
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
+from cc_model.profile import claude_code_profile, resolve_alias
+
+ALIASES = ["default", "fable", "haiku", "opus", "opusplan", "sonnet"]
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+async def test_an_alias_has_the_profile_of_the_model_that_the_cli_makes_of_it(
+    alias: str, loopback: LoopbackServer
+) -> None:
+    """MODEL-02"""
+    async with ClaudeCodeProvider(env=loopback.env()) as provider:
+        result = await Agent(ClaudeCodeModel(alias, provider=provider)).run("Hello.")
+    assert loopback.requests[0]["model"] == resolve_alias(alias)
+    assert isinstance(result.response, ModelResponse)
+    assert result.response.model_name == resolve_alias(alias)
+
+
+def test_a_model_id_is_not_an_alias() -> None:
+    assert resolve_alias("claude-sonnet-5") == "claude-sonnet-5"
+
+
+def test_the_profile_is_that_of_the_model_less_what_is_not_carried() -> None:
+    """MODEL-03"""
+    profile = claude_code_profile("claude-opus-5")
+    direct = anthropic_model_profile("claude-opus-5")
+    assert direct is not None
+    assert profile.get("supports_json_schema_output") == direct.get("supports_json_schema_output")
+    assert profile.get("supports_inline_system_prompts") is False
+    assert profile.get("supported_native_tools") == frozenset()
+
+
+def test_a_profile_of_the_caller_wins() -> None:
+    """MODEL-03"""
+    model = ClaudeCodeModel(provider=ClaudeCodeProvider(), profile={"supports_json_schema_output": False})
+    assert model.profile.get("supports_json_schema_output") is False
+
+
+def test_the_names_are_its_own_and_signatures_are_anthropics() -> None:
+    """MODEL-05, MODEL-06"""
+    model = ClaudeCodeModel(provider=ClaudeCodeProvider())
+    assert (model.system, model.model_name, model.canonical_system) == ("claude-code", "claude-sonnet-5", "anthropic")
+    assert model.base_url.rstrip("/") == "https://api.anthropic.com"
+    assert isinstance(model, AnthropicModel)
+
+
+def test_no_secret_is_in_a_repr() -> None:
+    """MODEL-06"""
+    provider = ClaudeCodeProvider(env={"ANTHROPIC_API_KEY": "sk-very-secret"})
+    assert "secret" not in repr(provider) + repr(ClaudeCodeModel(provider=provider)) + repr(provider.transport)
+
+
+def test_making_a_model_starts_nothing() -> None:
+    """MODEL-69"""
+    threads = threading.active_count()
+    model = ClaudeCodeModel(provider=ClaudeCodeProvider())
+    _ = model.profile
+    assert threading.active_count() == threads
+    assert not psutil.Process().children()
+
+
+async def test_no_request_is_made_where_requests_are_forbidden(loopback: LoopbackServer) -> None:
+    """MODEL-07"""
+    async with ClaudeCodeProvider(env=loopback.env()) as provider:
+        with override_allow_model_requests(False), pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
+            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+        assert not provider.transport.pids
+
+
+async def test_processes_live_until_the_last_one_leaves(loopback: LoopbackServer) -> None:
+    """MODEL-63"""
+    provider = ClaudeCodeProvider(env=loopback.env())
+    agent = Agent(ClaudeCodeModel(provider=provider))
+    async with provider:
+        async with agent:
+            await agent.run("Hello.")
+        assert provider.transport.pids
+    assert not provider.transport.pids
+
+    async with agent:
+        assert (await agent.run("Hello again.")).output
+
+
+async def test_models_without_a_provider_share_one() -> None:
+    assert ClaudeCodeModel().provider is ClaudeCodeModel("opus").provider
+
+
+async def test_settings_of_the_model_reach_the_api(loopback: LoopbackServer) -> None:
+    settings = ClaudeCodeModelSettings(max_tokens=123, anthropic_metadata={"user_id": "somebody"})
+    async with ClaudeCodeProvider(env=loopback.env()) as provider:
+        await Agent(ClaudeCodeModel(provider=provider, settings=settings)).run("Hello.")
+    assert loopback.requests[0]["max_tokens"] == 123
+    assert loopback.requests[0]["metadata"] == {"user_id": "somebody"}
+
+
+async def test_the_capability_resolves_its_own_ids_and_leaves_others(loopback: LoopbackServer) -> None:
+    """MODEL-70"""
+    async with ClaudeCodeProvider(env=loopback.env()) as provider:
+        capability = claude_code(provider=provider)
+        agent = Agent("claude-code:claude-sonnet-5", capabilities=[capability])
+        assert (await agent.run("Hello.")).response.model_name == "claude-sonnet-5"
+        assert (await agent.run("Hello.", model="claude-code:haiku")).response.model_name == "claude-haiku-5-5"
+        assert (await agent.run("Hello.", model="test")).output
+        with pytest.raises(UserError):
+            await agent.run("Hello.", model="no-such-provider:model")
+
+
+def test_a_provider_serves_agents_on_loops_that_come_and_go(loopback: LoopbackServer) -> None:
+    """MODEL-64"""
+    provider = ClaudeCodeProvider(env=loopback.env())
+
+    async def run() -> str:
+        return (await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")).output
+
+    assert [asyncio.run(run()) for _ in range(2)]
+    [pid] = provider.transport.pids
+    assert psutil.pid_exists(pid)
+    asyncio.run(provider.aclose())
+    assert not provider.transport.pids
+
+
+def test_a_model_equals_a_copy_of_itself() -> None:
+    model = ClaudeCodeModel(provider=ClaudeCodeProvider())
+    assert copy.copy(model) == model
