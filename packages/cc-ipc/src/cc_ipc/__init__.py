@@ -4,8 +4,6 @@ What is named here is loaded when it is first used. Running the bridge imports t
 takes time may come with it.
 """
 
-from __future__ import annotations
-
 # `typing` would cost the bridge some milliseconds; type checkers know this name without it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:

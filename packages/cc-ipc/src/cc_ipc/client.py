@@ -36,13 +36,13 @@ class _Channel(asyncio.Protocol):
     def __init__(self, path: str) -> None:
         self._path = path
         self._decoder = FrameDecoder()
-        self._transport: asyncio.Transport | None = None
+        self._transport: asyncio.Transport  # from `connection_made` on, before which nobody knows this object
         self._response: asyncio.Future[JsonValue] | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing()
+        return not self._transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -60,7 +60,6 @@ class _Channel(asyncio.Protocol):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
         self._fail(
             IPCConnectionError(
                 path=self._path, reason="The connection ended while a call was under way, which may have run"
@@ -70,7 +69,7 @@ class _Channel(asyncio.Protocol):
 
     async def exchange(self, frame: bytes) -> "JsonValue":
         """Send a request and return the response; end the connection if it is not waited for."""
-        if self._transport is None or self._transport.is_closing():
+        if not self.is_open:
             raise IPCConnectionError(path=self._path, reason="The connection was refused: another user has the socket")
         self._response = asyncio.get_running_loop().create_future()
         self._transport.write(frame)
@@ -83,8 +82,7 @@ class _Channel(asyncio.Protocol):
             self._response = None
 
     def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
 
     def _deliver(self, message: "JsonValue") -> None:
         if self._response is None or self._response.done():

@@ -38,7 +38,7 @@ class Connection(asyncio.Protocol):
         self._answer = answer
         self._connections = connections
         self._decoder = FrameDecoder()
-        self._transport: asyncio.Transport | None = None
+        self._transport: asyncio.Transport  # from `connection_made` on, before which nobody knows this object
         self.call: asyncio.Task[None] | None = None
         """The call that runs, if one does."""
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -61,20 +61,17 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the call that nobody waits for any more."""
         self._connections.discard(self)
-        self._transport = None
         if self.call is not None:
             self.call.cancel()
         self.closed.set_result(None)
 
     def close(self) -> None:
         """Send what is left to send, and end."""
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.close()
 
     def abort(self) -> None:
         """End at once."""
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
 
     def _take_request(self) -> bool:
         """Act on one request, and return whether there may be another one."""
@@ -121,5 +118,5 @@ class Connection(asyncio.Protocol):
 
     def _send(self, frame: bytes) -> None:
         # Not waiting for the peer to read: it has at most this one response to take.
-        if self._transport is not None and not self._transport.is_closing():
+        if not self._transport.is_closing():
             self._transport.write(frame)

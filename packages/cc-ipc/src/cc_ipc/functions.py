@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from pydantic import ConfigDict, TypeAdapter
@@ -51,8 +52,7 @@ def function_tool(name: str, function: Function, loop: asyncio.AbstractEventLoop
     Raises:
         TypeError: It has parameters that cannot be given by name.
     """
-    adapter: TypeAdapter[object] = TypeAdapter(cast("type[object]", function))
-    schema = _input_schema(name, adapter)
+    adapter, schema = _understood(name, function)
 
     async def handler(arguments: dict[str, object]) -> dict[str, object]:
         # Validation calls the function; an async one only makes its coroutine there.
@@ -64,14 +64,18 @@ def function_tool(name: str, function: Function, loop: asyncio.AbstractEventLoop
     return FunctionTool({"name": name, "description": inspect.getdoc(function) or "", "input_schema": schema}, handler)
 
 
-def _input_schema(name: str, adapter: TypeAdapter[object]) -> "dict[str, JsonValue]":
+def _understood(name: str, function: Function) -> "tuple[TypeAdapter[object], dict[str, JsonValue]]":
+    """Return what calls a function with checked arguments, and the JSON Schema of these."""
+    plain = inspect.isroutine(function) or isinstance(function, partial)
     try:
+        # pydantic knows functions; of another callable it takes the type.
+        adapter: TypeAdapter[object] = TypeAdapter(cast("type[object]", function if plain else function.__call__))
         schema = adapter.json_schema()
-    except RuntimeError as error:  # pydantic's own, about parameters such as `*args`
+    except (RuntimeError, NameError, ValueError) as error:
         raise TypeError(f"The function {name!r} cannot be a tool: {error}") from error
     if schema.get("type") != "object":
         raise TypeError(f"The function {name!r} cannot be a tool: it has parameters that take no name")
-    return schema
+    return adapter, schema
 
 
 async def _in_thread(work: Callable[[], object]) -> object:
@@ -104,13 +108,17 @@ def _as_result(value: object) -> dict[str, object]:
     """Return a value as a tool result: a text as it is, a result in MCP's form as it is, anything else as JSON."""
     if isinstance(value, str):
         return {"content": [{"type": "text", "text": value}]}
-    if isinstance(value, Mapping) and _RESULT_FIELDS.issuperset(cast("Mapping[object, object]", value)):
-        try:
-            return cast("dict[str, object]", checked_result(cast("object", value)))
-        except InvalidToolResultError:
-            pass  # a mapping that only looks like one
+    if (result := _mcp_result(value)) is not None:
+        return result
     data = _values.dump_python(value, mode="json", fallback=str)
-    result: dict[str, object] = {"content": [{"type": "text", "text": encode_json(data).decode()}]}
-    if isinstance(data, dict):
-        result["structuredContent"] = data
-    return result
+    text: dict[str, object] = {"content": [{"type": "text", "text": encode_json(data).decode()}]}
+    return {**text, "structuredContent": data} if isinstance(data, dict) else text
+
+
+def _mcp_result(value: object) -> dict[str, object] | None:
+    if not isinstance(value, Mapping) or not _RESULT_FIELDS.issuperset(cast("Mapping[object, object]", value)):
+        return None
+    try:
+        return cast("dict[str, object]", checked_result(cast("object", value)))
+    except InvalidToolResultError:  # a mapping that only looks like one
+        return None

@@ -76,13 +76,14 @@ class IPCServer:
         """
         if self._server is not None:
             raise SessionStateError(state="started", wanted="start")
-        listener = listen_privately(self._path)
+        loop, listener = asyncio.get_running_loop(), listen_privately(self._path)
         self._file = OwnedPath.found(self._path)
+        # Started in a second step, so that one that is cancelled meanwhile can be closed.
+        self._server = await loop.create_unix_server(self._connection, sock=listener, start_serving=False)
         try:
-            self._server = await asyncio.get_running_loop().create_unix_server(self._connection, sock=listener)
+            await self._server.start_serving()
         except BaseException:
-            listener.close()
-            self._remove_file()
+            await self.stop()
             raise
 
     async def stop(self) -> None:

@@ -9,6 +9,7 @@ import os
 import socket
 import stat
 import sys
+import weakref
 from pathlib import Path
 
 from .constants import SOCKET_PERMISSIONS
@@ -47,6 +48,7 @@ def listen_privately(path: Path) -> socket.socket:
     if is_dead_socket(path):
         path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    _listening.add(listener)
     try:
         _bind(listener, path)
         listener.listen(_BACKLOG)
@@ -54,6 +56,18 @@ def listen_privately(path: Path) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+# A forked child has the socket open too, and would keep it connectable after its parent's death.
+_listening: "weakref.WeakSet[socket.socket]" = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    for listener in list(_listening):
+        listener.close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def _bind(listener: socket.socket, path: Path) -> None:

@@ -3,6 +3,8 @@
 import json
 from typing import Any, cast
 
+from pydantic_core import from_json
+
 from cc_types import JsonValue
 
 from .conversation import Block, Message
@@ -24,7 +26,7 @@ class Answer:
         self._blocks: list[dict[str, Any]] = []
         self._json: dict[int, str] = {}
         self.is_complete = False
-        """Whether `message_stop` was seen."""
+        """Whether the model has stopped by itself. The CLI also ends a stream that was cut, but gives no reason."""
 
     @property
     def has_begun(self) -> bool:
@@ -50,7 +52,7 @@ class Answer:
             case "message_delta":
                 self._end(event)
             case "message_stop":
-                self.is_complete = True
+                self.is_complete = self.stop_reason is not None
             case _:
                 pass
 
@@ -75,7 +77,7 @@ class Answer:
 
     def _stop_block(self, index: int) -> None:
         if text := self._json.pop(index, ""):
-            self._blocks[index]["input"] = json.loads(text)
+            self._blocks[index]["input"] = _parsed(text)
 
     def _end(self, event: Event) -> None:
         self._message |= event["delta"]
@@ -87,3 +89,12 @@ class Answer:
 def sse(event: Event) -> bytes:
     """An event in the wire format of server-sent events."""
     return f"event: {event['type']}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n".encode()
+
+
+def _parsed(text: str) -> JsonValue:
+    """A tool's input; of one that was cut off, what was complete, which is what the API's own client makes of it."""
+    try:
+        return from_json(text, allow_partial=True)
+    except ValueError:
+        # The form in which the API takes it back.
+        return {"INVALID_JSON": text}

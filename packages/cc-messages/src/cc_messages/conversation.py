@@ -1,7 +1,7 @@
 """Messages as values that can be compared: what a process holds, and what a request carries.
 
 Two messages are equal when the API would read the same in both: a text is a list of one text block, a null is a field
-that is not there, and cache breakpoints do not count. Pure functions.
+that is not there, a call by the model itself need not say so, and cache breakpoints do not count. Pure functions.
 """
 
 import hashlib
@@ -17,6 +17,9 @@ from .failure import invalid
 __all__ = ["Block", "Held", "Message", "as_blocks", "merged", "shared_prefix", "without_cache_control"]
 
 Block: TypeAlias = dict[str, JsonValue]
+
+# Where blocks stand in blocks: in results and search results, and in the source of a document.
+_NESTING = ("content", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +99,24 @@ def shared_prefix(held: Sequence[Held], wanted: Sequence[Message]) -> int:
 
 
 def without_cache_control(value: JsonValue) -> Block:
-    """A block without its cache breakpoint, and without those of the blocks in it."""
+    """A block without its cache breakpoint, and without those of the blocks in it.
+
+    What is data to a tool or its schema stays as it is, whatever its fields are called.
+
+    Raises:
+        APIError: It is no object.
+    """
     if not isinstance(value, dict):
         raise invalid(f"an object is required, not {value!r:.100}")
     block = {name: item for name, item in value.items() if name != "cache_control"}
-    content = block.get("content")
-    if isinstance(content, list):
-        block["content"] = [without_cache_control(item) if isinstance(item, dict) else item for item in content]
+    for name in _NESTING:
+        match block.get(name):
+            case dict() as inner:
+                block[name] = without_cache_control(inner)
+            case list() as items:
+                block[name] = [without_cache_control(item) if isinstance(item, dict) else item for item in items]
+            case _:
+                pass
     return block
 
 
@@ -112,7 +126,10 @@ def _canonical(value: JsonValue) -> JsonValue:
             fields = {name: item for name, item in value.items() if name != "cache_control" and item is not None}
             if fields.get("type") == "tool_result" and isinstance(text := fields.get("content"), str):
                 fields["content"] = [{"type": "text", "text": text}]
-            return {name: _canonical(item) for name, item in fields.items()}
+            if fields.get("caller") == {"type": "direct"}:
+                del fields["caller"]
+            # In what the model gave to a tool a null is a null.
+            return {name: item if name == "input" else _canonical(item) for name, item in fields.items()}
         case list():
             return [_canonical(item) for item in value]
         case _:

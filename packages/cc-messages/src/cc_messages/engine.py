@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import httpx2
 
@@ -16,87 +19,95 @@ from .worker import Worker
 
 __all__ = ["serve"]
 
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
+_JSON = {"content-type": "application/json"}
+
 
 async def serve(pool: WorkerPool, request: MessagesRequest, exchange: Exchange) -> None:
     """Answer `request` into `exchange`, and leave the worker as clean as it was found. Never raises."""
     try:
-        worker = await _prepared(pool, request, exchange)
-    except asyncio.CancelledError:
+        worker = await _while_wanted(exchange, _prepared(pool, request))
+    except (Exception, asyncio.CancelledError) as error:
+        _tell(exchange, error)
         return
-    except Exception as error:
-        _fail(exchange, error)
-        return
-    # Runs beside the reading of the turn, which the interrupt is to end.
-    interrupting: list[asyncio.Future[None]] = []
-    exchange.on_abandon(lambda: interrupting.append(asyncio.ensure_future(worker.interrupt())))
     try:
-        await _answer(pool, worker, request, exchange)
+        await _while_wanted(exchange, _answer(pool, worker, request, exchange))
+    except (Exception, asyncio.CancelledError) as error:
+        # As after an answer: whoever tries again at once waits for this worker and starts no other.
+        pool.settling(worker)
+        _tell(exchange, error)
     finally:
-        await worker.settle()
-        for task in interrupting:
-            task.cancel()
-        pool.release(worker)
+        await _give_back(pool, worker)
 
 
-async def _prepared(pool: WorkerPool, request: MessagesRequest, exchange: Exchange) -> Worker:
+async def _while_wanted(exchange: Exchange, work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`, which is cancelled when nobody waits for the answer any more."""
+    task = asyncio.ensure_future(work)
+    exchange.on_abandon(task.cancel)
+    return await task
+
+
+async def _prepared(pool: WorkerPool, request: MessagesRequest) -> Worker:
     """A worker that only lacks the last message. One that fails before it is asked is replaced, once."""
-    acquiring = asyncio.ensure_future(_acquire_and_prepare(pool, request))
-    exchange.on_abandon(acquiring.cancel)
-    try:
-        return await acquiring
-    except APIError:
-        raise
-    except ClaudeCodeError:
-        acquiring = asyncio.ensure_future(_acquire_and_prepare(pool, request))
-        exchange.on_abandon(acquiring.cancel)
-        return await acquiring
-
-
-async def _acquire_and_prepare(pool: WorkerPool, request: MessagesRequest) -> Worker:
-    worker = await pool.acquire(request)
-    try:
-        await worker.prepare(request)
-    except BaseException:
-        # Half-way between two conversations it is of no use.
-        await asyncio.shield(worker.close())
-        pool.release(worker)
-        raise
-    return worker
+    is_second = False
+    while True:
+        worker = await pool.acquire(request)
+        try:
+            await worker.prepare(request)
+        except BaseException as error:
+            # Half-way between two conversations it is of no use.
+            pool.discard(worker)
+            if is_second or not isinstance(error, ClaudeCodeError):
+                raise
+            is_second = True
+        else:
+            return worker
 
 
 async def _answer(pool: WorkerPool, worker: Worker, request: MessagesRequest, exchange: Exchange) -> None:
     answer = Answer()
-    try:
-        async for event in worker.answer(request):
+    async for event in worker.answer(request):
+        if request.stream:
+            exchange.start(200, _EVENT_STREAM)
+            exchange.write(sse(event))
+        else:
             answer.feed(event)
-            if request.stream:
-                exchange.start(200, {"content-type": "text/event-stream; charset=utf-8"})
-                exchange.write(sse(event))
-    except Exception as error:
-        _fail(exchange, error)
+    # Before the caller can know that the answer is complete, and come with its next request.
+    pool.settling(worker)
+    if not request.stream:
+        exchange.start(200, _JSON)
+        exchange.write(json.dumps(answer.as_json()).encode())
+    exchange.end()
+
+
+async def _give_back(pool: WorkerPool, worker: Worker) -> None:
+    try:
+        await worker.settle()
+    except Exception:
+        logger.exception("Settling %r failed", worker)
+        pool.discard(worker)
+    except BaseException:
+        pool.discard(worker)
+        raise
     else:
-        pool.settling(worker)
-        if not request.stream:
-            exchange.start(200, {"content-type": "application/json"})
-            exchange.write(json.dumps(answer.as_json()).encode())
-        exchange.end()
+        pool.release(worker)
 
 
-def _fail(exchange: Exchange, error: Exception) -> None:
-    """Tell the caller as the API would: by a status, by an event once the answer has begun, or by a broken line."""
+def _tell(exchange: Exchange, error: BaseException) -> None:
+    """Tell of an error as the API would: by a status, by an event once the answer has begun, or by a broken line."""
     if not isinstance(error, APIError):
-        exchange.end(_broken(error))
+        broken = httpx2.ReadError(str(error) or "The request was given up")
+        broken.__cause__ = error
+        exchange.end(broken)
         return
     body = error_body(error)
     if exchange.has_head:
         exchange.write(sse(body))
     else:
-        exchange.start(error.status or 500, {"content-type": "application/json"})
+        exchange.start(error.status or 500, _JSON)
         exchange.write(json.dumps(body).encode())
     exchange.end()
-
-
-def _broken(error: Exception) -> Exception:
-    broken = httpx2.ReadError(str(error))
-    broken.__cause__ = error
-    return broken

@@ -10,12 +10,13 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 
 import httpx2
 from typing_extensions import override
 
-from cc_session import start_on_background
+from cc_session import tell_background
 
 __all__ = ["Body", "Exchange", "Head"]
 
@@ -33,13 +34,15 @@ class Exchange:
 
     def __init__(self) -> None:
         self._head: Future[Head] = Future()
+        # A caller that stops waiting must not cancel what the other side is about to set.
+        self._head.set_running_or_notify_cancel()
         self._lock = threading.Lock()
         self._chunks: deque[bytes] = deque()
         self._wake: Callable[[], object] | None = None
         self._end: Exception | None = None
         self._has_ended = False
         self._abandoned = False
-        self._on_abandon: Callable[[], object] = lambda: None
+        self._on_abandon: Callable[[], object] = _nothing
 
     # On the background loop.
 
@@ -48,16 +51,11 @@ class Exchange:
         """Whether the status was sent, so that a failure must be told in the body."""
         return self._head.done()
 
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether nobody reads any more."""
-        return self._abandoned
-
     def on_abandon(self, callback: Callable[[], object]) -> None:
-        """Have `callback` called on the background loop when the caller loses interest; at once if it has."""
+        """Have `callback` called once on the background loop when the caller loses interest; at once if it has."""
         self._on_abandon = callback
         if self._abandoned:
-            callback()
+            self._tell_abandoned()
 
     def start(self, status: int, headers: dict[str, str]) -> None:
         """Send status and headers."""
@@ -71,11 +69,12 @@ class Exchange:
         self._awake()
 
     def end(self, error: Exception | None = None) -> None:
-        """End the body, or have the reader raise `error` where it stands."""
+        """End the body, or have the reader raise `error` where it stands. Only the first end counts."""
         with self._lock:
             if self._has_ended:
                 return
             self._end, self._has_ended = error, True
+        self._on_abandon = _nothing
         if error is not None and not self._head.done():
             self._head.set_exception(error)
         self._awake()
@@ -86,6 +85,10 @@ class Exchange:
         if wake is not None:
             wake()
 
+    def _tell_abandoned(self) -> None:
+        callback, self._on_abandon = self._on_abandon, _nothing
+        callback()
+
     # On the caller's loop.
 
     async def head(self, seconds: float | None) -> Head:
@@ -93,6 +96,7 @@ class Exchange:
 
         Raises:
             httpx2.ReadTimeout: They did not come within `seconds` seconds.
+            Exception: What the body ended with, if it ended before it began.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -131,15 +135,14 @@ class Exchange:
                 raise httpx2.ReadTimeout(f"Claude Code sent nothing for {seconds} seconds") from error
 
     def abandon(self) -> None:
-        """Say that nobody reads any more. From any thread, any number of times; waits for nothing."""
+        """Say that nobody reads any more. From any thread and from finalizers, any number of times; takes no lock."""
         if self._abandoned or self._has_ended:
             return
         self._abandoned = True
-        start_on_background(self._abandon)
+        tell_background(self._abandon)
 
     async def _abandon(self) -> None:
-        if not self._has_ended:
-            self._on_abandon()
+        self._tell_abandoned()
 
 
 class Body(httpx2.AsyncByteStream):
@@ -162,13 +165,14 @@ class Body(httpx2.AsyncByteStream):
         self._exchange.abandon()
 
 
+def _nothing() -> None:
+    pass
+
+
 def _resolve_from_elsewhere(loop: asyncio.AbstractEventLoop, waiter: "asyncio.Future[None]") -> None:
     def resolve() -> None:
         if not waiter.done():
             waiter.set_result(None)
 
-    try:
+    with suppress(RuntimeError):  # the reader's loop has closed; nobody is left to be told
         loop.call_soon_threadsafe(resolve)
-    except RuntimeError:
-        # The reader's loop has closed; nobody is left to be told.
-        pass

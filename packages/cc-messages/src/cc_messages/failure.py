@@ -1,12 +1,13 @@
 """What went wrong in a turn, from the CLI's words to the error that the API's client expects.
 
 The CLI reports a failed API call as an assistant message with a text for people, and as a result with the HTTP
-status if there was a response.
+status if there was a response. Measured on CLI 2.1.329: most texts hold the API's message between words of the CLI's
+own; for a few failures (404, 413, a prompt that is too long, a wrong key) the CLI's words are all there is.
 """
 
 import re
 
-from claude_agent_sdk import AssistantMessage, ResultMessage
+from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue
 
@@ -22,11 +23,13 @@ _STATUSES = {
     "invalid_request": 400,
     "overloaded": 529,
 }
-_CLI_PREFIX = re.compile(r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \(\d+\) · |\d{3} )?")
+_BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
+_AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
 _NOT_LOGGED_IN = (
     "Claude Code is not logged in. Set ANTHROPIC_API_KEY, or run `claude` in a terminal and type /login. "
     "(The CLI said: {text})"
 )
+_TRY_AGAIN = "Check the network and try again."
 
 
 def invalid(message: str) -> APIError:
@@ -34,21 +37,24 @@ def invalid(message: str) -> APIError:
     return APIError(status=400, error_type="invalid_request_error", message=message)
 
 
-def turn_error(result: ResultMessage, apology: AssistantMessage | None) -> ClaudeCodeError:
-    """The error of a turn that ended without an answer.
+def turn_error(result: ResultMessage | None, apology: AssistantMessage | None) -> ClaudeCodeError:
+    """The error of a turn without an answer.
 
     Args:
-        result: The turn's result.
+        result: The turn's result, if it has ended.
         apology: The assistant message that the CLI wrote itself, if there was one.
     """
-    text = (result.result or "; ".join(result.errors or []) or result.subtype).strip()
+    status = result.api_error_status if result is not None else None
     kind = apology.error if apology is not None else None
-    status = result.api_error_status or _STATUSES.get(kind or "")
-    if status is None:
-        return CLIConnectionError(reason=text.rstrip("."), advice="Check the network and try again.")
-    if result.api_error_status is None and status == 401:
+    known = status or _STATUSES.get(kind or "")
+    text = _text(result, apology)
+    if not text:
+        return CLIConnectionError(reason="The API's answer broke off before its end", advice=_TRY_AGAIN)
+    if known is None:
+        return CLIConnectionError(reason=text.removeprefix("API Error: ").rstrip("."), advice=_TRY_AGAIN)
+    if status is None and known == 401:
         return APIError(status=401, message=_NOT_LOGGED_IN.format(text=text))
-    return APIError(status=status, message=_CLI_PREFIX.sub("", text) or text)
+    return APIError(status=known, message=_api_message(text, known) or text)
 
 
 def error_body(error: APIError) -> dict[str, JsonValue]:
@@ -57,3 +63,16 @@ def error_body(error: APIError) -> dict[str, JsonValue]:
     if error.request_id is not None:
         body["request_id"] = error.request_id
     return body
+
+
+def _text(result: ResultMessage | None, apology: AssistantMessage | None) -> str:
+    """What the CLI says about a failure, if it says anything."""
+    if result is not None and result.is_error:
+        return (result.result or "; ".join(result.errors or []) or result.subtype).strip()
+    blocks = apology.content if apology is not None else []
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
+
+
+def _api_message(text: str, status: int) -> str:
+    """What the API said, out of what the CLI made of it."""
+    return _AFTER.sub("", re.sub(_BEFORE.format(status=status), "", text))

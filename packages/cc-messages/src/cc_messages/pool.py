@@ -8,12 +8,15 @@ their way; not at all if to write that conversation again would take as long as 
 """
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from enum import Enum, StrEnum, auto
+from typing import cast
 
 from cc_session import Session
+from cc_types import CLIConnectionError
 
 from .request import LaunchKey, MessagesRequest
 from .worker import Worker
@@ -22,7 +25,10 @@ __all__ = ["OpenSession", "Route", "WorkerPool"]
 
 OpenSession = Callable[[LaunchKey], Awaitable[Session]]
 
-# Starting is bound by the processor: more at once make the first one later and the last one no sooner.
+logger = logging.getLogger(__name__)
+
+# Starting is bound by the processor: more at once make the first one later and the last one no sooner. Who has to wait
+# for a start takes a process that comes free meanwhile.
 _STARTS_AT_ONCE = 2
 # A message takes about two milliseconds to write, a process some 250 to start.
 _CHEAP_TO_REWRITE = 100
@@ -65,21 +71,22 @@ class WorkerPool:
         self._idle: dict[Worker, asyncio.TimerHandle] = {}
         self._busy: set[Worker] = set()
         self._settling: set[Worker] = set()
-        self._starting = 0
-        self._starts = asyncio.Semaphore(_STARTS_AT_ONCE)
+        self._starting: set[asyncio.Task[object]] = set()
         self._waiting: list[asyncio.Future[None]] = []
         self._closing: set[asyncio.Task[None]] = set()
+        self._closers = 0
         self.routes: Counter[Route] = Counter()
         self.start_seconds: list[float] = []
 
     async def acquire(self, request: MessagesRequest) -> Worker:
-        """Return a worker for `request`, to be handed back with `release()`. Waits while all are in use.
+        """Return a worker for `request`, for `release()` or `discard()`. Waits while all are in use.
 
         Raises:
-            ClaudeCodeError: A process could not be started.
+            ClaudeCodeError: A process could not be started, or the pool is being closed.
         """
         has_waited = False
         while True:
+            self._check_open()
             self._drop_dead()
             match self._decide(request, may_wait=not has_waited):
                 case Worker() as worker:
@@ -104,21 +111,40 @@ class WorkerPool:
         self._drop_dead()
         self._notify()
 
+    def discard(self, worker: Worker) -> None:
+        """Take a worker back that is of no use any more, and end it."""
+        self._busy.discard(worker)
+        self._settling.discard(worker)
+        self._close_soon(worker)
+        self._notify()
+
     async def aclose(self) -> None:
-        """End all processes, those in use too; a later request starts new ones."""
-        for worker in [*self._idle]:
-            self._drop(worker)
-        for worker in self._busy:
-            self._close_soon(worker)
-        await asyncio.gather(*self._closing, return_exceptions=True)
+        """End all processes, those that start or are in use too; a later request starts new ones.
+
+        Requests that wait or are being answered fail. When it returns, nothing of them is left.
+        """
+        self._closers += 1
+        try:
+            for task in self._starting:
+                task.cancel()
+            for worker in self._busy:
+                self._close_soon(worker)
+            self._notify()
+            while self._idle or self._busy or self._starting or self._closing:
+                for worker in [*self._idle]:
+                    self._drop(worker)
+                await self._change()
+        finally:
+            self._closers -= 1
 
     @property
     def pids(self) -> list[int]:
         """The processes that run."""
-        return [worker.session.pid for worker in (*self._idle, *self._busy) if worker.session.pid is not None]
+        return [pid for worker in (*self._idle, *self._busy) if (pid := worker.pid) is not None]
 
     def __repr__(self) -> str:
-        return f"<WorkerPool idle={len(self._idle)} busy={len(self._busy)} starting={self._starting} size={self._size}>"
+        counts = f"idle={len(self._idle)} busy={len(self._busy)} starting={len(self._starting)}"
+        return f"<WorkerPool {counts} size={self._size}>"
 
     def _decide(self, request: MessagesRequest, *, may_wait: bool) -> "Worker | _Instead":
         alike = [worker for worker in self._idle if worker.launch == request.launch]
@@ -131,7 +157,7 @@ class WorkerPool:
         if free := [worker for worker in reuse if not worker.awaits_tools or len(worker.held) <= _CHEAP_TO_REWRITE]:
             # The one that has most of the conversation already; of equals, the longest unused.
             return max(free, key=lambda worker: (not worker.awaits_tools, reuse[worker]))
-        if coming and may_wait:
+        if (coming and may_wait) or len(self._starting) >= _STARTS_AT_ONCE:
             return _Instead.WAIT
         if not self._is_full:
             return _Instead.START
@@ -153,22 +179,33 @@ class WorkerPool:
         return worker
 
     async def _start(self, launch: LaunchKey) -> Worker:
-        self._starting += 1
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        begun = time.monotonic()
+        self._starting.add(task)
         try:
-            async with self._starts:
-                begun = time.monotonic()
-                worker = Worker(launch, await self._open_session(launch))
-                self.start_seconds.append(time.monotonic() - begun)
+            session = await self._open_session(launch)
+        except asyncio.CancelledError:
+            self._check_open()
+            raise
         finally:
-            self._starting -= 1
+            self._starting.discard(task)
             self._notify()
-        self._busy.add(worker)
+        self.start_seconds.append(time.monotonic() - begun)
         self.routes[Route.START] += 1
+        worker = Worker(launch, session)
+        self._busy.add(worker)
         return worker
+
+    def _check_open(self) -> None:
+        if self._closers:
+            raise CLIConnectionError(
+                reason="The processes were closed while a request was being answered",
+                advice="Send it again if its answer is still wanted.",
+            )
 
     @property
     def _is_full(self) -> bool:
-        return len(self._idle) + len(self._busy) + self._starting >= self._size
+        return len(self._idle) + len(self._busy) + len(self._starting) >= self._size
 
     def _drop_dead(self) -> None:
         for worker in [worker for worker in self._idle if not worker.is_alive]:
@@ -182,7 +219,13 @@ class WorkerPool:
         # Its end takes tens of milliseconds, which nobody has to wait for but `aclose()`.
         task = asyncio.ensure_future(worker.close())
         self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        task.add_done_callback(self._on_closed)
+
+    def _on_closed(self, task: asyncio.Task[None]) -> None:
+        self._closing.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("Ending a Claude Code process failed", exc_info=error)
+        self._notify()
 
     async def _change(self) -> None:
         """Wait until a worker comes back, goes, or is about to come back. Each of them ends by its own timeouts."""

@@ -6,12 +6,13 @@ breakpoints are the exception: the CLI places its own, and the API allows four.
 """
 
 import json
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from cc_types import JsonValue
 
+from .carried import check_block, check_conversation
 from .conversation import Message, as_blocks, merged, without_cache_control
 from .failure import invalid
 
@@ -22,6 +23,8 @@ _Object: TypeAlias = dict[str, JsonValue]
 # The rest of the body reaches the API as the caller wrote it, through the CLI's extra-body hook.
 _NOT_PARAMETERS = frozenset({"cache_control", "messages", "model", "stream", "system"})
 _ROLES = frozenset({"assistant", "user"})
+_MESSAGE_FIELDS = frozenset({"content", "role"})
+_SYSTEM_FIELDS = frozenset({"cache_control", "text", "type"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +57,28 @@ def parse_request(body: bytes, betas: str = "") -> MessagesRequest:
     Raises:
         APIError: The body is not what the Messages API takes (status 400), or says what the CLI cannot carry.
     """
-    fields = _object(body)
-    return MessagesRequest(
-        launch=LaunchKey(
-            model=_text(fields, "model"),
-            system=_system(fields.get("system")),
-            betas=tuple(sorted({beta.strip() for beta in betas.split(",")} - {""})),
-        ),
-        parameters=_parameters(fields),
-        messages=_messages(fields.get("messages")),
-        stream=fields.get("stream") is True,
-    )
+    try:
+        fields = _object(body)
+        return MessagesRequest(
+            launch=LaunchKey(
+                model=_model(fields),
+                system=_system(fields.get("system")),
+                betas=tuple(sorted({beta.strip() for beta in betas.split(",")} - {""})),
+            ),
+            parameters=_parameters(fields),
+            messages=_messages(fields.get("messages")),
+            stream=_stream(fields),
+        )
+    except RecursionError as error:
+        raise invalid("The request body is nested too deeply") from error
 
 
 def _object(body: bytes) -> _Object:
     try:
-        fields: JsonValue = json.loads(body)
+        fields: JsonValue = json.loads(body, parse_float=_finite, parse_constant=_finite)
+        if rb"\ud" in body.lower():
+            # Half a surrogate pair is accepted by `json`, and can be written nowhere.
+            json.dumps(fields, ensure_ascii=False).encode()
     except ValueError as error:
         raise invalid(f"The request body is not valid JSON: {error}") from error
     if not isinstance(fields, dict):
@@ -77,11 +86,26 @@ def _object(body: bytes) -> _Object:
     return fields
 
 
-def _text(fields: _Object, name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str) or not value:
-        raise invalid(f"{name}: a non-empty string is required")
-    return value
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number that JSON has")
+    return number
+
+
+def _model(fields: _Object) -> str:
+    model = fields.get("model")
+    # It stands on a command line, which cannot hold a null character.
+    if not isinstance(model, str) or not model or "\0" in model:
+        raise invalid("model: a non-empty string is required")
+    return model
+
+
+def _stream(fields: _Object) -> bool:
+    stream = fields.get("stream")
+    if stream is not None and not isinstance(stream, bool):
+        raise invalid("stream: a boolean is required")
+    return stream is True
 
 
 def _system(system: JsonValue) -> str:
@@ -89,10 +113,12 @@ def _system(system: JsonValue) -> str:
     if system is None:
         return ""
     texts: list[str] = []
-    for index, block in enumerate(as_blocks(system, "system")):
+    blocks = as_blocks(system, "system") if system != "" else ()
+    for index, block in enumerate(blocks):
         text = block.get("text")
         if block.get("type") != "text" or not isinstance(text, str):
             raise invalid(f"system.{index}: only text blocks are allowed")
+        _only(block, _SYSTEM_FIELDS, f"system.{index}")
         texts.append(text)
     return "\n\n".join(texts)
 
@@ -101,12 +127,19 @@ def _parameters(fields: _Object) -> str:
     parameters: _Object = {
         name: value for name, value in fields.items() if name not in _NOT_PARAMETERS and value is not None
     }
-    if not isinstance(parameters.get("max_tokens"), int):
+    max_tokens = parameters.get("max_tokens")
+    if not isinstance(max_tokens, int) or isinstance(max_tokens, bool):
         raise invalid("max_tokens: an integer is required")
     tools = parameters.get("tools")
     if isinstance(tools, list):
-        parameters["tools"] = [without_cache_control(tool) for tool in tools]
+        parameters["tools"] = [_tool(tool, f"tools.{index}") for index, tool in enumerate(tools)]
     return json.dumps(parameters, sort_keys=True)
+
+
+def _tool(tool: JsonValue, place: str) -> JsonValue:
+    if not isinstance(tool, dict):
+        raise invalid(f"{place}: an object is required")
+    return without_cache_control(tool)
 
 
 def _messages(messages: JsonValue) -> tuple[Message, ...]:
@@ -117,11 +150,12 @@ def _messages(messages: JsonValue) -> tuple[Message, ...]:
         raise invalid(
             "messages: the last message must be the user's: Claude Code cannot continue an answer begun by the caller"
         )
+    check_conversation(parsed)
     return parsed
 
 
 def _message(message: JsonValue, place: str) -> Message:
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         raise invalid(f"{place}: an object is required")
     role = message.get("role")
     if role not in _ROLES:
@@ -129,4 +163,16 @@ def _message(message: JsonValue, place: str) -> Message:
             f"{place}.role: must be 'user' or 'assistant', not {role!r}; "
             "Claude Code takes system text only in the system prompt"
         )
-    return Message(str(role), as_blocks(message.get("content"), f"{place}.content"))
+    _only(message, _MESSAGE_FIELDS, place)
+    blocks = as_blocks(message.get("content"), f"{place}.content")
+    if not blocks:
+        raise invalid(f"{place}.content: must not be empty")
+    for index, block in enumerate(blocks):
+        check_block(str(role), block, f"{place}.content.{index}")
+    return Message(str(role), blocks)
+
+
+def _only(fields: _Object, known: frozenset[str], place: str) -> None:
+    for name, value in fields.items():
+        if name not in known and value is not None:
+            raise invalid(f"{place}.{name}: Claude Code does not carry this field")

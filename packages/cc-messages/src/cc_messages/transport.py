@@ -11,7 +11,14 @@ from typing import Self
 
 import httpx2
 
-from cc_session import Session, Timeouts, on_background, sealed_options, start_on_background
+from cc_session import (
+    Session,
+    Timeouts,
+    on_background,
+    sealed_options,
+    start_on_background,
+    tell_background,
+)
 from cc_types import APIError
 
 from .engine import serve
@@ -105,6 +112,10 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         return f"<ClaudeCodeTransport {self._pool!r}>"
 
 
+# Without it the CLI sends betas of its own, and repeats a request that got a 400 without them.
+_ENV = {"CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1"}
+
+
 class _Launcher:
     """Starts processes; knows nothing of the transport, so that the transport can be forgotten while they run."""
 
@@ -114,7 +125,7 @@ class _Launcher:
         self._env, self._cwd, self._cli_path, self._timeouts = env, cwd, cli_path, timeouts
 
     async def open(self, launch: LaunchKey) -> Session:
-        env = {**self._env}
+        env = {**_ENV, **self._env}
         if launch.betas:
             env["ANTHROPIC_BETAS"] = ",".join(launch.betas)
         options = sealed_options(
@@ -124,4 +135,4 @@ class _Launcher:
 
 
 def _close_soon(pool: WorkerPool) -> None:
-    start_on_background(pool.aclose)
+    tell_background(pool.aclose)

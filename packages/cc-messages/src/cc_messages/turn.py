@@ -1,5 +1,10 @@
-"""One request's turn in a process: the prompt that is sent, the API's events, and how the CLI left the conversation."""
+"""One request's turn in a process: the prompt that is sent, the API's events, and how the CLI left the conversation.
 
+A task of its own reads all that the CLI says, to the end of the turn. Whoever wants the events may stop listening at
+any moment, and the process still gets rid of what it has to say.
+"""
+
+import asyncio
 from collections.abc import AsyncIterator
 
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent
@@ -7,6 +12,7 @@ from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEve
 from cc_session import Session
 
 from .answer import Answer, Event
+from .carried import says_nothing
 from .conversation import Held
 from .failure import turn_error
 from .request import MessagesRequest
@@ -14,56 +20,81 @@ from .request import MessagesRequest
 __all__ = ["Turn"]
 
 # After these the turn is over, and the CLI keeps what the model said as it is.
-_FINAL = frozenset({"end_turn", "stop_sequence"})
+_KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
 
 
 class Turn:
-    """The turn that answers the last message of `request`, in a session that holds the others."""
+    """The turn that answers the last message of `request`, in a session that holds the others. Begins at once."""
 
     def __init__(self, request: MessagesRequest, session: Session) -> None:
         self.prompt = request.messages[-1]
         self.answer = Answer()
         self.history_length = len(request.messages) - 1
-        self.is_void = False
-        """Whether nobody wants the answer any more. The CLI may still end a stream that it breaks off."""
         self._session = session
-        self._stream = session.ask(self.prompt.blocks())
         self._prompt_uuid: str | None = None
         self._answer_uuid: str | None = None
         self._apology: AssistantMessage | None = None
         self._result: ResultMessage | None = None
+        self._error: Exception | None = None
+        self._is_broken = False
+        # None ends it.
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._begun = asyncio.Event()
+        self._reading = asyncio.ensure_future(self._read())
 
     async def events(self) -> AsyncIterator[Event]:
-        """Send the prompt and yield the API's events, up to `message_stop`.
+        """Yield the API's events, up to `message_stop`.
 
         Raises:
-            ClaudeCodeError: The turn ended without a complete answer.
+            ClaudeCodeError: There will be no complete answer.
         """
-        async for message in self._stream:
-            event = self._take(message)
-            if event is not None:
-                yield event
-            if self.answer.is_complete:
+        while (event := await self._events.get()) is not None:
+            yield event
+            if event["type"] == "message_stop":
                 return
-        if self._result is not None:
-            raise turn_error(self._result, self._apology)
+        raise self._failure()
+
+    async def begun(self) -> None:
+        """Wait until the prompt was sent, or could not be sent."""
+        await self._begun.wait()
 
     async def finish(self) -> None:
-        """Read on until the CLI has ended the turn; what it says now is no part of the answer."""
-        if self._session.state == "busy":
-            async for message in self._stream:
-                self._take(message)
+        """Wait until the CLI has ended the turn; what it says now is no part of the answer.
+
+        Raises:
+            ClaudeCodeError: The process failed first.
+        """
+        await asyncio.wait({self._reading})
+        if self._error is not None:
+            raise self._error
+
+    def abort(self) -> None:
+        """Stop reading: the process is being closed."""
+        self._reading.cancel()
 
     @property
-    def has_answer(self) -> bool:
-        """Whether the model has answered, to the end, somebody who still listens."""
-        return self.answer.is_complete and not self.is_void
+    def ends_by_itself(self) -> bool:
+        """Whether the CLI will end the turn, or has ended it, without asking the API anything more.
+
+        It asks again after an answer that reached a limit, that shows nothing, or that calls no tool and says it does.
+        """
+        if not self.answer.is_complete:
+            return self._reading.done()
+        reason = self.answer.stop_reason
+        if reason in _KEPT:
+            return self.says_something
+        return reason == "refusal" or (reason == "tool_use" and self.answer.as_history().calls_tools)
 
     @property
     def is_as_left(self) -> bool:
         """Whether the CLI has left the conversation as it should be: the prompt, the answer, and nothing after it."""
         good = self._result is not None and not self._result.is_error
-        return good and self.has_answer and self.answer.stop_reason in _FINAL
+        return good and self.ends_by_itself and self.answer.stop_reason in _KEPT
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is an answer that a conversation can hold."""
+        return self.answer.is_complete and not all(map(says_nothing, self.answer.as_history().content))
 
     def outcome(self) -> list[Held]:
         """The prompt and the answer, if there is one, with the names the CLI has for them.
@@ -74,16 +105,26 @@ class Turn:
             return []
         after_tools = self.prompt.answers_tools
         held = [Held(self.prompt, self._prompt_uuid, is_cut=not after_tools)]
-        if self._answer_uuid is not None:
+        if self._answer_uuid is not None and self.answer.is_complete:
             held.append(Held(self.answer.as_history(), self._answer_uuid, is_cut=after_tools))
         return held
 
-    def _take(self, message: Message) -> Event | None:
-        self._prompt_uuid = self._session.last_user_uuid
+    async def _read(self) -> None:
+        try:
+            async for message in self._session.ask(self.prompt.blocks()):
+                self._prompt_uuid = self._session.last_user_uuid
+                self._begun.set()
+                self._take(message)
+        except Exception as error:
+            self._error = error
+        finally:
+            self._begun.set()
+            self._events.put_nowait(None)
+
+    def _take(self, message: Message) -> None:
         match message:
-            case StreamEvent() if not self.answer.is_complete:
-                self.answer.feed(message.event)
-                return message.event
+            case StreamEvent():
+                self._take_event(message.event)
             case AssistantMessage() if message.error is not None:
                 self._apology = message
             case AssistantMessage() if self._answer_uuid is None:
@@ -93,4 +134,36 @@ class Turn:
                 self._result = message
             case _:
                 pass
-        return None
+
+    def _take_event(self, event: Event) -> None:
+        kind = event["type"]
+        if self.answer.is_complete or self._is_broken:
+            return
+        if kind == "message_start" and (self.answer.has_begun or self._apology is not None):
+            self._break()  # the CLI asks the API again, which nobody has told it to
+            return
+        if self._apology is not None and _is_made_up(event):
+            return
+        self.answer.feed(event)
+        if kind != "message_stop" or self.answer.is_complete:
+            self._events.put_nowait(event)
+        elif self._apology is None:
+            self._break()  # after an apology the result says more
+
+    def _break(self) -> None:
+        self._is_broken = True
+        self._events.put_nowait(None)
+
+    def _failure(self) -> Exception:
+        return self._error or turn_error(self._result, self._apology)
+
+
+def _is_made_up(event: Event) -> bool:
+    """Whether the CLI has closed a stream that the API did not: it knows no reason for the end."""
+    match event["type"]:
+        case "content_block_stop":
+            return True
+        case "message_delta":
+            return event["delta"].get("stop_reason") is None
+        case _:
+            return False

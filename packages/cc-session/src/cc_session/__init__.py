@@ -6,12 +6,29 @@ Built on claude-agent-sdk. Knows processes, frames and events; does not know the
 # Importing it patches the SDK's parser, before any session reads a message.
 import cc_compat as _cc_compat
 
-from .background import on_background, start_on_background
+from .background import on_background, start_on_background, tell_background
+from .errors import SessionBusyError, UnknownToolCallError
 from .frames import Content
 from .options import has_api_key, sealed_options
 from .session import Session, SessionState
 from .timeouts import Timeouts
+from .tool_calls import ToolCall, ToolContent, ToolDefinition
 
 _ = _cc_compat
 
-__all__ = ["Content", "Session", "SessionState", "Timeouts", "has_api_key", "on_background", "sealed_options", "start_on_background"]
+__all__ = [
+    "Content",
+    "Session",
+    "SessionBusyError",
+    "SessionState",
+    "Timeouts",
+    "ToolCall",
+    "ToolContent",
+    "ToolDefinition",
+    "UnknownToolCallError",
+    "has_api_key",
+    "on_background",
+    "sealed_options",
+    "start_on_background",
+    "tell_background",
+]

@@ -1,45 +1,65 @@
-"""The CLI process: spawned by the SDK, watched and ended by us.
+"""The CLI process: spawned by the SDK, read, watched and ended by us.
 
 The one module that touches the SDK's private subprocess transport. The SDK keeps the class private, yet nothing
 public starts the CLI with its options on the command line and also gives the process's id, exit code and a way to
 end it at once. `tests/test_sdk_internals.py` notices when what is used here changes.
 """
 
+import json
+import os
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import anyio
-from anyio.abc import Process
-from claude_agent_sdk import ClaudeAgentOptions, ProcessError, Transport
-from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
+from anyio.abc import ByteReceiveStream, Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from claude_agent_sdk import ClaudeAgentOptions, Transport
+from claude_agent_sdk._internal.transport import subprocess_cli
 from typing_extensions import override
 
-from cc_types import ProcessExitedError
+from cc_types import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
 
-__all__ = ["CLIProcess"]
+from ._guard import Guard
+
+__all__ = ["CLIProcess", "Phase"]
+
+Phase = Literal["connect", "turn"] | None
+"""What a process is doing, as its errors tell it; None while it is idle."""
 
 # The last lines say why; a CLI that fails can print kilobytes of its own source.
 _STDERR_LINES = 40
+
+# A process that has closed its stdout is gone or about to be. Its exit code and its last words come in a moment, or
+# never: something that it has started can hold its pipes open.
+_EXIT_SECONDS = 0.5
+_STDERR_SECONDS = 0.2
 
 
 class CLIProcess(Transport):
     """A Claude Code CLI on stdin and stdout, as the SDK's `Transport`.
 
     Unlike the SDK's own, it raises `ProcessExitedError` as soon as the process ends unasked, with any exit code, and
-    it ends the process quickly: at once when `hurry` is set, otherwise after `grace` seconds of the process's own.
+    it ends the process quickly: at once while it has something to do, otherwise after half of `close_seconds`.
     """
 
-    def __init__(self, options: ClaudeAgentOptions, *, grace: float) -> None:
+    def __init__(self, options: ClaudeAgentOptions, folder: Path, *, close_seconds: float) -> None:
+        """Take the options as they go on the command line, and the folder that must not outlive the process."""
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._caller_stderr = options.stderr
-        self._inner = SubprocessCLITransport(prompt=_no_prompt(), options=replace(options, stderr=self._on_stderr))
-        self._grace = grace
-        self._closing = False
-        self.hurry = False
-        """Set while a turn runs: such a process does not end when its stdin does."""
+        options = replace(options, stderr=self._on_stderr)
+        self._inner = subprocess_cli.SubprocessCLITransport(prompt=_no_prompt(), options=options)
+        self._max_line = options.max_buffer_size or 1024 * 1024
+        self._folder = folder
+        self._close_seconds = close_seconds
+        self._guard: Guard | None = None
+        self._is_closing = False
+        self._close_lock = anyio.Lock()
+        self.phase: Phase = "connect"
+        """What the process is doing. When it is not idle, it does not end when its stdin does."""
 
     @property
     def pid(self) -> int | None:
@@ -47,14 +67,15 @@ class CLIProcess(Transport):
         process = self._process
         return process.pid if process is not None else None
 
-    @property
-    def stderr_tail(self) -> str:
-        """The last lines the process wrote to stderr."""
-        return "\n".join(self._stderr)
-
     @override
     async def connect(self) -> None:
         await self._inner.connect()
+        if self._process is not None and not self._is_closing:
+            self._guard = await Guard.over(self._process.pid, self._folder)
+        if self._is_closing:
+            # Closed while it was being started, when there was nothing yet to close.
+            await self.close()
+            raise CLIConnectionError(reason="The session was closed while it was being opened")
 
     @override
     async def write(self, data: str) -> None:
@@ -63,13 +84,14 @@ class CLIProcess(Transport):
     @override
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         process = self._process
-        try:
-            async for message in self._inner.read_messages():
-                yield message
-        except ProcessError as error:
-            raise self._exited(error.exit_code) from error
-        if not self._closing:
-            raise self._exited(process.returncode if process is not None else None)
+        if process is None or process.stdout is None:
+            raise CLIConnectionError(reason="Claude Code was not started")
+        async for line in self._lines(process.stdout):
+            # Some builds write other things to stdout as well; what looks like a message must be one.
+            if line.lstrip().startswith(b"{"):
+                yield _parsed(line)
+        if not self._is_closing:
+            raise await self._exited(process)
 
     @override
     async def end_input(self) -> None:
@@ -81,23 +103,19 @@ class CLIProcess(Transport):
 
     @override
     async def close(self) -> None:
-        self._closing = True
+        self._is_closing = True
         with anyio.CancelScope(shield=True):
-            if (process := self._process) is not None:
-                await self._end(process)
-            # What is left to do here takes no time: the process has ended.
-            await self._inner.close()
-
-    def terminate(self) -> None:
-        """Ask the process to end, without waiting; for when no loop runs any more."""
-        self._closing = True
-        if (process := self._process) is not None:
-            with suppress(ProcessLookupError):
-                process.terminate()
+            async with self._close_lock:
+                if (process := self._process) is not None:
+                    await self._end(process)
+                if self._guard is not None:
+                    await self._guard.release()
+                # What is left to do here takes no time: the process has ended.
+                await self._inner.close()
 
     async def _end(self, process: Process) -> None:
-        if not self.hurry:
-            with anyio.move_on_after(self._grace):
+        if self.phase is None:
+            with anyio.move_on_after(self._close_seconds / 2):
                 await self._inner.end_input()
                 await process.wait()
         for signal in (process.terminate, process.kill):
@@ -105,15 +123,32 @@ class CLIProcess(Transport):
                 return
             with suppress(ProcessLookupError):
                 signal()
-            with anyio.move_on_after(self._grace):
+            with anyio.move_on_after(self._close_seconds / 2):
                 await process.wait()
+
+    async def _lines(self, stdout: ByteReceiveStream) -> AsyncIterator[bytes]:
+        buffered = BufferedByteReceiveStream(stdout)
+        while True:
+            try:
+                yield await buffered.receive_until(b"\n", self._max_line)
+            except anyio.DelimiterNotFound as error:
+                reason = f"it is longer than {self._max_line} bytes"
+                raise CLIJSONDecodeError(line=_text(buffered.buffer[:1000]), reason=reason) from error
+            except (anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
+
+    async def _exited(self, process: Process) -> ProcessExitedError:
+        with anyio.move_on_after(_EXIT_SECONDS):
+            await process.wait()
+        stderr_task = self._inner._stderr_task  # pyright: ignore[reportPrivateUsage]
+        if stderr_task is not None:
+            with anyio.move_on_after(_STDERR_SECONDS):
+                await stderr_task.wait()
+        return ProcessExitedError(exit_code=process.returncode, stderr_tail="\n".join(self._stderr), phase=self.phase)
 
     @property
     def _process(self) -> Process | None:
         return self._inner._process  # pyright: ignore[reportPrivateUsage]
-
-    def _exited(self, exit_code: int | None) -> ProcessExitedError:
-        return ProcessExitedError(exit_code=exit_code, stderr_tail=self.stderr_tail)
 
     def _on_stderr(self, line: str) -> None:
         self._stderr.append(line)
@@ -121,6 +156,22 @@ class CLIProcess(Transport):
             self._caller_stderr(line)
 
 
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        return json.loads(line)
+    except ValueError as error:  # bad UTF-8 is one, too
+        raise CLIJSONDecodeError(line=_text(line), reason=str(error)) from error
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace")
+
+
 async def _no_prompt() -> AsyncIterator[dict[str, Any]]:
     return
     yield {}
+
+
+# The SDK ends its processes at exit, and in a forked child they are those of the parent.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=subprocess_cli._ACTIVE_CHILDREN.clear)  # pyright: ignore[reportPrivateUsage]

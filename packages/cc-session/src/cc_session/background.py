@@ -18,12 +18,15 @@ from typing import Any, ParamSpec, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-__all__ = ["at_exit", "on_background", "start_on_background"]
+__all__ = ["at_exit", "on_background", "start_on_background", "tell_background"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+# Sessions close at the same time, each within a few seconds; the interpreter must end even if one of them hangs.
+_EXIT_SECONDS = 15.0
 
 
 class _Background:
@@ -43,18 +46,17 @@ class _Background:
         task.add_done_callback(self._tasks.discard)
 
     def stop(self) -> None:
+        """Clean up and end the thread."""
         for clean_up in _at_exit:
             try:
-                self.portal.call(clean_up)
+                self.portal.start_task_soon(clean_up).result(_EXIT_SECONDS)
             except Exception:
                 logger.exception("Cleaning up the Claude Code background thread failed")
         self._stack.close()
 
 
-# Reentrant: a finalizer that comes here may run in any thread at any moment, also while that thread holds it.
-_lock = threading.RLock()
+_lock = threading.Lock()
 _current: _Background | None = None
-_is_ending = False
 _at_exit: list[Callable[[], Awaitable[None]]] = []
 
 
@@ -86,33 +88,32 @@ async def on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kw
     return await asyncio.wrap_future(background.portal.start_task_soon(call))
 
 
-def start_on_background(
-    function: Callable[P, Coroutine[Any, Any, object]], *args: P.args, **kwargs: P.kwargs
-) -> None:
-    """Start `function(*args, **kwargs)` on the background loop and wait for nothing; it must not raise.
+def start_on_background(function: Callable[P, Coroutine[Any, Any, object]], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Start `function(*args, **kwargs)` on the background loop, from any thread, and wait for nothing."""
+    background = _background()
+    background.loop.call_soon_threadsafe(background.start, functools.partial(function, *args, **kwargs))
 
-    May be called from any thread and from finalizers. Once the interpreter is ending, nothing is started any more:
-    what there was to clean up is being cleaned up.
+
+def tell_background(function: Callable[P, Coroutine[Any, Any, object]], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Like `start_on_background()`, but does nothing if there is no background loop, so that finalizers may call it.
+
+    They run in any thread at any moment, so this takes no lock, and starts nothing when the interpreter is ending.
     """
-    if not _is_ending:
-        background = _background()
-        with suppress(RuntimeError):  # the loop has just been closed
+    if (background := _current) is not None:
+        with suppress(RuntimeError):  # the loop was closed a moment ago
             background.loop.call_soon_threadsafe(background.start, functools.partial(function, *args, **kwargs))
 
 
 def _stop() -> None:
-    global _current, _is_ending
-    _is_ending = True
-    with _lock:
-        background, _current = _current, None
-    if background is not None:
+    # It stays the current one: what is cleaned up must not start another.
+    if (background := _current) is not None:
         background.stop()
 
 
 def _forget_after_fork() -> None:
     # The thread did not come along into the child, and the processes belong to the parent.
     global _current, _lock
-    _current, _lock = None, threading.RLock()
+    _current, _lock = None, threading.Lock()
 
 
 atexit.register(_stop)

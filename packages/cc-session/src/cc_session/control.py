@@ -7,6 +7,7 @@ requests, with ids of its own, and keeps their answers from the SDK.
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, cast
 from uuid import uuid4
 
@@ -20,6 +21,9 @@ __all__ = ["ControlTransport"]
 # Sent for every message that is queued; the SDK does not know it and would say so each time.
 _NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
 
+# A pipe breaks a moment before its reader learns why.
+_REASON_SECONDS = 1.0
+
 
 class ControlTransport(Transport):
     """Passes everything through to `inner`, and answers `request()`."""
@@ -27,6 +31,8 @@ class ControlTransport(Transport):
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
         self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
+        self._has_ended = asyncio.Event()
+        self._end: Exception | None = None
 
     async def request(self, subtype: str, *, seconds: float, **fields: JsonValue) -> dict[str, JsonValue]:
         """Send a control request and return its answer.
@@ -36,12 +42,14 @@ class ControlTransport(Transport):
             ControlRequestError: The CLI refused.
             ClaudeCodeError: The process ended before it answered; the error is that of the process.
         """
+        if self._end is not None:
+            raise self._end
         request_id = f"cc_{uuid4().hex}"
         answer = self._pending[request_id] = asyncio.get_running_loop().create_future()
         frame = {"type": "control_request", "request_id": request_id, "request": {"subtype": subtype, **fields}}
         try:
             async with asyncio.timeout(seconds):
-                await self.inner.write(json.dumps(frame) + "\n")
+                await self.write(json.dumps(frame) + "\n")
                 response = await answer
         except TimeoutError as error:
             raise ControlTimeoutError(subtype=subtype, seconds=seconds) from error
@@ -52,13 +60,30 @@ class ControlTransport(Transport):
         payload = response.get("response")
         return cast("dict[str, JsonValue]", payload) if isinstance(payload, dict) else {}
 
+    def end(self, error: Exception) -> None:
+        """Have all requests fail with `error`, those that wait and those to come."""
+        if self._end is None:
+            self._end = error
+        self._has_ended.set()
+        for answer in self._pending.values():
+            if not answer.done():
+                answer.set_exception(error)
+
     @override
     async def connect(self) -> None:
         await self.inner.connect()
 
     @override
     async def write(self, data: str) -> None:
-        await self.inner.write(data)
+        try:
+            await self.inner.write(data)
+        except Exception:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_REASON_SECONDS):
+                    await self._has_ended.wait()
+            if self._end is not None:
+                raise self._end from None
+            raise
 
     @override
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
@@ -67,9 +92,9 @@ class ControlTransport(Transport):
                 if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
                     yield message
         except Exception as error:
-            self._fail(error)
+            self.end(error)
             raise
-        self._fail(ConnectionError("the transport was closed"))
+        self.end(ConnectionError("Claude Code's output has ended"))
 
     @override
     async def end_input(self) -> None:
@@ -94,8 +119,3 @@ class ControlTransport(Transport):
         if not answer.done():
             answer.set_result(response)
         return True
-
-    def _fail(self, error: Exception) -> None:
-        for answer in self._pending.values():
-            if not answer.done():
-                answer.set_exception(error)

@@ -30,6 +30,8 @@ _SEALED_ENV = {
     "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
     "DISABLE_COMPACT": "1",
     "DISABLE_AUTO_COMPACT": "1",
+    # Whether a prompt is too long is for the API to say, not for an estimate of the CLI. In tokens.
+    "CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1000000000",
     # What would add text to the conversation or read files because of it.
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
     "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",

@@ -14,4 +14,4 @@ class Timeouts:
     control: float = 10.0
     """For the answer to one control request, or to a message that asks nothing. Both take milliseconds."""
     close: float = 2.0
-    """For the process to end by itself before it is terminated, and again before it is killed."""
+    """For the process to end: half of it by itself, the other half after it was told to; then it is killed."""

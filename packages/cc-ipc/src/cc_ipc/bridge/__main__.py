@@ -8,6 +8,6 @@ import sys
 from .main import main
 
 # Not `sys.exit`: threads may wait for the parent, or for its lock, and nobody waits for them.
-status = main(sys.argv[1:], os._exit)
+status: int = main(sys.argv[1:], os._exit)
 sys.stderr.flush()
 os._exit(status)

@@ -63,6 +63,7 @@ class Bridge:
         self._relay = relay
         self._output = output
         self._pending: dict[RequestId, PendingCall] = {}
+        self._running = 0  # threads that have not written their answer yet
         self._changed = threading.Condition()
 
     def run(self, lines: Iterable[bytes]) -> None:
@@ -74,7 +75,7 @@ class Bridge:
     def finish(self) -> None:
         """Wait, but not for long, until the calls that run are answered; then give up the rest."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._pending, _DRAIN_TIMEOUT)
+            self._changed.wait_for(lambda: not self._running, _DRAIN_TIMEOUT)
             rest = list(self._pending.values())
         for pending in rest:
             pending.cancel()
@@ -93,14 +94,15 @@ class Bridge:
         pending = PendingCall()
         with self._changed:
             is_new = self._pending.setdefault(call.request_id, pending) is pending
+            self._running += is_new
         if not is_new:
             self._output.write(error_line(call.request_id, INVALID_REQUEST, "A request with this id is under way"))
             return
         try:
             threading.Thread(target=self._answer, args=(call, pending), daemon=True).start()
         except RuntimeError as error:  # the system gives no more threads
-            self._output.write(error_line(call.request_id, INTERNAL_ERROR, f"Too many calls run at once: {error}"))
-            self._forget(call.request_id)
+            line = error_line(call.request_id, INTERNAL_ERROR, f"Too many calls run at once: {error}")
+            self._end(call, pending, line)
 
     def _cancel(self, request_id: RequestId) -> None:
         with self._changed:
@@ -115,12 +117,17 @@ class Bridge:
             line = b""
         except RelayFault as fault:
             line = error_line(call.request_id, INTERNAL_ERROR, str(fault), {"type": fault.kind})
-        # Before it is forgotten: who waits for the calls to end waits for what they write.
+        except Exception as error:  # no memory, or a mistake here: the client must not wait for ever
+            sys.excepthook(type(error), error, error.__traceback__)
+            line = error_line(call.request_id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+        self._end(call, pending, line)
+
+    def _end(self, call: Call, pending: PendingCall, line: bytes) -> None:
+        # Forgotten first: a client that has its answer may use the id again.
+        with self._changed:
+            del self._pending[call.request_id]
         if not pending.is_cancelled:
             self._output.write(line)
-        self._forget(call.request_id)
-
-    def _forget(self, request_id: RequestId) -> None:
         with self._changed:
-            del self._pending[request_id]
+            self._running -= 1
             self._changed.notify_all()

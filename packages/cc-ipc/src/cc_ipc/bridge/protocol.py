@@ -93,7 +93,10 @@ def error_line(request_id: RequestId | None, code: int, message: str, data: Json
     error: dict[str, JsonValue] = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
-    return encode_json({"jsonrpc": "2.0", "id": request_id, "error": error}) + b"\n"
+    try:
+        return encode_json({"jsonrpc": "2.0", "id": request_id, "error": error}) + b"\n"
+    except ValueError:  # what is quoted holds half a character, which JSON can write and UTF-8 cannot
+        return error_line(request_id, code, message.encode("ascii", "backslashreplace").decode())
 
 
 class McpServer:
@@ -124,7 +127,7 @@ class McpServer:
         method, request_id, params = message.get("method"), message.get("id"), message.get("params", {})
         if isinstance(method, str) and "id" not in message:
             return _notified(method, params)
-        if isinstance(request_id, bool) or not isinstance(request_id, str | int):
+        if isinstance(request_id, bool) or not isinstance(request_id, str | int) or not _is_encodable(request_id):
             return Reply(error_line(None, INVALID_REQUEST, "A request has an 'id', which is a string or an integer"))
         if not isinstance(method, str):
             return Reply(error_line(request_id, INVALID_REQUEST, "A request has a 'method', which is a string"))
@@ -159,6 +162,14 @@ class McpServer:
         if method == "ping":
             return dict(_MODERN) if modern else {}
         return None
+
+
+def _is_encodable(request_id: RequestId) -> bool:
+    try:
+        encode_json(request_id)
+    except ValueError:
+        return False
+    return True
 
 
 def _call(request_id: RequestId, params: Mapping[str, JsonValue], *, modern: bool) -> Action:

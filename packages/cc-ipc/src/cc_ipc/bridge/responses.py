@@ -27,12 +27,16 @@ _MODERN_RESULT = b'{"resultType":"complete",'
 def response_line(call: Call, payload: bytes) -> bytes:
     """Return the message that answers a call."""
     try:
-        spliced = _spliced(payload)
-        if spliced is not None:
-            return _answer(call, *spliced)
-        message = decode_json(payload)
+        return _line(call, payload)
     except ValueError as error:
         return _fault(call, f"The parent process answered what is not JSON: {error}")
+
+
+def _line(call: Call, payload: bytes) -> bytes:
+    spliced = _spliced(payload)
+    if spliced is not None:
+        return _answer(call, *spliced)
+    message = decode_json(payload)
     if not isinstance(message, dict) or ("result" in message) == ("error" in message):
         return _fault(call, "The parent process answered neither a result nor an error")
     if "result" in message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..payload import decode_json
+from ..payload import decode_json, encode_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def mcp_tools(content: bytes) -> list[JsonValue]:
     schemas = decode_json(content)
     if not isinstance(schemas, list):
         raise ValueError("it is not a JSON array")
-    return [_mcp_tool(schema, index) for index, schema in enumerate(schemas)]
+    tools = [_mcp_tool(schema, index) for index, schema in enumerate(schemas)]
+    encode_json(tools)  # better now than when they are to be listed
+    return tools
 
 
 def _mcp_tool(schema: JsonValue, index: int) -> JsonValue:

@@ -16,6 +16,9 @@ from cc_types import (
 
 __all__ = ["translated"]
 
+# How the SDK begins the message in which it names the path that was asked for.
+_NOT_FOUND_AT = "Claude Code not found at: "
+
 
 @contextmanager
 def translated() -> Generator[None]:
@@ -24,14 +27,18 @@ def translated() -> Generator[None]:
         yield
     except ClaudeCodeError:
         raise
-    except (sdk.ClaudeSDKError, UnicodeDecodeError, ConnectionError) as error:
-        raise _ours(error) from error
+    except Exception as error:
+        ours = _ours(error)
+        if ours is None:
+            raise
+        raise ours from error
 
 
-def _ours(error: Exception) -> ClaudeCodeError:
+def _ours(error: Exception) -> ClaudeCodeError | None:
     match error:
         case sdk.CLINotFoundError():
-            return CLINotFoundError(path=str(error).rpartition(": ")[2] or None)
+            path = str(error).removeprefix(_NOT_FOUND_AT)
+            return CLINotFoundError(path=path if path != str(error) else None)
         case sdk.ProcessError():
             return ProcessExitedError(exit_code=error.exit_code, stderr_tail=error.stderr or "")
         case sdk.CLIJSONDecodeError():
@@ -40,5 +47,10 @@ def _ours(error: Exception) -> ClaudeCodeError:
             return MessageParseError(reason=str(error), data=getattr(error, "data", None))
         case _ if isinstance(error.__cause__, ClaudeCodeError):
             return error.__cause__
-        case _:
+        # A bare `Exception` is how the SDK reports a control request of its own that was refused or not answered.
+        case sdk.ClaudeSDKError() | UnicodeDecodeError() | ConnectionError():
             return CLIConnectionError(reason=str(error).rstrip("."))
+        case _ if type(error) is Exception:
+            return CLIConnectionError(reason=str(error).rstrip("."))
+        case _:
+            return None

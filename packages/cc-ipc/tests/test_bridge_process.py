@@ -1,0 +1,336 @@
+"""The bridge as a program."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import runpy
+import subprocess
+import sys
+import threading
+from io import FileIO
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cc_ipc.bridge
+from cc_ipc import IPCSession
+from cc_ipc.bridge import main as main_module
+from cc_ipc.bridge.main import claim_stdout, main
+from cc_ipc.files import LockedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from conftest import BridgeProcess, OwnerProcess, Tools
+
+    StartBridge = Callable[..., BridgeProcess]
+
+LIMIT = 10.0
+END = 2.0
+"""Seconds within which one side must see the end of the other."""
+
+
+def schema_file(folder: Path) -> Path:
+    path = folder / "schema.json"
+    path.write_text('[{"name": "echo", "description": "", "input_schema": {}}]', encoding="utf-8")
+    return path
+
+
+def command(folder: Path) -> list[str]:
+    return [sys.executable, "-m", "cc_ipc.bridge", str(folder / "nowhere"), str(schema_file(folder))]
+
+
+async def test_a_bridge_lists_and_calls_the_tools_of_a_session(
+    session: IPCSession, bridge_process: StartBridge, tools: Tools
+) -> None:
+    """IPC-P-30."""
+    bridge = bridge_process(session.command)
+    listed = await asyncio.to_thread(bridge.request, "tools/list")
+    assert [tool["name"] for tool in listed["result"]["tools"]] == ["echo", "fail", "wait", "meet"]
+    answer = await bridge.call("echo", {"city": "Zürich"})
+    assert json.loads(answer["result"]["content"][0]["text"]) == {"city": "Zürich"}
+    failed = await bridge.call("fail")
+    assert failed["result"] == {"content": [{"type": "text", "text": "ValueError: no such city"}], "isError": True}
+
+
+async def test_a_bridge_connects_when_a_tool_is_called_and_not_before(
+    session: IPCSession, bridge_process: StartBridge
+) -> None:
+    """IPC-P-04, IPC-D-14."""
+    bridge = bridge_process(session.command)
+    await asyncio.to_thread(bridge.request, "tools/list")
+    assert "0 connections" in repr(session.server)
+    for _ in range(2):
+        await bridge.call("echo")
+    assert "1 connections" in repr(session.server)
+
+
+async def test_a_cancelled_call_cancels_the_tool(
+    session: IPCSession, bridge_process: StartBridge, tools: Tools
+) -> None:
+    """IPC-P-32."""
+    bridge = bridge_process(session.command)
+    bridge.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "arguments": {}}})
+    async with asyncio.timeout(LIMIT):
+        await tools.started.wait()
+        bridge.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        await tools.cancelled.wait()
+    assert (await bridge.call("echo", request_id=2))["id"] == 2
+
+
+async def test_what_tools_print_in_the_bridge_is_not_on_stdout(folder: Path, bridge_process: StartBridge) -> None:
+    """IPC-P-35: a module that prints when it is loaded, late, gets to stderr."""
+    (folder / "sitecustomize.py").write_text(
+        "import atexit, os, threading\n"
+        "threading.Timer(0, lambda: os.write(1, b'early\\n')).run\n"
+        "original = threading.Thread.start\n"
+        "def start(self):\n    print('noise', flush=True)\n    original(self)\n"
+        "threading.Thread.start = start\n",
+        encoding="utf-8",
+    )
+    bridge = bridge_process(command(folder), env={**os.environ, "PYTHONPATH": str(folder)})
+    answer = await bridge.call("echo")
+    assert "error" in answer
+    bridge.end_input()
+    assert bridge.wait() == 0
+    assert "noise" in bridge.stderr()
+
+
+def test_the_bridge_loads_the_standard_library_alone_and_no_asyncio(folder: Path) -> None:
+    """IPC-P-31: seen by the list of loaded modules, after it has listed, failed to call, and ended."""
+    script = (
+        "import json, os, sys\n"
+        "before = set(sys.modules)\n"
+        "from cc_ipc.bridge.main import main\n"
+        "status = main(sys.argv[1:], os._exit)\n"
+        "json.dump([status, sorted(set(sys.modules) - before), sorted(sys.stdlib_module_names)], sys.stderr)\n"
+    )
+    lines: list[dict[str, object]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "echo", "arguments": {"a": "a" * 11_000_000}},
+        },
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "echo", "arguments": {}}},
+    ]
+    run = subprocess.run(
+        [sys.executable, "-c", script, *command(folder)[-2:]],
+        input=b"".join(json.dumps(line).encode() + b"\n" for line in lines),
+        capture_output=True,
+        timeout=20,
+    )
+    status, loaded, standard = json.loads(run.stderr)
+    assert status == 0
+    assert len(run.stdout.splitlines()) == 3
+    own = {name for name in loaded if name.partition(".")[0] == "cc_ipc"}
+    assert {name.partition(".")[0] for name in set(loaded) - own} <= set(standard)
+    heavy = {"asyncio", "typing", "dataclasses", "inspect", "pydantic", "logging", "pathlib", "tempfile"}
+    assert not heavy & set(loaded)
+    assert own == {
+        "cc_ipc",
+        "cc_ipc.bridge",
+        *(f"cc_ipc.{name}" for name in ("constants", "lock", "payload", "peer")),
+        *(f"cc_ipc.bridge.{name}" for name in ("main", "process", "protocol", "relay", "responses", "tools")),
+    }
+
+
+def test_modules_in_the_hosts_folder_are_not_taken(tools: Tools, folder: Path, bridge_process: StartBridge) -> None:
+    """IPC-R-09: the host's working folder is anybody's, and may hold a `json.py`."""
+    (folder / "json.py").write_text("raise SystemExit('taken')", encoding="utf-8")
+    schema = schema_file(folder)
+    session = IPCSession(tools.handlers, tools.schemas, folder=folder)
+    bridge = bridge_process([*session.command[:-1], str(schema)], cwd=folder)
+    assert "tools" in bridge.request("tools/list")["result"]
+
+
+# Its end:
+
+
+def test_the_end_of_its_input_ends_it(folder: Path, bridge_process: StartBridge) -> None:
+    """IPC-P-36: when the CLI ends."""
+    bridge = bridge_process(command(folder))
+    bridge.request("ping")
+    bridge.end_input()
+    assert bridge.wait(END) == 0
+    assert bridge.stderr() == ""
+
+
+def test_what_was_asked_is_answered_before_the_end(folder: Path) -> None:
+    lines = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}\n'
+    run = subprocess.run(command(folder), input=lines, capture_output=True, timeout=20)
+    assert json.loads(run.stdout)["error"]["data"] == {"type": "IPCConnectionError"}
+
+
+async def test_a_call_that_runs_does_not_keep_it_from_ending(
+    session: IPCSession, bridge_process: StartBridge, tools: Tools
+) -> None:
+    """IPC-P-36: and the tool is cancelled."""
+    bridge = bridge_process(session.command)
+    bridge.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "arguments": {}}})
+    async with asyncio.timeout(LIMIT):
+        await tools.started.wait()
+    bridge.end_input()
+    assert await asyncio.to_thread(bridge.wait, END) == 0
+    async with asyncio.timeout(LIMIT):
+        await tools.cancelled.wait()
+
+
+async def test_the_end_of_the_session_ends_it(session: IPCSession, bridge_process: StartBridge) -> None:
+    """IPC-P-36: when the parent ends; called or not."""
+    bridges = [bridge_process(session.command) for _ in range(2)]
+    await bridges[0].call("echo")
+    await asyncio.to_thread(bridges[1].request, "tools/list")
+    await session.stop()
+    for bridge in bridges:
+        assert await asyncio.to_thread(bridge.wait, END) == 0
+
+
+async def test_the_end_of_the_session_answers_the_calls_that_run(
+    session: IPCSession, bridge_process: StartBridge, tools: Tools
+) -> None:
+    bridge = bridge_process(session.command)
+    answer = asyncio.ensure_future(bridge.call("wait"))
+    await tools.started.wait()
+    await session.stop()
+    assert (await answer)["result"]["content"][0]["text"].startswith("CancelledError: the server was stopped")
+
+
+def test_a_parent_that_is_killed_ends_it_and_its_calls_are_answered(
+    owner_process: Callable[[], OwnerProcess], bridge_process: StartBridge
+) -> None:
+    """IPC-P-36, IPC-P-40, IPC-P-E07."""
+    owner = owner_process()
+    bridge, idle = bridge_process(owner.command), bridge_process(owner.command)
+    idle.request("tools/list")
+    echo: dict[str, object] = {"name": "echo", "arguments": {}}
+    assert "result" in bridge.request("tools/call", echo)
+    bridge.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "wait", "arguments": {}}})
+    # A second call on the same bridge is answered, so the first one is under way.
+    assert bridge.request("tools/call", echo, 3)["id"] == 3
+    owner.kill()
+    answer = bridge.read()
+    assert (answer["id"], answer["error"]["data"]) == (2, {"type": "IPCConnectionError"})
+    for process in (bridge, idle):
+        assert process.wait(END) == 0
+
+
+# What does not start:
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ([], 2, "usage"),
+        (["one"], 2, "usage"),
+        (["socket", "/nowhere/schema.json"], 1, "the schema file /nowhere/schema.json cannot be used"),
+    ],
+    ids=["none", "one", "no file"],
+)
+def test_arguments_that_cannot_be_used_are_told_on_stderr(
+    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments, lambda status: None) == status
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("content", ["", "{}", '[{"name": "a"}]'])
+def test_a_schema_file_without_schemas_is_told_on_stderr(
+    folder: Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "schema.json").write_text(content, encoding="utf-8")
+    assert main(["socket", str(folder / "schema.json")], lambda status: None) == 1
+    assert "cannot be used" in capsys.readouterr().err
+
+
+def test_a_symbolic_link_to_a_schema_file_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """IPC-D-29."""
+    (folder / "link").symlink_to(schema_file(folder))
+    assert main(["socket", str(folder / "link")], lambda status: None) == 1
+    assert "cannot be used" in capsys.readouterr().err
+
+
+# The same, in this process, where the steps can be watched:
+
+
+@contextlib.contextmanager
+def standard_streams() -> Generator[tuple[FileIO, FileIO]]:
+    """Lay pipes over stdin and stdout of this process, and give their other ends."""
+    kept = [os.dup(fd) for fd in (0, 1)]
+    (read_in, write_in), (read_out, write_out) = os.pipe(), os.pipe()
+    os.dup2(read_in, 0)
+    os.dup2(write_out, 1)
+    for fd in (read_in, write_out):
+        os.close(fd)
+    with FileIO(write_in, "w") as stdin, FileIO(read_out) as stdout:
+        try:
+            yield stdin, stdout
+        finally:
+            for fd, before in enumerate(kept):
+                os.dup2(before, fd)
+                os.close(before)
+
+
+def test_main_answers_on_the_standard_streams_until_the_end(folder: Path) -> None:
+    with standard_streams() as (stdin, stdout):
+        stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        stdin.close()
+        status = main([str(folder / "s"), str(schema_file(folder))], lambda status: None)
+        answer = stdout.read(1000)
+    assert status == 0
+    assert json.loads(answer)["result"] == {}
+
+
+def test_stdout_is_kept_for_the_protocol() -> None:
+    """IPC-P-35."""
+    with standard_streams() as (_, stdout):
+        protocol = claim_stdout()
+        os.write(1, b"noise\n")
+        os.write(protocol, b"line\n")
+        os.close(protocol)
+        line = stdout.read(1000)
+    assert line == b"line\n"
+
+
+def test_main_leaves_when_the_owner_of_the_schema_file_does(folder: Path) -> None:
+    """IPC-P-36."""
+    owned = LockedFile(folder / "schema", b"[]")
+    left: list[int] = []
+    with standard_streams() as (stdin, stdout):
+
+        def leave(status: int) -> None:
+            left.append(status)
+            stdin.close()
+
+        def release_when_it_serves() -> None:
+            stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+            stdout.read(1000)
+            owned.release()
+
+        threading.Thread(target=release_when_it_serves).start()
+        assert main([str(folder / "s"), str(folder / "schema")], leave) == 0
+    assert left == [0]
+
+
+def test_an_interrupt_ends_it_quietly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_module, "serve_bridge", interrupt)
+    assert main([str(folder / "s"), str(schema_file(folder))], lambda status: None) == 130
+
+
+def test_the_module_runs_main_and_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[int] = []
+    monkeypatch.setattr(sys, "argv", ["bridge"])
+    monkeypatch.setattr(os, "_exit", left.append)
+    runpy.run_module("cc_ipc.bridge", run_name="__main__")
+    assert left == [2]
+    assert cc_ipc.bridge.__doc__

@@ -1,0 +1,314 @@
+"""MCP as the bridge speaks it, without any process: lines in, actions out."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cc_ipc.bridge.protocol import (
+    HANDSHAKE_VERSIONS,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    SERVER_INFO,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    Call,
+    Cancel,
+    McpServer,
+    Reply,
+)
+from cc_ipc.bridge.responses import response_line
+from cc_ipc.bridge.tools import mcp_tools
+
+if TYPE_CHECKING:
+    from cc_types import JsonValue
+
+FUZZ_LINES = int(os.environ.get("CC_IPC_FUZZ_FRAMES", "2000"))
+MODERN: dict[str, object] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+TOOLS: list[JsonValue] = [{"name": "echo", "description": "Echo.", "inputSchema": {"type": "object"}}]
+
+
+def receive(message: object) -> Any:
+    """Return what the server does about a message; its reply parsed."""
+    line = message if isinstance(message, bytes) else json.dumps(message).encode()
+    action = McpServer(TOOLS).receive(line + b"\n")
+    if not isinstance(action, Reply):
+        return action
+    assert action.line.endswith(b"\n")
+    assert action.line.count(b"\n") == 1
+    return json.loads(action.line)
+
+
+def request(method: str, params: object = None, **fields: object) -> Any:
+    return receive({"jsonrpc": "2.0", "id": 7, "method": method, "params": params or {}, **fields})
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
+def test_a_handshake_version_is_agreed_to(version: str) -> None:
+    """IPC-P-32: the previous version has a handshake."""
+    assert request("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {}}) == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": SERVER_INFO},
+    }
+
+
+@pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", None, ["2025-11-25"]])
+def test_another_version_in_a_handshake_is_answered_with_the_newest_there_is(version: object) -> None:
+    assert request("initialize", {"protocolVersion": version})["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_the_probe_of_the_current_version_is_answered() -> None:
+    """IPC-P-32: `server/discover`."""
+    assert request("server/discover", {"_meta": MODERN})["result"] == {
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}},
+        "resultType": "complete",
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": SERVER_INFO},
+    }
+
+
+def test_a_version_of_the_future_is_refused_with_those_there_are() -> None:
+    meta = {**MODERN, "io.modelcontextprotocol/protocolVersion": "2031-01-01"}
+    error = request("server/discover", {"_meta": meta})["error"]
+    assert error["code"] == UNSUPPORTED_PROTOCOL_VERSION
+    assert error["data"] == {"supported": ["2026-07-28", *HANDSHAKE_VERSIONS], "requested": "2031-01-01"}
+
+
+def test_tools_are_listed_without_the_parent_in_both_forms() -> None:
+    """IPC-D-14."""
+    assert request("tools/list")["result"] == {"tools": TOOLS}
+    modern = request("tools/list", {"_meta": MODERN})["result"]
+    assert modern["tools"] == TOOLS
+    assert (modern["resultType"], modern["ttlMs"], modern["cacheScope"]) == ("complete", 0, "private")
+
+
+def test_ping_is_answered() -> None:
+    """IPC-P-32."""
+    assert request("ping")["result"] == {}
+    assert request("ping", {"_meta": MODERN})["result"]["resultType"] == "complete"
+
+
+def test_a_call_is_handed_on_with_the_models_id() -> None:
+    """IPC-P-38."""
+    call = request("tools/call", {"name": "echo", "arguments": {"a": 1}, "_meta": {"claudecode/toolUseId": "toolu_1"}})
+    assert isinstance(call, Call)
+    assert call.params == {"name": "echo", "arguments": {"a": 1}, "tool_use_id": "toolu_1"}
+    assert (call.request_id, call.modern) == (7, False)
+
+
+@pytest.mark.parametrize("meta", [None, {}, {"progressToken": 1}, {"claudecode/toolUseId": 5}, 5])
+def test_a_call_without_an_id_or_arguments_is_a_call(meta: object) -> None:
+    call = request("tools/call", {"name": "echo", "_meta": meta})
+    assert call.params == {"name": "echo", "arguments": {}}
+    assert request("tools/call", {"name": "echo", "_meta": MODERN}).modern
+
+
+@pytest.mark.parametrize("params", [{}, {"name": 1}, {"name": "echo", "arguments": [1]}, [1]])
+def test_a_call_that_is_none_is_refused(params: object) -> None:
+    reply = receive({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
+    assert reply["error"]["code"] == INVALID_PARAMS
+
+
+@pytest.mark.parametrize(
+    "method", ["resources/list", "prompts/list", "logging/setLevel", "subscriptions/listen", "\ud800"]
+)
+def test_a_method_that_is_not_there_is_told(method: str) -> None:
+    reply = request(method)
+    assert (reply["id"], reply["error"]["code"]) == (7, METHOD_NOT_FOUND)
+
+
+def test_a_cancellation_names_a_request() -> None:
+    """IPC-P-32."""
+    cancel = receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "reason": "x"}})
+    assert isinstance(cancel, Cancel)
+    assert cancel.request_id == 7
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"   ",
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": [7]},
+        {"jsonrpc": "2.0", "method": "notifications/initialized", "params": {"requestId": 7}},
+        {"jsonrpc": "2.0", "id": 7, "result": {}},
+        {"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": ""}},
+    ],
+    ids=str,
+)
+def test_what_wants_no_answer_gets_none(message: object) -> None:
+    assert receive(message) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "request_id"),
+    [
+        (b"nonsense", PARSE_ERROR, None),
+        (b"\xff", PARSE_ERROR, None),
+        ([], INVALID_REQUEST, None),
+        ({}, INVALID_REQUEST, None),
+        ({"id": True, "method": "ping"}, INVALID_REQUEST, None),
+        ({"id": None, "method": "ping"}, INVALID_REQUEST, None),
+        ({"id": 1.5, "method": "ping"}, INVALID_REQUEST, None),
+        ({"id": "\ud800", "method": "ping"}, INVALID_REQUEST, None),
+        ({"id": 7}, INVALID_REQUEST, 7),
+        ({"id": 7, "method": 5}, INVALID_REQUEST, 7),
+        ({"id": 7, "method": "ping", "params": [1]}, INVALID_PARAMS, 7),
+    ],
+    ids=str,
+)
+def test_what_is_no_message_is_refused(message: object, code: int, request_id: object) -> None:
+    reply = receive(message)
+    assert (reply["error"]["code"], reply["id"]) == (code, request_id)
+
+
+def test_the_server_tells_the_version_of_the_package() -> None:
+    assert SERVER_INFO == {"name": "cc-ipc", "version": metadata.version("cc-ipc")}
+
+
+def test_random_lines_get_an_answer_or_none() -> None:
+    """IPC-P-09, for the side that the client writes to."""
+    chance = random.Random(2)
+    good = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "echo", "arguments": {}}})
+    server = McpServer(TOOLS)
+    for _ in range(FUZZ_LINES):
+        line = bytearray(good.encode() if chance.random() < 0.8 else chance.randbytes(chance.randint(1, 60)))
+        for _ in range(chance.randint(0, 4)):
+            line[chance.randrange(len(line))] = chance.randrange(256)
+        assert isinstance(server.receive(bytes(line)), Reply | Call | Cancel | None)
+
+
+# The schema file:
+
+
+def test_schemas_become_tools_with_every_field_that_they_have() -> None:
+    """IPC-P-23, IPC-D-13."""
+    schema = {
+        "name": "weather",
+        "description": "Of a city.",
+        "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
+        "title": "Weather",
+        "output_schema": {"type": "object"},
+        "annotations": {"readOnlyHint": True},
+        "_meta": {"a": 1},
+        "later": 2,
+    }
+    assert mcp_tools(json.dumps([schema]).encode()) == [
+        {
+            "name": "weather",
+            "description": "Of a city.",
+            "inputSchema": schema["input_schema"],
+            "title": "Weather",
+            "outputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": True},
+            "_meta": {"a": 1},
+        }
+    ]
+
+
+def test_an_input_schema_without_a_type_is_listed_as_an_object() -> None:
+    [tool] = mcp_tools(b'[{"name": "a", "description": "", "input_schema": {}}]')
+    assert isinstance(tool, dict)
+    assert tool["inputSchema"] == {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[1]",
+        b'[{"name": "a", "description": ""}]',
+        b'[{"name": 1, "description": "", "input_schema": {}}]',
+        b'[{"name": "a", "description": "\\ud800", "input_schema": {}}]',
+    ],
+)
+def test_a_file_that_holds_no_schemas_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        mcp_tools(content)
+
+
+# What the parent answers:
+
+CALL = Call(7, {"name": "echo", "arguments": {}}, modern=False)
+MODERN_CALL = Call("seven", {"name": "echo", "arguments": {}}, modern=True)
+RESULT = {"content": [{"type": "text", "text": "Zürich"}], "isError": True, "structuredContent": {"a": 1}}
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+@pytest.mark.parametrize("before", [{}, {"later": 1}], ids=["alone", "with more"])
+def test_a_result_reaches_the_client_whole_however_it_is_written(indent: int | None, before: object) -> None:
+    """IPC-D-17, IPC-P-20: compact or not, with fields that nobody knows."""
+    payload = json.dumps({**dict(before), "result": RESULT}, indent=indent).encode()  # type: ignore[call-overload]
+    line = response_line(CALL, payload)
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {"jsonrpc": "2.0", "id": 7, "result": RESULT}
+    modern = json.loads(response_line(MODERN_CALL, payload))
+    assert modern == {"jsonrpc": "2.0", "id": "seven", "result": {"resultType": "complete", **RESULT}}
+
+
+def test_a_result_that_names_its_type_keeps_it() -> None:
+    payload = json.dumps({"result": {**RESULT, "resultType": "partial"}}, separators=(",", ":")).encode()
+    assert json.loads(response_line(MODERN_CALL, payload))["result"]["resultType"] == "partial"
+
+
+def test_an_error_of_the_tool_is_a_result_that_the_model_reads() -> None:
+    """IPC-P-E06, IPC-P-21: class and message."""
+    line = response_line(CALL, b'{"error":{"message":"no such city","type":"ValueError"}}')
+    assert json.loads(line)["result"] == {
+        "content": [{"type": "text", "text": "ValueError: no such city"}],
+        "isError": True,
+    }
+    assert json.loads(response_line(MODERN_CALL, b'{"error":"broken"}'))["result"]["resultType"] == "complete"
+
+
+def test_a_tool_that_is_not_known_is_an_mcp_error() -> None:
+    """IPC-P-E05, IPC-P-34."""
+    line = response_line(CALL, b'{"error":{"message":"not known","type":"ToolNotFoundError"}}')
+    assert json.loads(line)["error"] == {
+        "code": INVALID_PARAMS,
+        "message": "not known",
+        "data": {"type": "ToolNotFoundError"},
+    }
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"nonsense",
+        b"\xff",
+        b'{"result":\xff}',
+        b'{"result":{"content":[]}',
+        b'{"result":{"content":[]},"result":{"content":[]},"error":1}',
+        b'{"result":{"content":[NaN]}}',
+        b"[]",
+        b"{}",
+        b'{"result":{"content":[]},"error":{}}',
+        b'{"result":1}',
+        b'{"result":{"content":{}}}',
+        b'{"error":{"message":"\\ud800","type":"E"}}',
+        b'{"result": {"content":["\\ud800"]}}',
+        b'{"result":' + b"[" * 100_000,
+    ],
+    ids=lambda payload: repr(payload[:50]),
+)
+def test_what_is_no_response_is_an_mcp_error(payload: bytes) -> None:
+    """IPC-P-E03, IPC-P-34, IPC-D-15: nothing that is not JSON gets to the client."""
+    error = json.loads(response_line(CALL, payload))["error"]
+    assert error["code"] == INTERNAL_ERROR
+    assert error["data"] == {"type": "IPCError"}

@@ -1,0 +1,213 @@
+"""The real CLI lists and calls tools through the bridge. It runs offline, with a home of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from cc_loopback import LoopbackServer
+
+cc_loopback = pytest.importorskip("cc_loopback")
+SDK = importlib.util.find_spec("claude_agent_sdk")
+if SDK is None or SDK.origin is None:
+    pytest.skip("the CLI comes with claude_agent_sdk", allow_module_level=True)
+
+CLI = Path(SDK.origin).parent / "_bundled" / "claude"
+pytestmark = pytest.mark.skipif(not CLI.exists(), reason="this SDK brings no CLI")
+
+LIMIT = 40.0
+"""Seconds for a run of the CLI, which takes about one when nothing else runs."""
+
+OPTIONS = [
+    *("--print", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
+    *("--model", "claude-sonnet-5", "--tools", "", "--strict-mcp-config", "--allowedTools", "mcp__t__*"),
+]
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAIBpfZFQAAAAABJRU5ErkJggg=="
+
+Message = dict[str, Any]
+
+
+class Run:
+    """One CLI process with tools behind a bridge."""
+
+    def __init__(self, process: asyncio.subprocess.Process, api: LoopbackServer) -> None:
+        self.process = process
+        self.api = api
+
+    async def send(self, message: Message) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        await self.process.stdin.drain()
+
+    async def until(self, kind: str) -> Message:
+        """Return the next message of a type."""
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            message = json.loads(line)
+            if message["type"] == kind:
+                return message
+        raise EOFError(kind)
+
+    async def ask(self) -> Message:
+        """Have one turn, and return its result message."""
+        await self.send({"type": "user", "message": {"role": "user", "content": "Go."}})
+        return await self.until("result")
+
+    def results(self) -> dict[str, Message]:
+        """Return the tool results that the API received, by the id of the call."""
+        blocks = [block for message in self.api.requests[-1]["messages"] for block in _blocks(message["content"])]
+        return {block["tool_use_id"]: block for block in blocks if block["type"] == "tool_result"}
+
+
+def _blocks(content: Any) -> list[Message]:
+    return cast("list[Message]", content) if isinstance(content, list) else []
+
+
+def schemas_of(handlers: dict[str, ToolHandler]) -> list[ToolSchema]:
+    # The CLI makes calls of tools that only read in parallel, and others one after another.
+    return [
+        {"name": name, "description": "", "input_schema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+        for name in handlers
+    ]
+
+
+def text(value: str) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+@contextlib.asynccontextmanager
+async def cli(folder: Path, handlers: dict[str, ToolHandler], calls: list[tuple[str, Message]]) -> AsyncGenerator[Run]:
+    """Give a CLI whose model makes these calls, and is done when it sees a result."""
+
+    def respond(body: Message) -> str | list[Message]:
+        if any(block["type"] == "tool_result" for message in body["messages"] for block in _blocks(message["content"])):
+            return "done"
+        return [
+            {"type": "tool_use", "id": f"toolu_{number}", "name": f"mcp__t__{name}", "input": arguments}
+            for number, (name, arguments) in enumerate(calls)
+        ]
+
+    with cc_loopback.LoopbackServer(respond) as api:
+        async with asyncio.timeout(LIMIT), IPCSession(handlers, schemas_of(handlers), folder=folder) as session:
+            config = json.dumps({"mcpServers": {"t": session.mcp_server_config()}})
+            process = await asyncio.create_subprocess_exec(
+                *(CLI, *OPTIONS, "--mcp-config", config),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                env={**os.environ, **api.env()},
+                cwd=folder,
+                limit=1 << 25,
+            )
+            try:
+                yield Run(process, api)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.communicate()
+
+
+async def test_the_cli_gets_text_images_errors_and_five_megabytes(folder: Path) -> None:
+    """IPC-P-37, IPC-P-38, IPC-D-17, IPC-P-21: and the model's id of each call comes with it."""
+    ids: dict[str, str | None] = {}
+
+    async def weather(arguments: dict[str, object]) -> dict[str, object]:
+        call = current_call()
+        assert call is not None
+        ids[str(arguments["city"])] = call.tool_use_id
+        return text(f"It is sunny in {arguments['city']}.")
+
+    async def image(arguments: dict[str, object]) -> dict[str, object]:
+        return {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]}
+
+    async def fail(arguments: dict[str, object]) -> dict[str, object]:
+        raise ValueError("no such city")
+
+    async def bad(arguments: dict[str, object]) -> dict[str, object]:
+        return {**text("not today"), "isError": True}
+
+    async def large(arguments: dict[str, object]) -> dict[str, object]:
+        return text("a" * 5_000_000)
+
+    handlers: dict[str, ToolHandler] = {"weather": weather, "image": image, "fail": fail, "bad": bad, "large": large}
+    calls: list[tuple[str, Message]] = [
+        ("weather", {"city": "Zürich"}),
+        ("image", {}),
+        ("fail", {}),
+        ("bad", {}),
+        ("large", {}),
+    ]
+    async with cli(folder, handlers, calls) as run:
+        result = await run.ask()
+        results = run.results()
+    assert (result["subtype"], result["result"]) == ("success", "done")
+    assert results["toolu_0"]["content"] == [{"type": "text", "text": "It is sunny in Zürich."}]
+    assert results["toolu_1"]["content"][0]["source"]["data"] == PIXEL
+    assert (results["toolu_2"]["content"], results["toolu_2"]["is_error"]) == ("ValueError: no such city", True)
+    assert (results["toolu_3"]["content"], results["toolu_3"]["is_error"]) == ("not today", True)
+    assert "5,000,000 characters" in str(results["toolu_4"]["content"])  # the CLI keeps it in a file
+    assert ids == {"Zürich": "toolu_0"}
+
+
+async def test_the_cli_makes_eight_calls_in_parallel(folder: Path) -> None:
+    """IPC-P-33, IPC-P-37: none returns before all are there."""
+    meeting = asyncio.Barrier(8)
+
+    async def meet(arguments: dict[str, object]) -> dict[str, object]:
+        await meeting.wait()
+        return text("met")
+
+    async with cli(folder, {"meet": meet}, [("meet", {"n": n}) for n in range(8)]) as run:
+        assert (await run.ask())["result"] == "done"
+        assert len(run.results()) == 8
+
+
+async def test_an_interrupt_of_the_cli_cancels_the_tool(folder: Path) -> None:
+    """IPC-P-32, IPC-P-37."""
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def wait(arguments: dict[str, object]) -> dict[str, object]:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return text("never")
+
+    async with cli(folder, {"wait": wait}, [("wait", {})]) as run:
+        turn = asyncio.ensure_future(run.ask())
+        await started.wait()
+        await run.send({"type": "control_request", "request_id": "1", "request": {"subtype": "interrupt"}})
+        await cancelled.wait()
+        assert (await turn)["subtype"] == "error_during_execution"
+
+
+async def test_the_end_of_the_cli_cancels_the_tool(folder: Path) -> None:
+    """IPC-P-36, IPC-P-40: a CLI that is killed takes its bridge with it."""
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def wait(arguments: dict[str, object]) -> dict[str, object]:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return text("never")
+
+    async with cli(folder, {"wait": wait}, [("wait", {})]) as run:
+        await run.send({"type": "user", "message": {"role": "user", "content": "Go."}})
+        await started.wait()
+        run.process.kill()
+        async with asyncio.timeout(2):
+            await cancelled.wait()

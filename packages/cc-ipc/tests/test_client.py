@@ -1,0 +1,204 @@
+"""The client, against the server and against parents that break the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cc_ipc import (
+    MAX_MESSAGE_SIZE,
+    InvalidPayloadError,
+    InvalidRequestError,
+    IPCClient,
+    IPCConnectionError,
+    IPCMessageSizeError,
+    IPCServer,
+    IPCSession,
+    IPCToolExecutionError,
+    RemoteMessageSizeError,
+    SessionStateError,
+    UnencodableMessageError,
+)
+from cc_ipc import client as client_module
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from conftest import FakeParent, Tools
+
+    StartParent = Callable[[Callable[[bytes], bytes | None]], tuple[Path, FakeParent]]
+
+LIMIT = 10.0
+RESULT = b'{"result":{"content":[{"type":"text","text":"ok"}]}}'
+
+
+def is_never_own(sock: object) -> bool:
+    return False
+
+
+def frame(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
+
+@pytest.fixture
+async def client(session: IPCSession) -> AsyncIterator[IPCClient]:
+    async with IPCClient(session.socket_path) as client:
+        yield client
+
+
+async def test_a_call_returns_the_result(client: IPCClient, tools: Tools) -> None:
+    result = await client.call_tool("echo", {"city": "Zürich"})
+    assert result == {"content": [{"type": "text", "text": json.dumps({"city": "Zürich"})}], "isError": False}
+    assert tools.calls == [{"city": "Zürich"}]
+
+
+async def test_calls_one_after_another_share_a_connection(client: IPCClient) -> None:
+    """IPC-P-04: it is opened for the first call and kept."""
+    assert "0 connections" in repr(client)
+    for _ in range(3):
+        await client.call_tool("echo", {}, tool_use_id="toolu_1")
+    assert "open, 1 connections, 1 of them idle" in repr(client)
+
+
+async def test_calls_at_the_same_time_use_several_connections(client: IPCClient) -> None:
+    """IPC-P-06."""
+    async with asyncio.timeout(LIMIT):
+        results = await asyncio.gather(*(client.call_tool("meet", {"parties": 5}) for _ in range(5)))
+    assert len(results) == 5
+    assert "5 connections, 5 of them idle" in repr(client)
+
+
+async def test_an_error_response_is_raised_with_class_and_message(client: IPCClient) -> None:
+    """IPC-D-42, IPC-P-E06."""
+    with pytest.raises(IPCToolExecutionError) as caught:
+        await client.call_tool("fail", {})
+    assert (caught.value.tool, caught.value.error_type, caught.value.message) == ("fail", "ValueError", "no such city")
+    await client.call_tool("echo", {})
+    assert "1 connections" in repr(client)
+
+
+async def test_a_call_that_is_cancelled_cancels_the_tool(client: IPCClient, tools: Tools) -> None:
+    call = asyncio.ensure_future(client.call_tool("wait", {}))
+    await tools.started.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    async with asyncio.timeout(LIMIT):
+        await tools.cancelled.wait()
+    await client.call_tool("echo", {})
+
+
+async def test_arguments_too_large_are_not_sent(client: IPCClient, tools: Tools) -> None:
+    """IPC-P-E02: the sender raises."""
+    with pytest.raises(IPCMessageSizeError):
+        await client.call_tool("echo", {"a": "a" * MAX_MESSAGE_SIZE})
+    with pytest.raises(UnencodableMessageError):
+        await client.call_tool("echo", {"a": float("nan")})
+    assert tools.calls == []
+
+
+async def test_no_server_is_a_connection_error(folder: Path) -> None:
+    """IPC-D-40."""
+    async with IPCClient(folder / "nowhere") as client:
+        with pytest.raises(IPCConnectionError, match="There is no connection"):
+            await client.call_tool("echo", {})
+
+
+async def test_the_end_of_the_server_is_a_connection_error_and_the_call_is_not_repeated(
+    session: IPCSession, client: IPCClient, tools: Tools
+) -> None:
+    """IPC-P-E07, IPC-R-07."""
+    call = asyncio.ensure_future(client.call_tool("wait", {}))
+    await tools.started.wait()
+    assert session.server is not None
+    connections: Any = vars(session.server)["_connections"]
+    for connection in list(connections):
+        connection.abort()
+    with pytest.raises(IPCConnectionError, match="which may have run"):
+        await call
+    assert (await client.call_tool("echo", {}))["content"]
+
+
+async def test_a_connection_that_ended_while_idle_is_replaced(
+    session: IPCSession, client: IPCClient, tools: Tools, folder: Path
+) -> None:
+    await client.call_tool("echo", {})
+    await session.stop()
+    with pytest.raises(IPCConnectionError):
+        await client.call_tool("echo", {})
+    async with IPCServer(session.socket_path, tools.handlers):
+        assert (await client.call_tool("echo", {}))["content"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (frame(b"nonsense"), InvalidPayloadError),
+        (b"\xff\xff\xff\xff", RemoteMessageSizeError),
+        (frame(b"[]"), InvalidRequestError),
+        (frame(b'{"result":{"content":[]},"error":{}}'), InvalidRequestError),
+        (None, IPCConnectionError),
+    ],
+    ids=["not JSON", "too large", "no object", "both", "nothing"],
+)
+async def test_a_parent_that_breaks_the_protocol_is_a_remote_fault(
+    fake_parent: StartParent, answer: bytes | None, error: type[Exception]
+) -> None:
+    """IPC-P-E03, IPC-P-03, IPC-D-15, IPC-P-E07."""
+    path, _ = fake_parent(lambda payload: answer)
+    async with IPCClient(path) as client:
+        with pytest.raises(error):
+            await client.call_tool("echo", {})
+
+
+async def test_a_second_response_ends_the_connection_and_is_taken_for_no_call(fake_parent: StartParent) -> None:
+    path, parent = fake_parent(lambda payload: frame(RESULT) * 2)
+    async with IPCClient(path) as client:
+        for _ in range(2):
+            assert (await client.call_tool("echo", {}))["content"]
+    assert parent.connections == 2
+
+
+async def test_a_response_that_nobody_asked_for_ends_the_connection(folder: Path) -> None:
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(4)
+        writer.write(frame(RESULT))
+        await go_on.wait()
+        writer.write(frame(RESULT))
+        assert await reader.read() != b""  # the rest of the request, and then the end
+        writer.close()
+        ended.set()
+
+    go_on, ended = asyncio.Event(), asyncio.Event()
+    async with await asyncio.start_unix_server(speak, folder / "s"), IPCClient(folder / "s") as client:
+        await client.call_tool("echo", {})
+        go_on.set()
+        async with asyncio.timeout(LIMIT):
+            await ended.wait()
+        assert "1 of them idle" in repr(client)  # it is found out when it is wanted
+
+
+async def test_a_closed_client_calls_no_more(client: IPCClient, tools: Tools) -> None:
+    call = asyncio.ensure_future(client.call_tool("wait", {}))
+    await tools.started.wait()
+    for _ in range(2):
+        await client.close()
+    with pytest.raises(IPCConnectionError):
+        await call
+    assert "closed, 0 connections" in repr(client)
+    with pytest.raises(SessionStateError, match="cannot call a tool, for it is closed"):
+        await client.call_tool("echo", {})
+
+
+async def test_a_socket_of_another_user_is_refused(
+    client: IPCClient, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IPC-D-28: on this side too, for what is sent there would be read by a stranger."""
+    monkeypatch.setattr(client_module, "is_own_peer", is_never_own)
+    with pytest.raises(IPCConnectionError, match="another user has the socket"):
+        await client.call_tool("echo", {})
+    assert tools.calls == []

@@ -1,0 +1,186 @@
+"""The official MCP client, of either major version, lists and calls tools through the bridge."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+import pytest
+
+from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+    from pathlib import Path
+
+pytest.importorskip("mcp")
+
+import mcp
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+LIMIT = 20.0
+IS_MCP_2 = hasattr(mcp, "Client")
+MODES = ["handshake", "auto", "2026-07-28"] if IS_MCP_2 else ["handshake"]
+MEGABYTES_5 = 5_000_000
+PIXEL = base64.b64encode(b"not really a picture").decode()
+
+RESULTS: dict[str, dict[str, object]] = {
+    "text": {"content": [{"type": "text", "text": "Zürich \u2028 \U0001f600"}]},
+    "image": {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]},
+    "audio": {"content": [{"type": "audio", "data": PIXEL, "mimeType": "audio/wav"}]},
+    "resource": {
+        "content": [
+            {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "a"}},
+            {"type": "resource_link", "uri": "file:///b", "name": "b"},
+        ]
+    },
+    "structured": {"content": [{"type": "text", "text": "a"}], "structuredContent": {"a": [1, None]}},
+    "failed": {"content": [{"type": "text", "text": "no"}], "isError": True},
+    "large": {"content": [{"type": "text", "text": "é" * (MEGABYTES_5 // 2)}]},
+}
+
+
+class Host:
+    """Tools whose results are those above, and some that take their time."""
+
+    def __init__(self) -> None:
+        self.ids: list[str | None] = []
+        self.waiting = 0
+        self.all_here, self.started, self.cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    def handlers(self) -> dict[str, ToolHandler]:
+        def returning(result: dict[str, object]) -> ToolHandler:
+            async def handler(arguments: dict[str, object]) -> dict[str, object]:
+                return result
+
+            return handler
+
+        own: dict[str, ToolHandler] = {"raise": self._raise, "meet": self._meet, "wait": self._wait, "id": self._id}
+        return {name: returning(result) for name, result in RESULTS.items()} | own
+
+    async def _raise(self, arguments: dict[str, object]) -> dict[str, object]:
+        raise ValueError("no such city")
+
+    async def _meet(self, arguments: dict[str, object]) -> dict[str, object]:
+        self.waiting += 1
+        if self.waiting == 8:
+            self.all_here.set()
+        await self.all_here.wait()
+        return RESULTS["text"]
+
+    async def _wait(self, arguments: dict[str, object]) -> dict[str, object]:
+        self.started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+        return RESULTS["text"]
+
+    async def _id(self, arguments: dict[str, object]) -> dict[str, object]:
+        call = current_call()
+        self.ids.append(call.tool_use_id if call else "none")
+        return RESULTS["text"]
+
+
+@pytest.fixture
+def host() -> Host:
+    return Host()
+
+
+@pytest.fixture
+async def parameters(host: Host, folder: Path) -> AsyncIterator[StdioServerParameters]:
+    handlers = host.handlers()
+    schemas: list[ToolSchema] = [
+        {"name": name, "description": f"The {name}.", "input_schema": {}, "annotations": {"readOnlyHint": True}}
+        for name in handlers
+    ]
+    async with IPCSession(handlers, schemas, folder=folder) as session:
+        config = session.mcp_server_config()
+        yield StdioServerParameters(command=config["command"], args=config["args"])
+
+
+@asynccontextmanager
+async def connected(parameters: StdioServerParameters, mode: str) -> AsyncGenerator[Any]:
+    """Give a client that is connected; both kinds have `list_tools` and `call_tool`."""
+    transport = stdio_client(parameters, errlog=cast("TextIO", sys.__stderr__))
+    if mode == "handshake":
+        async with transport as (read, write), mcp.ClientSession(read, write) as session:
+            await session.initialize()
+            yield session
+    else:
+        async with mcp.Client(transport, mode=mode) as client:
+            yield client
+
+
+def dumped(result: Any) -> Any:
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_official_client_gets_every_kind_of_result_whole(
+    parameters: StdioServerParameters, host: Host, mode: str
+) -> None:
+    """IPC-P-37, IPC-P-32, IPC-D-10, IPC-D-17: text, image, audio, resources, structured, failed, 5 MB."""
+    async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
+        listed = dumped(await client.list_tools())["tools"]
+        assert [tool["name"] for tool in listed] == list(host.handlers())
+        assert listed[0]["inputSchema"] == {"type": "object"}
+        assert listed[0]["annotations"]["readOnlyHint"] is True
+        for name, expected in RESULTS.items():
+            result = dumped(await client.call_tool(name, {}))
+            assert result["content"] == expected["content"]
+            assert result.get("structuredContent") == expected.get("structuredContent")
+            assert result.get("isError", False) == expected.get("isError", False)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_official_client_gets_errors_as_mcp_names_them(parameters: StdioServerParameters, mode: str) -> None:
+    """IPC-P-34, IPC-P-E05, IPC-P-E06, IPC-P-21."""
+    async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
+        raised = dumped(await client.call_tool("raise", {}))
+        assert (raised["isError"], raised["content"][0]["text"]) == (True, "ValueError: no such city")
+        with pytest.raises(Exception, match="The tool 'nope' is not known") as caught:
+            await client.call_tool("nope", {})
+        assert type(caught.value).__name__ in ("McpError", "MCPError")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_official_client_makes_eight_calls_in_parallel(parameters: StdioServerParameters, mode: str) -> None:
+    """IPC-P-33, IPC-P-37: none of them returns before all are there."""
+    async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
+        results = await asyncio.gather(*(client.call_tool("meet", {}) for _ in range(8)))
+    assert len(results) == 8
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_official_client_cancels_a_call_and_goes_on(
+    parameters: StdioServerParameters, host: Host, mode: str
+) -> None:
+    """IPC-P-32, IPC-P-37."""
+    async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
+        call = asyncio.ensure_future(client.call_tool("wait", {}))
+        await host.started.wait()
+        if IS_MCP_2:
+            call.cancel()
+        else:  # a client of version 1 does not tell the server when its caller gives up
+            types: Any = __import__("mcp.types").types
+            params = types.CancelledNotificationParams(requestId=vars(client)["_request_id"] - 1)
+            await client.send_notification(types.ClientNotification(types.CancelledNotification(params=params)))
+        await host.cancelled.wait()
+        call.cancel()
+        await asyncio.wait([call])
+        assert dumped(await client.call_tool("text", {}))["content"] == RESULTS["text"]["content"]
+
+
+async def test_the_official_client_pings_and_passes_the_models_id_on(
+    parameters: StdioServerParameters, host: Host
+) -> None:
+    """IPC-P-32, IPC-P-38."""
+    async with asyncio.timeout(LIMIT), connected(parameters, "handshake") as client:
+        await client.send_ping()
+        await client.call_tool("id", {}, meta={"claudecode/toolUseId": "toolu_1"})
+        await client.call_tool("id", {})
+    assert host.ids == ["toolu_1", None]

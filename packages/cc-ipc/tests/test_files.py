@@ -1,0 +1,303 @@
+"""Files and their owners: locks, leftovers, what forked children hold."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cc_ipc import SocketPathError, files, lock, sockets
+from cc_ipc.files import LockedFile, OwnedPath
+from cc_ipc.leftovers import remove_leftovers, schema_file_name, socket_file_name
+from cc_ipc.sockets import MAX_SOCKET_PATH, is_dead_socket, listen_privately
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import OwnerProcess
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def dead_socket(path: Path) -> Path:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+    return path
+
+
+def test_a_locked_file_is_private_whatever_the_mask(folder: Path) -> None:
+    """IPC-D-27, IPC-P-24."""
+    for mask in (0, 0o777):
+        before = os.umask(mask)
+        try:
+            file = LockedFile(folder / f"f{mask}", b"content")
+        finally:
+            os.umask(before)
+        assert mode(folder / f"f{mask}") == 0o600
+        assert (folder / f"f{mask}").read_bytes() == b"content"
+        file.release()
+
+
+def test_a_locked_file_has_an_owner_until_it_is_released(folder: Path) -> None:
+    path = folder / "f"
+    file = LockedFile(path, b"")
+    fd = lock.open_own(path)
+    assert lock.has_owner(fd)
+    for _ in range(2):
+        file.release()
+    assert not lock.has_owner(fd)
+    assert path.exists()
+    for _ in range(2):
+        file.unlink()
+    assert not path.exists()
+    os.close(fd)
+
+
+def test_only_the_file_that_was_made_is_removed(folder: Path) -> None:
+    file = LockedFile(folder / "f", b"")
+    (folder / "f").unlink()
+    (folder / "other").touch()
+    (folder / "f").write_text("somebody else's", encoding="utf-8")
+    file.unlink()
+    assert (folder / "f").exists()
+    file.release()
+
+
+def test_what_is_in_the_way_of_the_file_is_refused(folder: Path) -> None:
+    """IPC-D-29."""
+    (folder / "f").symlink_to(folder / "elsewhere")
+    with pytest.raises(SocketPathError, match="in the way of the schema file"):
+        LockedFile(folder / "f", b"")
+    assert not (folder / "elsewhere").exists()
+
+
+def test_a_file_that_cannot_be_written_is_not_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(fd: int, content: bytes) -> int:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "write", no_space)
+    with pytest.raises(OSError, match="no space"):
+        LockedFile(folder / "f", b"content")
+    assert not (folder / "f").exists()
+
+
+def test_a_cleaner_that_comes_before_the_lock_makes_the_file_be_made_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IPC-D-30: between its creation and its lock a file looks like a leftover."""
+    path, own = folder / schema_file_name("a"), lock.own
+    cleaned: list[list[Path]] = []
+
+    def slow_own(fd: int) -> None:
+        if len(cleaned) < 3:
+            cleaned.append(remove_leftovers([folder]))
+        own(fd)
+
+    monkeypatch.setattr(lock, "own", slow_own)
+    file = LockedFile(path, b"content")
+    assert cleaned == [[path]] * 3
+    assert path.read_bytes() == b"content"
+    assert remove_leftovers([folder]) == []
+    file.release()
+
+
+def test_a_file_that_is_removed_each_time_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def clean(fd: int) -> None:
+        (folder / "f").unlink()
+
+    monkeypatch.setattr(lock, "own", clean)
+    with pytest.raises(SocketPathError, match="was removed 20 times"):
+        LockedFile(folder / "f", b"")
+
+
+def test_only_a_regular_file_of_this_user_is_opened(folder: Path) -> None:
+    """IPC-D-29: not a link, a folder, a pipe, or nothing."""
+    (folder / "f").touch()
+    (folder / "link").symlink_to(folder / "f")
+    os.mkfifo(folder / "pipe")
+    for name in ("link", "pipe", ".", "nothing"):
+        with pytest.raises(OSError, match=r"regular file|symbolic link|No such file|symbolic"):
+            lock.open_own(folder / name)
+    os.close(lock.open_own(folder / "f"))
+
+
+def test_an_owned_path_knows_its_inode(folder: Path) -> None:
+    (folder / "f").touch()
+    owned = OwnedPath.found(folder / "f")
+    for _ in range(2):
+        owned.remove()
+    assert not (folder / "f").exists()
+
+
+def test_a_listening_socket_is_private_from_its_first_instant_whatever_the_mask(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IPC-D-27, IPC-R-06: right after `bind`, before anything else can happen, both ways of binding."""
+    modes: list[int] = []
+
+    class Watched(socket.socket):
+        def bind(self, address: Any, /) -> None:
+            super().bind(address)
+            modes.append(stat.S_IMODE(os.lstat(address).st_mode))
+
+    monkeypatch.setattr(socket, "socket", Watched)
+    before = os.umask(0)
+    try:
+        for is_linux in (True, False) if sys.platform.startswith("linux") else (False,):
+            monkeypatch.setattr(sockets, "_IS_LINUX", is_linux)
+            path = folder / f"s{is_linux}"
+            listen_privately(path).close()
+            assert mode(path) == 0o600
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    assert set(modes) == {0o600}
+
+
+def test_a_path_too_long_for_the_platform_is_told(folder: Path) -> None:
+    """IPC-D-31."""
+    path = folder / ("a" * MAX_SOCKET_PATH)
+    with pytest.raises(SocketPathError, match=f"at most {MAX_SOCKET_PATH}"):
+        listen_privately(path)
+    longest = folder / ("a" * (MAX_SOCKET_PATH - len(os.fsencode(folder)) - 1))
+    listen_privately(longest).close()
+
+
+def test_a_folder_that_is_missing_is_told_as_it_is(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        listen_privately(folder / "missing" / "s")
+
+
+def test_a_dead_socket_is_replaced_and_a_living_one_is_not(folder: Path) -> None:
+    """IPC-D-30."""
+    path = dead_socket(folder / "s")
+    assert is_dead_socket(path)
+    with listen_privately(path):
+        assert not is_dead_socket(path)
+        with pytest.raises(SocketPathError):
+            listen_privately(path)
+    assert is_dead_socket(path)
+    assert not is_dead_socket(folder / "nothing")
+    (folder / "file").touch()
+    assert not is_dead_socket(folder / "file")
+
+
+def test_a_server_whose_queue_is_full_lives(folder: Path) -> None:
+    path = folder / "s"
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first:
+        listener.bind(str(path))
+        listener.listen(0)
+        first.connect(str(path))
+        assert not is_dead_socket(path)
+        assert not is_dead_socket(path)
+
+
+def test_leftovers_of_dead_owners_are_removed(folder: Path) -> None:
+    """IPC-D-30, IPC-D-34, IPC-D-35, IPC-D-36: with their schema files, or alone."""
+    expected = {
+        dead_socket(folder / socket_file_name("a")),
+        folder / schema_file_name("a"),
+        dead_socket(folder / socket_file_name("b")),
+        folder / schema_file_name("c"),
+        folder / socket_file_name("d"),
+    }
+    for name in (schema_file_name("a"), schema_file_name("c"), socket_file_name("d")):
+        (folder / name).touch()
+    assert set(remove_leftovers([folder, folder])) == expected
+    assert list(folder.iterdir()) == []
+
+
+def test_what_belongs_to_the_living_or_to_others_is_left(folder: Path) -> None:
+    """IPC-D-30: never those of a living owner; a lock or a socket that answers is enough to live."""
+    locked = LockedFile(folder / schema_file_name("a"), b"")
+    dead_socket(folder / socket_file_name("a"))
+    listener = listen_privately(folder / socket_file_name("b"))
+    (folder / schema_file_name("b")).touch()
+    (folder / "elsewhere").touch()
+    (folder / socket_file_name("c")).symlink_to(folder / "elsewhere")
+    (folder / schema_file_name("d")).symlink_to(folder / "elsewhere")
+    (folder / socket_file_name("e")).mkdir()
+    (folder / "claudecode_ipc_notes.txt").touch()
+    before = set(folder.iterdir())
+    assert remove_leftovers([folder, folder / "missing"]) == []
+    assert set(folder.iterdir()) == before
+    locked.release()
+    listener.close()
+    assert len(remove_leftovers([folder])) == 4
+
+
+def test_a_leftover_that_cannot_be_removed_is_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / schema_file_name("a")).touch()
+
+    def refuse(path: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert remove_leftovers([folder]) == []
+
+
+def test_a_killed_owner_leaves_what_the_next_start_removes(
+    folder: Path, owner_process: Callable[[], OwnerProcess]
+) -> None:
+    """IPC-P-40, IPC-D-30."""
+    first, second = owner_process(), owner_process()
+    first.kill()
+    assert first.socket_path.exists()
+    third = owner_process()
+    assert {path.name for path in folder.iterdir()} == {
+        path.name for owner in (second, third) for path in (owner.socket_path, owner.schema_path)
+    }
+
+
+FORKING = """
+import os, signal, sys
+from pathlib import Path
+from cc_ipc.files import LockedFile
+from cc_ipc.sockets import listen_privately
+
+folder = Path(sys.argv[1])
+file, listener = LockedFile(folder / "f", b""), listen_privately(folder / "s")
+parent = os.getpid()
+if not os.fork():
+    print("forked", flush=True)
+    os.kill(parent, 9)
+    sys.stdin.read()
+    os._exit(0)
+signal.pause()
+"""
+
+
+def test_a_forked_child_keeps_nothing_of_its_dead_parent_alive(folder: Path) -> None:
+    """IPC-P-40: the child has lock and socket open too, and lives on until its input ends."""
+    command = [sys.executable, "-c", FORKING, str(folder)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout.readline() == b"forked\n"
+    process.wait(10)
+    fd = lock.open_own(folder / "f")
+    assert not lock.has_owner(fd)
+    assert is_dead_socket(folder / "s")
+    os.close(fd)
+    process.stdin.close()
+    assert process.stdout.read() == b""  # the end of the child
+    process.stdout.close()
+
+
+def test_what_a_child_lets_go_of_is_let_go_of_here_too(folder: Path) -> None:
+    """The same steps in this process, where they can be watched."""
+    file, listener = LockedFile(folder / "f", b""), listen_privately(folder / "s")
+    vars(files)["_release_in_child"]()
+    vars(sockets)["_close_in_child"]()
+    with open(folder / "f", "rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert listener.fileno() == -1
+    file.release()

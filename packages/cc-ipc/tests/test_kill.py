@@ -1,0 +1,106 @@
+"""Bridge, host and parent, killed at random moments while calls go back and forth."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from cc_ipc.leftovers import remove_leftovers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from conftest import BridgeProcess, OwnerProcess
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the end of a process that is no child is seen on Linux"),
+]
+
+KILLS = int(os.environ.get("CC_IPC_KILLS", "2"))
+"""How often each of them is killed: 100 in a soak run, fewer here."""
+
+END = 2.0
+"""Seconds within which the others end or report."""
+
+# Stands for the CLI: it starts a bridge, tells its process id, and calls a tool again and again.
+HOST = """
+import json, subprocess, sys
+
+bridge = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+print(bridge.pid, flush=True)
+number = 0
+while True:
+    number += 1
+    call = {"name": "echo", "arguments": {"a": "a" * (number % 7 * 30_000)}}
+    try:
+        message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
+        bridge.stdin.write(json.dumps(message).encode())
+        bridge.stdin.write(b"\\n")
+        bridge.stdin.flush()
+    except BrokenPipeError:
+        break
+    answer = bridge.stdout.readline()
+    if not answer or "error" in json.loads(answer):
+        break
+"""
+
+
+def ends(pidfd: int) -> bool:
+    """Wait for the end of a process."""
+    return bool(select.select([pidfd], [], [], END)[0])
+
+
+@contextmanager
+def host(command: list[str]) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+    """Give a host and a descriptor of its bridge's process."""
+    with subprocess.Popen([sys.executable, "-c", HOST, *command], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pidfd = os.pidfd_open(int(process.stdout.readline()))
+        try:
+            yield process, pidfd
+        finally:
+            process.kill()
+            os.close(pidfd)
+
+
+@pytest.mark.parametrize("victim", ["bridge", "host", "parent"])
+def test_whoever_is_killed_the_others_end_or_report_and_the_next_start_cleans_up(
+    victim: Literal["bridge", "host", "parent"],
+    folder: Path,
+    owner_process: Callable[[], OwnerProcess],
+    bridge_process: Callable[..., BridgeProcess],
+) -> None:
+    """IPC-P-40, IPC-P-36."""
+    chance = random.Random(7)
+    owner = owner_process()
+    for _ in range(KILLS):
+        with host(owner.command) as (process, bridge):
+            time.sleep(chance.uniform(0, 0.06))  # not to wait for anything: this is the random moment
+            if victim == "bridge":
+                signal.pidfd_send_signal(bridge, signal.SIGKILL)
+                process.wait(END)  # it sees that its bridge is gone
+            elif victim == "host":
+                process.kill()
+            else:
+                owner.kill()
+                process.wait(END)  # its call was answered with an error, or its bridge is gone
+            assert ends(bridge)
+        if victim == "parent":
+            owner = owner_process()
+        assert {path.name for path in folder.iterdir()} == {owner.socket_path.name, owner.schema_path.name}
+        answer = bridge_process(owner.command).request("tools/call", {"name": "echo", "arguments": {"a": 1}})
+        assert json.loads(answer["result"]["content"][0]["text"]) == {"a": 1}
+    owner.kill()
+    remove_leftovers([folder])
+    assert list(folder.iterdir()) == []

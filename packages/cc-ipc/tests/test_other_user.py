@@ -1,0 +1,130 @@
+"""Another user, for real: these tests change the user of a child process, and so run as root only."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cc_ipc import IPCServer, IPCSession
+from cc_ipc.sockets import listen_privately
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import BridgeProcess, Tools
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+
+# What another user tries, and what came of it, as JSON.
+STRANGER = """
+import json, os, socket, sys
+
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+
+def attempt(action):
+    try:
+        return action()
+    except OSError as error:
+        return type(error).__name__
+
+def call():
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(sys.argv[1])
+        payload = b'{"method":"call_tool","params":{"name":"echo","arguments":{}}}'
+        sock.sendall(len(payload).to_bytes(4, "big") + payload)
+        return len(sock.recv(1))
+
+def read():
+    return open(sys.argv[2]).read()
+
+print(json.dumps([attempt(call), attempt(read)]))
+"""
+
+
+def try_as_stranger(socket_path: Path, schema_path: Path) -> list[object]:
+    command = [sys.executable, "-c", STRANGER, str(socket_path), str(schema_path)]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=20).stdout)
+
+
+@pytest.fixture
+def open_folder(folder: Path) -> Path:
+    """A folder that everybody may enter, as the temporary folder is."""
+    folder.chmod(0o755)
+    return folder
+
+
+async def test_another_user_can_neither_connect_nor_read_the_schema_file(open_folder: Path, tools: Tools) -> None:
+    """IPC-P-41, IPC-D-27."""
+    async with IPCSession(tools.handlers, tools.schemas, folder=open_folder) as session:
+        assert try_as_stranger(session.socket_path, session.schema_path) == ["PermissionError", "PermissionError"]
+    assert tools.calls == []
+
+
+async def test_another_user_who_gets_through_the_door_is_refused(
+    open_folder: Path, tools: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
+    """IPC-D-28: the mode is opened here, and the peer is looked at all the same."""
+    import anyio.to_thread
+
+    async with IPCServer(open_folder / "s", tools.handlers) as server:
+        server.socket_path.chmod(0o666)
+        call, _ = await anyio.to_thread.run_sync(try_as_stranger, server.socket_path, open_folder / "none")
+    assert call in (0, "ConnectionResetError", "BrokenPipeError")
+    assert tools.calls == []
+    assert "Refused a connection of another user" in caplog.text
+
+
+KNOCKING = """
+import os, socket, sys
+
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+print("ready", flush=True)
+entered = 0
+while not os.path.exists(sys.argv[1] + "/end"):
+    for name in os.listdir(sys.argv[1]):
+        with socket.socket(socket.AF_UNIX) as sock:
+            try:
+                sock.connect(os.path.join(sys.argv[1], name))
+                entered += 1
+            except OSError:
+                pass
+print(entered)
+"""
+
+
+def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Path) -> None:
+    """IPC-D-27, IPC-R-06: not even for an instant, with a mask that takes nothing away."""
+    stranger = subprocess.Popen([sys.executable, "-c", KNOCKING, str(open_folder)], stdout=subprocess.PIPE)
+    assert stranger.stdout is not None
+    assert stranger.stdout.readline() == b"ready\n"
+    before = os.umask(0)
+    try:
+        for number in range(300):
+            path = open_folder / f"s{number}"
+            listen_privately(path).close()
+            path.unlink()
+        (open_folder / "end").touch()
+    finally:
+        os.umask(before)
+    entered, _ = stranger.communicate(timeout=20)
+    assert entered == b"0\n"
+
+
+def test_the_bridge_takes_no_schema_file_of_another_user(
+    folder: Path, bridge_process: Callable[..., BridgeProcess]
+) -> None:
+    (folder / "schema").write_text("[]", encoding="utf-8")
+    os.chown(folder / "schema", 65534, 65534)
+    bridge = bridge_process([sys.executable, "-m", "cc_ipc.bridge", str(folder / "s"), str(folder / "schema")])
+    assert bridge.wait() == 1
+    assert "not a regular file of this user" in bridge.stderr()

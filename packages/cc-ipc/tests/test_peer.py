@@ -1,0 +1,46 @@
+"""Who is at the other end of a socket."""
+
+import os
+import socket
+import sys
+
+import pytest
+
+from cc_ipc import peer
+from cc_ipc.peer import is_own_peer, peer_uid
+
+
+def test_the_other_end_of_a_pair_is_this_user() -> None:
+    """IPC-D-28."""
+    left, right = socket.socketpair()
+    with left, right:
+        assert peer_uid(left) == os.geteuid()
+        assert is_own_peer(right)
+
+
+def test_another_user_is_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    left, right = socket.socketpair()
+    with left, right:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+        assert not is_own_peer(left)
+
+
+def test_who_cannot_be_known_is_a_stranger() -> None:
+    with socket.socket(socket.AF_INET) as sock:
+        assert not is_own_peer(sock) or sys.platform.startswith("linux")
+
+    class Silent:
+        def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes:
+            raise OSError("not supported")
+
+    assert not is_own_peer(Silent())
+
+
+def test_other_platforms_are_asked_in_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mac:
+        def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes:
+            assert (level, optname) == (0, 1)  # SOL_LOCAL, LOCAL_PEERCRED
+            return (0).to_bytes(4, sys.byteorder) + (501).to_bytes(4, sys.byteorder) + bytes(buflen - 8)
+
+    monkeypatch.setattr(peer, "_HAS_UCRED", False)
+    assert peer_uid(Mac()) == 501

@@ -1,0 +1,259 @@
+"""Functions of this process, offered to others."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cc_ipc.serving
+from cc_ipc import BridgeStartupError, IPCClient, IPCSession, Served, SessionState, check_bridge, probe, serve
+from cc_ipc.__main__ import find_functions, main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from conftest import BridgeProcess, Tools
+
+LIMIT = 10.0
+
+
+@pytest.fixture(autouse=True)
+def temporary_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def whereabouts() -> str:
+    return threading.current_thread().name
+
+
+def text_of(answer: Any) -> str:
+    return answer["result"]["content"][0]["text"]
+
+
+def test_functions_are_served_to_any_host_until_the_end(
+    temporary_folder: Path, bridge_process: Callable[..., BridgeProcess]
+) -> None:
+    """IPC-P-60: and the command that connects a host is printed."""
+    out = io.StringIO()
+    with serve({"add": add, "whereabouts": whereabouts}, name="my tools", out=out) as served:
+        printed = out.getvalue().splitlines()
+        assert printed[0] == "Serving add, whereabouts. Connect with:"
+        command = shlex.split(printed[1])
+        assert command[:5] == ["claude", "mcp", "add", "my tools", "--"]
+        assert printed[1] == served.connect_command
+        bridge = bridge_process(command[5:])
+        assert [tool["name"] for tool in bridge.request("tools/list")["result"]["tools"]] == ["add", "whereabouts"]
+        assert text_of(bridge.request("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})) == "3"
+        assert text_of(bridge.request("tools/call", {"name": "whereabouts"})) == "cc-ipc-my tools"
+        wrong = bridge.request("tools/call", {"name": "add", "arguments": {"a": "x"}})
+        assert text_of(wrong).startswith("ValidationError: ")
+        assert served.session.state is SessionState.STARTED
+        assert "my tools" in repr(served)
+    assert served.session.state is SessionState.STOPPED
+    assert list(temporary_folder.iterdir()) == []
+    assert bridge.wait(2) == 0
+    served.stop()
+    served.wait()
+
+
+async def test_async_functions_run_in_the_callers_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    """IPC-P-51: as in a notebook, whose loop goes on."""
+    with serve({"whereabouts": whereabouts}) as served:
+        assert "claude mcp add python -- " in capsys.readouterr().out
+        async with IPCClient(served.session.socket_path) as client:
+            result = await client.call_tool("whereabouts", {})
+    assert result["content"] == [{"type": "text", "text": threading.current_thread().name}]
+
+
+def test_a_start_that_fails_is_raised_here(temporary_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary_folder.chmod(0o755)
+    monkeypatch.setattr("tempfile.tempdir", str(temporary_folder / "missing"))
+    with pytest.raises(FileNotFoundError):
+        serve({"add": add}, out=io.StringIO())
+    with pytest.raises(TypeError):
+        serve({"bad": lambda *numbers: numbers}, out=io.StringIO())
+
+
+def test_a_session_that_ends_by_itself_ends_the_wait(temporary_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    caught: list[object] = []
+
+    def catch(arguments: threading.ExceptHookArgs) -> None:
+        caught.append(arguments.exc_value)
+
+    monkeypatch.setattr(threading, "excepthook", catch)
+
+    async def fail(served: Served) -> None:
+        vars(served)["_started"].set_result(None)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cc_ipc.serving.Served, "_serve", fail)
+    served = serve({"add": add}, out=io.StringIO())
+    served.wait()
+    served.stop()
+    assert [type(error) for error in caught] == [ZeroDivisionError]
+
+
+def test_a_loop_that_has_just_closed_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = serve({"add": add}, out=io.StringIO())
+    served.stop()
+    monkeypatch.setattr(vars(served)["_ended"], "is_set", lambda: False)
+    served.stop()
+
+
+def test_a_tool_may_stop_what_serves_it(temporary_folder: Path) -> None:
+    async def stop() -> None:
+        served.stop()
+
+    served = serve({"stop": stop}, out=io.StringIO())
+
+    async def call() -> None:
+        async with IPCClient(served.session.socket_path) as client:
+            await client.call_tool("stop", {})
+
+    asyncio.run(call())
+    served.wait()
+    served.stop()
+    assert list(temporary_folder.iterdir()) == []
+
+
+# The command line:
+
+FUNCTIONS = {"add": add}
+
+
+@pytest.fixture
+def module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    (folder / "tools_of_mine.py").write_text(
+        "class shop:\n    @staticmethod\n    def price(item: str) -> int:\n        return len(item)\n"
+        "def add(a: int, b: int) -> int:\n    return a + b\n"
+        "FUNCTIONS, LISTED, NUMBER, WRONG, NAMELESS = {'plus': add}, [add], 1, {'add': 1}, [1]\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    yield "tools_of_mine"
+    sys.modules.pop("tools_of_mine", None)
+
+
+@pytest.mark.parametrize(
+    ("path", "names"), [("FUNCTIONS", ["plus"]), ("LISTED", ["add"]), ("add", ["add"]), ("shop.price", ["price"])]
+)
+def test_a_mapping_a_list_or_a_function_is_found(module: str, path: str, names: list[str]) -> None:
+    assert list(find_functions(f"{module}:{path}")) == names
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("tools_of_mine", "is not of the form module:object"),
+        (":x", "is not of the form module:object"),
+        ("no_such_module:x", "cannot be found: No module"),
+        ("tools_of_mine:nope", "cannot be found"),
+        ("tools_of_mine:NUMBER", "is a int, not a function"),
+        ("tools_of_mine:WRONG", "holds 'add': 1"),
+        ("tools_of_mine:NAMELESS", "holds None: 1"),
+    ],
+)
+def test_what_names_no_functions_is_told(
+    module: str, target: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", target]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_command_serves_until_it_is_interrupted(
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], temporary_folder: Path
+) -> None:
+    handlers: list[object] = []
+
+    def note(number: int, handler: object) -> None:
+        handlers.append((number, handler))
+
+    monkeypatch.setattr(signal, "signal", note)
+
+    def interrupted(served: Served) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Served, "wait", interrupted)
+    assert main(["serve", f"{module}:add", "--name", "sums"]) == 0
+    assert "claude mcp add sums -- " in capsys.readouterr().out
+    assert handlers == [(signal.SIGTERM, signal.default_int_handler)]
+    assert [path.name for path in temporary_folder.iterdir() if path.name.startswith("claudecode")] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_program_removes_its_files_when_it_is_ended(
+    module: str, folder: Path, number: signal.Signals, bridge_process: Callable[..., BridgeProcess]
+) -> None:
+    """IPC-P-60."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "cc_ipc", "serve", f"{module}:FUNCTIONS"],
+        stdout=subprocess.PIPE,
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder)},
+        text=True,
+        encoding="utf-8",
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "Serving plus. Connect with:\n"
+        command = shlex.split(program.stdout.readline())[5:]
+        answer = bridge_process(command).request("tools/call", {"name": "plus", "arguments": {"a": 1, "b": 2}})
+        assert text_of(answer) == "3"
+        program.send_signal(number)
+        assert program.wait(LIMIT) == 0
+    assert [path.name for path in folder.iterdir() if path.name.startswith("claudecode")] == []
+
+
+# Whether a bridge starts:
+
+
+async def test_a_bridge_that_starts_lists_its_tools(session: IPCSession, tools: Tools) -> None:
+    assert await check_bridge(session.command) == list(tools.handlers)
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["/nowhere/python"], "cannot be started"),
+        ([sys.executable, "-c", "import sys; sys.exit('no such module')"], "ended with status 1"),
+        ([sys.executable, "-c", "print('hello')"], "did not list its tools"),
+        ([sys.executable, "-c", "print('[]')"], "did not list its tools"),
+        ([sys.executable, "-c", "print('{\"result\": 1}')"], "did not list its tools"),
+        ([sys.executable, "-c", "print('{\"result\": {}}')"], "did not list its tools"),
+    ],
+    ids=["no program", "an exit", "no JSON", "no object", "no result", "no tools"],
+)
+async def test_a_bridge_that_does_not_start_says_why(command: list[str], reason: str) -> None:
+    """IPC-D-43."""
+    with pytest.raises(BridgeStartupError, match=reason) as caught:
+        await check_bridge(command)
+    assert list(caught.value.command) == command
+    assert ("no such module" in caught.value.stderr_tail) == ("status 1" in reason)
+
+
+async def test_a_bridge_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_ANSWER_TIMEOUT", 0.1)
+    with pytest.raises(BridgeStartupError, match=r"did not answer within 0\.1 seconds"):
+        await check_bridge([sys.executable, "-c", "import time; time.sleep(60)"])
+
+
+def test_json_of_the_schema_file_is_what_the_functions_say(temporary_folder: Path) -> None:
+    with serve(FUNCTIONS, out=io.StringIO()) as served:
+        [schema] = json.loads(served.session.schema_path.read_bytes())
+    assert schema["description"] == "Add two numbers."

@@ -1,0 +1,208 @@
+"""What the tests share: the loopback API, transports to it that run the real CLI, and a look at what they leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import httpx2
+import psutil
+import pytest
+
+from cc_messages import ClaudeCodeTransport
+
+if TYPE_CHECKING:
+    from cc_loopback import LoopbackServer
+
+MODEL = "claude-sonnet-5"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def private_temp_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Everything that is written to a temp folder in these tests goes to one that is looked into at the end."""
+    folder = tmp_path_factory.mktemp("tmp")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_login_of_this_machine() -> Iterator[None]:
+    """No test may use a login or a key that happens to be here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [*os.environ]:
+            if name.startswith(("ANTHROPIC_", "CLAUDE_")):
+                patch.delenv(name)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(private_temp_folder: Path) -> Iterator[None]:
+    """After each test there is no CLI process and no file that was not there before."""
+    yield
+    _, alive = psutil.wait_procs(processes(), timeout=5)
+    assert not alive, f"processes left: {alive}"
+    assert not list(private_temp_folder.iterdir())
+
+
+def processes() -> list[psutil.Process]:
+    """The CLI processes that this one has started."""
+    return [child for child in psutil.Process().children(recursive=True) if "claude" in child.name()]
+
+
+@dataclass
+class Reply:
+    """An HTTP response that was read to its end."""
+
+    status: int
+    headers: dict[str, str]
+    events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    body: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def text(self) -> str:
+        """The answer's texts, of a whole message or of a stream."""
+        if self.body:
+            return "".join(block.get("text", "") for block in self.body["content"])
+        return "".join(
+            event["delta"].get("text", "") for event in self.events if event["type"] == "content_block_delta"
+        )
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error of an error body, or of the event that ended the stream."""
+        return (self.body or self.events[-1])["error"]
+
+    @property
+    def stop_reason(self) -> str | None:
+        if self.body:
+            return self.body["stop_reason"]
+        return next((event["delta"]["stop_reason"] for event in self.events if event["type"] == "message_delta"), None)
+
+
+class Client:
+    """A transport with the few calls that the tests need."""
+
+    def __init__(self, api: LoopbackServer, transport: ClaudeCodeTransport, timeout: float) -> None:
+        self.api = api
+        self.transport = transport
+        self.http = httpx2.AsyncClient(transport=transport, base_url="http://claude", timeout=timeout)
+
+    def body(self, *messages: Any, **fields: Any) -> dict[str, Any]:
+        """A request; a text stands for a user message, `messages` alternate."""
+        full: list[Any] = [
+            message if isinstance(message, dict) else {"role": ("user", "assistant")[index % 2], "content": message}
+            for index, message in enumerate(messages)
+        ]
+        return {"model": MODEL, "max_tokens": 100, "messages": full, **fields}
+
+    async def ask(self, *messages: Any, headers: dict[str, str] | None = None, **fields: Any) -> Reply:
+        """Send a request and read the whole response."""
+        body = self.body(*messages, **fields)
+        async with self.http.stream("POST", "/v1/messages", json=body, headers=headers) as response:
+            data = await response.aread()
+        reply = Reply(response.status_code, dict(response.headers))
+        if response.headers["content-type"].startswith("text/event-stream"):
+            reply.events = parse_sse(data)
+        else:
+            reply.body = json.loads(data)
+        return reply
+
+    def stream(self, *messages: Any, **fields: Any) -> Any:
+        """Open a streamed response."""
+        return self.http.stream("POST", "/v1/messages", json=self.body(*messages, stream=True, **fields))
+
+    async def settled(self) -> None:
+        """Wait until no process is in use."""
+        await eventually(lambda: "busy=0 starting=0" in repr(self.transport))
+
+    @property
+    def routes(self) -> dict[str, int]:
+        return {str(route): count for route, count in self.transport.routes.items()}
+
+    @property
+    def received(self) -> list[dict[str, Any]]:
+        """The messages of the last request that reached the API."""
+        return plain(self.api.requests[-1]["messages"])
+
+
+Connect = Callable[..., Client]
+
+
+@pytest.fixture
+async def connect(loopback: LoopbackServer) -> AsyncIterator[Connect]:
+    """Makes clients; their processes end with the test."""
+    async with AsyncExitStack() as stack:
+
+        def make(*, api: LoopbackServer = loopback, timeout: float = 20, **options: Any) -> Client:
+            options.setdefault("env", api.env())
+            client = Client(api, ClaudeCodeTransport(**options), timeout)
+            stack.push_async_callback(client.http.aclose)
+            return client
+
+        yield make
+
+
+@pytest.fixture
+def client(connect: Connect) -> Client:
+    """With one process, so that what a request leaves is what the next one finds."""
+    return connect(size=1)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for what has no event to wait for: the state of another thread or process."""
+    with anyio.fail_after(5):
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+            await anyio.sleep(0.005)
+
+
+def parse_sse(data: bytes) -> list[dict[str, Any]]:
+    """The events of a complete stream; each names its kind twice."""
+    events: list[dict[str, Any]] = []
+    for block in data.decode().split("\n\n")[:-1]:
+        name, _, payload = block.partition("\n")
+        event = json.loads(payload.removeprefix("data: "))
+        assert name == f"event: {event['type']}"
+        events.append(event)
+    return events
+
+
+def plain(value: Any) -> Any:
+    """Messages without what may differ: places of cache breakpoints, and a text for a list of one text block."""
+    if isinstance(value, list):
+        return [plain(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    given = cast("dict[str, Any]", value)
+    fields = {name: item if name == "input" else plain(item) for name, item in given.items() if name != "cache_control"}
+    if "role" in fields and isinstance(text := fields["content"], str):
+        fields["content"] = [{"type": "text", "text": text}]
+    return fields
+
+
+@pytest.fixture(name="plain")
+def plain_fixture() -> Callable[[Any], Any]:
+    return plain
+
+
+@pytest.fixture(name="eventually")
+def eventually_fixture() -> Callable[[Callable[[], bool]], Any]:
+    return eventually
+
+
+@pytest.fixture(name="processes")
+def processes_fixture() -> Callable[[], list[psutil.Process]]:
+    return processes

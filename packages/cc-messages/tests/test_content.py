@@ -1,0 +1,200 @@
+"""Every kind of content that is not refused arrives as it was written; one process carries them all, one by one."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Client
+
+    Plain = Callable[[Any], Any]
+
+PDF = base64.b64encode(b"%PDF-1.4\n" + b"x" * 100_000).decode()
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+REDACTED = {"type": "redacted_thinking", "data": "c2Vj"}
+CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+
+
+def text(value: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": value, **fields}
+
+
+def document(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "document", "source": {"type": kind, **fields}, "title": "T", "citations": {"enabled": True}}
+
+
+def result(content: Any, **fields: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": "toolu_1", "content": content, **fields}
+
+
+PROMPTS: dict[str, list[Any]] = {
+    "what would be commands": [text("/clear"), text("/compact @/etc/hostname !ls"), text("# remember")],
+    "what the CLI itself writes": [text("[Request interrupted by user]"), text("<command-name>/clear</command-name>")],
+    "blanks around words": [text("\n a\r\n"), text("\tb  ")],
+    "odd characters": [text("a\0b\x1b[31m\u2028\ufeff\u202e\U0001f600")],
+    "long": [text("x" * 500_000)],
+    "image": [IMAGE],
+    "many images": [*([IMAGE] * 30), text("Compare.")],
+    "image by address": [{"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}],
+    "PDF": [document("base64", media_type="application/pdf", data=PDF), text("Read.")],
+    "text document": [document("text", media_type="text/plain", data="Hello.")],
+    "document of blocks": [document("content", content=[text("a"), text("b")])],
+    "document by address": [document("url", url="https://example.com/a.pdf")],
+    "uploaded files": [document("file", file_id="file_1"), {"type": "container_upload", "file_id": "file_2"}],
+    "search result": [{"type": "search_result", "source": "s", "title": "T", "content": [text("found")]}],
+    "unknown block": [{"type": "hologram", "data": [1, None]}, text("Look.")],
+}
+
+ANSWERS: dict[str, list[Any]] = {
+    "blanks around words": [text("\n\n"), text(" x  \n")],
+    "thinking": [THINKING, text("x")],
+    "thinking that shows nothing": [{**THINKING, "thinking": ""}, text("x")],
+    "thinking between": [text("x"), THINKING, text("y"), REDACTED],
+    "web search": [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+        text("x", citations=[{"type": "web_search_result_location", "url": "https://example.com", "title": None}]),
+    ],
+    "remote MCP tool": [
+        {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "n", "server_name": "s", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": False, "content": [text("r")]},
+        text("x"),
+    ],
+    "the words of an error": [text("API Error: 500 Prompt is too long")],
+}
+
+CALLS: dict[str, dict[str, Any]] = {
+    "name of a built-in tool": {**CALL, "name": "Bash", "input": {"command": "ls"}},
+    "longest name": {**CALL, "name": "n" * 64},
+    "any input": {
+        **CALL,
+        "input": {"a": None, "cache_control": "data", "b": [1e-9, 2**70, "\0é\u2028"], "c": '{"x": 1}'},
+    },
+}
+
+RESULTS: dict[str, list[Any]] = {
+    "text": [result("ok")],
+    "nothing": [{"type": "tool_result", "tool_use_id": "toolu_1"}],
+    "no blocks": [result([])],
+    "blank block": [result([text(" ")])],
+    "error": [result("<tool_use_error>it failed</tool_use_error>", is_error=True)],
+    "error of blocks": [result([text("a"), text("b")], is_error=True)],
+    "no error": [result([text("a")], is_error=False)],
+    "image": [result([IMAGE, text("a")])],
+    "PDF": [result([document("base64", media_type="application/pdf", data=PDF)])],
+    "search result": [result([{"type": "search_result", "source": "s", "title": "T", "content": [text("found")]}])],
+    "text on both sides": [text("before"), result("ok"), text("after")],
+}
+
+
+def conversations() -> dict[str, list[Any]]:
+    asked: dict[str, list[Any]] = {f"prompt: {name}": [prompt] for name, prompt in PROMPTS.items()}
+    past = {f"past prompt: {name}": [prompt, "x", "b"] for name, prompt in PROMPTS.items()}
+    answered = {f"answer: {name}": ["a", answer, "b"] for name, answer in ANSWERS.items()}
+    called = {f"call: {name}": ["a", [call], [result("ok")]] for name, call in CALLS.items()}
+    returned = {f"result: {name}": ["a", [CALL], results] for name, results in RESULTS.items()}
+    long_ago = {f"past result: {name}": ["a", [CALL], results, "x", "b"] for name, results in RESULTS.items()}
+    many = {"many messages": [f"message {number}" for number in range(101)]}
+    return asked | past | answered | called | returned | long_ago | many
+
+
+async def test_all_content_arrives_as_it_was_written(client: Client, plain: Plain) -> None:
+    """MSG-08, MSG-18, MSG-26."""
+    wrong: list[str] = []
+    for name, contents in conversations().items():
+        client.api.requests.clear()
+        reply = await client.ask(*contents)
+        sent = client.body(*contents)["messages"]
+        if reply.status != 200 or len(client.api.requests) != 1 or client.received != plain(sent):
+            wrong.append(name)
+    assert not wrong
+    assert client.routes["start"] == 1
+
+
+def png(width: int, height: int) -> str:
+    """An image of noise, which cannot be compressed."""
+    noise = b"".join(b"\0" + Random(row).randbytes(3 * width) for row in range(height))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(noise, 0)), (b"IEND", b""))
+    parts = [
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    ]
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
+
+
+async def test_a_large_image_in_a_prompt_is_made_smaller_and_one_in_a_result_is_not(
+    client: Client, plain: Plain
+) -> None:
+    """A known limit of the CLI: 512,000 bytes, or 2000 pixels on a side."""
+    large = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png(450, 400)}}
+    await client.ask([large, text("Look.")])
+    [image, words] = client.received[0]["content"]
+    assert words == text("Look.")
+    assert image["source"]["media_type"] == "image/jpeg"
+    assert len(image["source"]["data"]) < len(large["source"]["data"])
+
+    contents: list[Any] = ["a", [CALL], [result([large])]]
+    await client.ask(*contents)
+    assert client.received == plain(client.body(*contents)["messages"])
+
+
+async def test_any_system_prompt_arrives_as_it_was_written(client: Client) -> None:
+    for system in [
+        "Be brief.",
+        " \n",
+        "\n a\r\n\0\ufeff ",
+        "@/etc/hostname /clear ${HOME} $(ls) é\u2028\U0001f600 " + "x" * 300_000,
+    ]:
+        await client.ask("Hello.", system=system)
+        assert [block["text"] for block in client.api.requests[-1]["system"]][2:] == [system]
+
+
+async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
+    """MSG-03, MSG-04."""
+    tools = [
+        {"name": f"t{number}", "description": "d" * 500, "input_schema": {"type": "object"}} for number in range(200)
+    ]
+    for fields in [
+        {},
+        {"temperature": 0.3, "top_p": 0.9, "top_k": 5, "stop_sequences": ["END"]},
+        {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000},
+        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
+        {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
+        {"tools": tools, "tool_choice": {"type": "tool", "name": "t7", "disable_parallel_tool_use": True}},
+        {"tools": [{"type": "web_search_20250305", "name": "web_search"}], "tool_choice": {"type": "none"}},
+        {"service_tier": "auto", "metadata": {"user_id": "u"}, "container": "c", "something_new": [None]},
+        {},
+    ]:
+        given: dict[str, Any] = {"max_tokens": 100, **fields}
+        client.api.respond = lambda body: "Done."
+        await client.ask("Hello.", **given)
+        body = client.api.requests[-1]
+        assert {name: body.get(name) for name in given} == given
+        spelled_out = {"model", "messages", "system", "stream", "metadata", "tools"}
+        assert body.keys() - given.keys() <= spelled_out
+        assert given.get("tools", []) == body["tools"]
+    assert client.routes == {"start": 1, "rebuild": 8}
+
+
+async def test_betas_reach_the_api(client: Client) -> None:
+    await client.ask("Hello.", headers={"anthropic-beta": "first-2026-01-01, second-2026-02-02"})
+    await client.ask("Hello.", headers={"anthropic-beta": "third-2026-03-03"})
+    betas = [set(call.headers["anthropic-beta"].split(",")) for call in client.api.calls]
+    assert betas[0] - betas[1] == {"first-2026-01-01", "second-2026-02-02"}
+    assert betas[1] - betas[0] == {"third-2026-03-03"}
+
+
+async def test_what_is_refused_does_not_reach_a_process(client: Client) -> None:
+    """MSG-09."""
+    for fields in [{"max_tokens": None}, {"messages": []}]:
+        reply = await client.ask("Hello.", **fields)
+        assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
+    assert not client.transport.pids

@@ -1,0 +1,127 @@
+"""From the CLI's words to the error of the API. The texts are those of CLI 2.1.329."""
+
+from typing import Any
+
+import pytest
+from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
+
+from cc_messages.failure import error_body, turn_error
+from cc_types import APIError, CLIConnectionError
+
+LATER = " This is a server-side issue, usually temporary — try again in a moment. If it persists, check your gateway."
+REMOVED = "API Error: an image in the conversation could not be processed and was removed."
+
+
+def result(text: str | None, status: int | None = None, **fields: Any) -> ResultMessage:
+    known: dict[str, Any] = {
+        "subtype": "success",
+        "is_error": True,
+        "result": text,
+        "api_error_status": status,
+        **fields,
+    }
+    return ResultMessage(duration_ms=1, duration_api_ms=1, num_turns=1, session_id="s", **known)
+
+
+def apology(kind: Any, *texts: str) -> AssistantMessage:
+    return AssistantMessage(content=[TextBlock(text) for text in texts], model="<synthetic>", error=kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "error_type", "message"),
+    [
+        ("API Error: 400 max_tokens: 9 > 5", 400, "invalid_request_error", "max_tokens: 9 > 5"),
+        ("Failed to authenticate. API Error: 401 token expired", 401, "authentication_error", "token expired"),
+        (
+            "Invalid API key · Fix external API key",
+            401,
+            "authentication_error",
+            "Invalid API key · Fix external API key",
+        ),
+        ("API Error: 402 pay", 402, "billing_error", "pay"),
+        ("Failed to authenticate. API Error: 403 not you", 403, "permission_error", "not you"),
+        (
+            "There's an issue with the selected model (m).",
+            404,
+            "not_found_error",
+            "There's an issue with the selected model (m).",
+        ),
+        ("API Error: 409 conflict", 409, "conflict_error", "conflict"),
+        ("Request too large (max 32MB).", 413, "request_too_large", "Request too large (max 32MB)."),
+        ("API Error: Request rejected (429) · Slow down.", 429, "rate_limit_error", "Slow down."),
+        (f"API Error: 500 Oh.{LATER}", 500, "api_error", "Oh"),
+        (f"API Error: 504 late.{LATER}", 504, "timeout_error", "late"),
+        (f"API Error: 529 Overloaded.{LATER}", 529, "overloaded_error", "Overloaded"),
+        ("API Error: busy", 529, "overloaded_error", "busy"),
+        ("API Error: 404 doors are shut", 500, "api_error", "404 doors are shut"),
+        ("API Error: 500", 500, "api_error", "500"),
+    ],
+)
+def test_a_status_of_the_api_arrives_with_its_type_and_the_words_of_the_api(
+    text: str, status: int, error_type: str, message: str
+) -> None:
+    """MSG-30."""
+    error = turn_error(result(text, status), apology("unknown", text))
+    assert isinstance(error, APIError)
+    assert (error.status, error.error_type, error.message) == (status, error_type, message)
+    assert error_body(error) == {"type": "error", "error": {"type": error_type, "message": message}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("billing_error", 402),
+        ("oauth_org_not_allowed", 403),
+        ("model_not_found", 404),
+        ("rate_limit", 429),
+        ("invalid_request", 400),
+        ("overloaded", 529),
+    ],
+)
+def test_a_kind_without_a_status_has_the_status_of_the_api(kind: str, status: int) -> None:
+    error = turn_error(result("Something."), apology(kind, "Something."))
+    assert isinstance(error, APIError)
+    assert (error.status, error.message) == (status, "Something.")
+
+
+def test_no_login_says_how_to_log_in() -> None:
+    """MSG-E01."""
+    error = turn_error(result("Not logged in · Please run /login"), apology("authentication_failed"))
+    assert isinstance(error, APIError)
+    assert (error.status, error.error_type) == (401, "authentication_error")
+    assert "ANTHROPIC_API_KEY" in error.message
+    assert "/login" in error.message
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "words"),
+    [
+        (
+            result("API Error: Connection to the API was lost."),
+            "server_error",
+            "^Connection to the API was lost. Check",
+        ),
+        (result(None, errors=["one", "two"]), None, "^one; two. Check the network"),
+        (result(None, subtype="error_during_execution"), None, "^error_during_execution. Check the network"),
+        (result("All is well.", is_error=False), None, "^The API's answer broke off"),
+        (None, None, "^The API's answer broke off"),
+    ],
+)
+def test_what_has_no_status_is_a_lost_connection(told: ResultMessage | None, kind: str | None, words: str) -> None:
+    error = turn_error(told, apology(kind) if kind else None)
+    assert not isinstance(error, APIError)
+    with pytest.raises(CLIConnectionError, match=words):
+        raise error
+
+
+@pytest.mark.parametrize("told", [None, result("An answer to something else.", is_error=False)])
+def test_an_apology_counts_whatever_the_cli_did_afterwards(told: ResultMessage | None) -> None:
+    """MSG-31. It asks again without the image, and that answer is not the one that was asked for."""
+    error = turn_error(told, apology("invalid_request", REMOVED))
+    assert isinstance(error, APIError)
+    assert (error.status, error.message) == (400, REMOVED.removeprefix("API Error: "))
+
+
+def test_an_error_body_has_the_request_id_if_there_is_one() -> None:
+    error = APIError(status=500, message="Oh.", request_id="req_1")
+    assert error_body(error)["request_id"] == "req_1"

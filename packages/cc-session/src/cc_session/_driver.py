@@ -1,0 +1,322 @@
+"""The side of a session that lives on the background loop: it starts, feeds, reads and ends one process.
+
+`Session` is its face for all threads and loops. Nothing in here may be awaited from another loop.
+"""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import Self, cast
+
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
+
+from cc_types import ClaudeCodeError, CLIConnectionError, ControlTimeoutError, JsonValue
+
+from ._folder import PrivateFolder
+from ._process import CLIProcess, Phase
+from ._translate import translated
+from ._turn import Turn
+from .background import at_exit
+from .control import ControlTransport
+from .errors import SessionBusyError
+from .frames import Content, Frame, assistant_frame, user_frame
+from .timeouts import Timeouts
+from .tool_calls import SuspendedCalls, with_tools
+
+__all__ = ["Driver"]
+
+logger = logging.getLogger(__name__)
+
+# An interrupt in the first milliseconds of a turn is acknowledged and lost. One that is heeded takes about 20 ms.
+_INTERRUPT_AGAIN_SECONDS = 0.1
+
+# Of the close timeout: each of its halves may run out, and a transport of the caller's may not bound its waits.
+_CLOSE_FACTOR = 3
+
+
+class Driver:
+    """One process, what was sent to it last, and why it is gone."""
+
+    def __init__(
+        self, options: ClaudeAgentOptions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
+    ) -> None:
+        self.calls = calls
+        self._timeouts = timeouts
+        self._folder: PrivateFolder | None = None
+        if transport is None:
+            self._folder = PrivateFolder()
+            transport = CLIProcess(self._folder.options(options), self._folder.path, close_seconds=timeouts.close)
+        self._transport = ControlTransport(transport)
+        self._client = ClaudeSDKClient(options, transport=self._transport)
+        self._connecting: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._between: list[Message] = []
+        self.turn: Turn | None = None
+        """The last message that was sent, until its result was read."""
+        self.last_user_uuid: str | None = None
+        self.end: Exception | None = None
+        """Why nothing can be sent any more."""
+        self.death: Exception | None = None
+        """The same, if nobody has closed it."""
+
+    @classmethod
+    async def open(
+        cls, options: ClaudeAgentOptions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
+    ) -> Self:
+        """Start a process and wait until it is ready; leave nothing behind if it does not come to that."""
+        driver = cls(with_tools(options, calls) if calls.tools else options, calls, timeouts, transport)
+        _open_drivers.add(driver)
+        try:
+            await driver._connect()
+        except asyncio.CancelledError:
+            # Nothing can be waited for here: each await of a cancelled scope is cancelled again.
+            driver._close_soon()
+            raise
+        except BaseException:
+            await driver.close()
+            raise
+        return driver
+
+    @property
+    def process(self) -> CLIProcess | None:
+        """The process, if it is one of this machine."""
+        return self._transport.inner if isinstance(self._transport.inner, CLIProcess) else None
+
+    async def add_user(self, content: Content) -> str:
+        """Append a user message and wait until the CLI has taken it."""
+        async with self._within_control_timeout("user message"):
+            turn = await self._begin(user_frame(content, ask=False), asks=False)
+            # A frame that is written before the CLI's result of no turns may overtake this one.
+            await turn.has_ended.wait()
+            self._check()
+        return turn.uuid
+
+    async def add_assistant(self, content: Content, model: str) -> str:
+        """Append an assistant message; the CLI does not answer to it."""
+        async with self._within_control_timeout("assistant message"):
+            await self._vacate()
+            return await self._write(assistant_frame(content, model=model))
+
+    async def ask(self, content: Content) -> Turn:
+        """Append a user message that is to be answered."""
+        return await self._begin(user_frame(content, ask=True), asks=True)
+
+    async def next(self, turn: Turn) -> Message:
+        """Return the next message of a turn."""
+        message = await turn.next()
+        if turn.is_read and self.turn is turn:
+            self.turn = None
+        return message
+
+    async def rewind(self, target_uuid: str) -> bool:
+        """Have the CLI drop a message and all after it."""
+        turn = self.turn
+        # The CLI could interrupt by itself, which takes 30 ms instead of 10: it looks for the end of the turn at intervals.
+        if turn is not None and turn.asks:
+            await self.interrupt()
+        elif turn is not None:
+            await self._vacate()
+        answer = await self.control(
+            "rewind_conversation",
+            {
+                "target_message_uuid": target_uuid,
+                "last_seen_user_message_uuid": self.last_user_uuid,
+                "interrupt_if_running": True,
+                "allow_assistant_target": True,
+            },
+        )
+        rewound = answer.get("rewound") is True
+        if rewound and turn is not None:
+            turn.is_dropped = True
+        return rewound
+
+    async def interrupt(self) -> None:
+        """End the turn that runs, if any."""
+        self._check()
+        turn = self.turn
+        if turn is None or not turn.asks:
+            return
+        async with self._within_control_timeout("interrupt"):
+            while not turn.has_ended.is_set():
+                await self.control("interrupt", {})
+                await _wait_for(turn.has_ended, _INTERRUPT_AGAIN_SECONDS)
+        self._check()
+
+    async def control(self, subtype: str, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Send a control request and return its answer."""
+        self._check()
+        with translated():
+            return await self._transport.request(subtype, seconds=self._timeouts.control, **fields)
+
+    async def close(self) -> None:
+        """End the process and delete its folder. The first call does it, all calls wait for it."""
+        self._close_soon()
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+
+    def disown(self) -> None:
+        """In a forked child: nothing of this is ours."""
+        self.end = CLIConnectionError(
+            reason="The session belongs to the process that this one was forked from",
+            advice="Open a session in this process.",
+        )
+
+    async def _connect(self) -> None:
+        # In a task of its own: a cancelled `connect()` can leave the process running.
+        self._connecting = asyncio.ensure_future(self._client.connect())
+        self._connecting.add_done_callback(_ignore_outcome)
+        try:
+            with translated():
+                async with asyncio.timeout(self._timeouts.connect):
+                    await asyncio.shield(self._connecting)
+        except TimeoutError as error:
+            raise ControlTimeoutError(subtype="initialize", seconds=self._timeouts.connect) from error
+        self._set_phase(None)
+        self._reading = asyncio.ensure_future(self._read())
+
+    async def _read(self) -> None:
+        error: Exception
+        try:
+            with translated():
+                async for message in self._client.receive_messages():
+                    self._take(message)
+            error = CLIConnectionError(reason="Claude Code's output has ended")
+        except Exception as caught:
+            error = caught
+        if self.end is None:
+            self.death = error
+        self._finish(error)
+
+    def _take(self, message: Message) -> None:
+        turn = self.turn
+        if turn is None or turn.has_ended.is_set():
+            self._between.append(message)
+            return
+        turn.put(message)
+        if turn.has_ended.is_set():
+            self._set_phase(None)
+            self.calls.cancel()
+
+    def _finish(self, error: Exception) -> None:
+        """Tell everybody who waits, or will wait, that nothing comes any more."""
+        self.end = self.end or error
+        self._transport.end(self.end)
+        self.calls.end(self.end)
+        if self.turn is not None:
+            self.turn.fail(self.end)
+
+    async def _begin(self, frame: Frame, *, asks: bool) -> Turn:
+        await self._vacate()
+        turn = self.turn = Turn(cast(str, frame["uuid"]), asks=asks)
+        if asks:
+            self._set_phase("turn")
+            for message in self._between:
+                turn.put(message)
+            self._between.clear()
+        self.last_user_uuid = turn.uuid
+        await self._write(frame)
+        return turn
+
+    async def _vacate(self) -> None:
+        """Wait until the CLI is done with the last message. If that one was asked, it is the caller's to read."""
+        self._check()
+        while (turn := self.turn) is not None:
+            if turn.asks and not turn.is_dropped:
+                raise SessionBusyError()
+            async with self._within_control_timeout("user message"):
+                await turn.has_ended.wait()
+            self._check()
+            if self.turn is turn:
+                self.turn = None
+
+    async def _write(self, frame: Frame) -> str:
+        self._check()
+        # In a task of its own: whether a cancelled caller's message was sent must not be in doubt.
+        writing = asyncio.ensure_future(self._transport.write(json.dumps(frame) + "\n"))
+        writing.add_done_callback(_ignore_outcome)
+        with translated():
+            await asyncio.shield(writing)
+        return cast(str, frame["uuid"])
+
+    def _check(self) -> None:
+        if self.end is not None:
+            raise self.end
+
+    @asynccontextmanager
+    async def _within_control_timeout(self, subtype: str) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(self._timeouts.control):
+                yield
+        except TimeoutError as error:
+            if isinstance(error, ClaudeCodeError):
+                raise
+            raise ControlTimeoutError(subtype=subtype, seconds=self._timeouts.control) from error
+
+    def _set_phase(self, phase: Phase) -> None:
+        if self.process is not None:
+            self.process.phase = phase
+
+    def _close_soon(self) -> None:
+        if self._closing is None and self in _open_drivers:
+            self._closing = asyncio.ensure_future(self._shut_down())
+
+    async def _shut_down(self) -> None:
+        self._finish(CLIConnectionError(reason="The session is closed", advice="Open another one."))
+        try:
+            async with asyncio.timeout(_CLOSE_FACTOR * self._timeouts.close):
+                # The process first: all that waits for it ends with it.
+                await self._transport.close()
+                await self._stop_connecting()
+                await self._client.disconnect()
+        except Exception:
+            logger.exception("A Claude Code session was not closed in order")
+        finally:
+            if self._reading is not None:
+                self._reading.cancel()
+            if self._folder is not None:
+                self._folder.remove()
+            _open_drivers.discard(self)
+
+    async def _stop_connecting(self) -> None:
+        if self._connecting is None or self._connecting.done():
+            return
+        # It fails by itself now that the process is gone; that of a caller's transport may have to be told.
+        _, pending = await asyncio.wait({self._connecting}, timeout=self._timeouts.close)
+        if pending:
+            self._connecting.cancel()
+            await asyncio.wait(pending, timeout=self._timeouts.close)
+        await self._transport.close()
+
+
+def _ignore_outcome(task: asyncio.Task[None]) -> None:
+    """Take note of a task's error, as asyncio wants it, where its caller may have been cancelled."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _wait_for(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+_open_drivers: set[Driver] = set()
+
+
+async def _close_all() -> None:
+    await asyncio.gather(*(driver.close() for driver in [*_open_drivers]), return_exceptions=True)
+
+
+def _disown_all() -> None:
+    for driver in _open_drivers:
+        driver.disown()
+    _open_drivers.clear()
+
+
+at_exit(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)

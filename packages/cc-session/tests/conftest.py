@@ -1,0 +1,133 @@
+"""What the tests share: a CLI on the loopback API, stand-ins for malformed behaviour, and a check for leftovers."""
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, Message
+
+from cc_loopback import LoopbackServer
+from cc_session import Content, Session, sealed_options
+
+# The stand-ins are programs of the standard library, so that they start fast.
+FAKE_CLI = """#!{python} -IS
+import json, os, signal, sys, time
+
+def send(**frame):
+    print(json.dumps(frame), flush=True)
+
+def answer(request, **response):
+    send(type="control_response", response={{"subtype": "success", "request_id": request["request_id"], **response}})
+
+def frames():
+    for line in sys.stdin:
+        yield json.loads(line)
+
+def initialize():
+    answer(json.loads(sys.stdin.readline()), response={{}})
+
+def result(frame, **fields):
+    send(type="result", subtype="success", duration_ms=1, duration_api_ms=1, is_error=False, num_turns=1,
+         session_id="s", user_message_uuid=frame["uuid"], **fields)
+
+{body}
+"""
+
+
+class Held:
+    """A responder that never answers, and tells when it was asked."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+
+    async def __call__(self, _body: dict[str, Any]) -> str:
+        self._asked.set()
+        await asyncio.Event().wait()  # until the client goes away
+        return ""
+
+    async def asked(self) -> None:
+        assert await asyncio.to_thread(self._asked.wait, 10)
+        self._asked.clear()
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def no_login_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test may use a login or a key that happens to be here."""
+    for name in [*os.environ]:
+        if name.startswith(("ANTHROPIC_", "CLAUDE_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary files. After each test it is empty, and there is no process."""
+    # Not below `tmp_path`, whose length leaves too little for the path of a socket.
+    folder = Path(tempfile.mkdtemp(prefix="t-"))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=5)
+    left = [*folder.iterdir()]
+    shutil.rmtree(folder)
+    assert not alive, f"processes left: {alive}"
+    assert not left
+
+
+@pytest.fixture
+def server(temporary: Path, loopback: LoopbackServer) -> LoopbackServer:
+    """The loopback API, which goes before the check for leftovers."""
+    return loopback
+
+
+@pytest.fixture
+def options(server: LoopbackServer) -> ClaudeAgentOptions:
+    return sealed_options(system_prompt="You are a test.", model="claude-sonnet-5", env=server.env())
+
+
+@pytest.fixture
+async def session(options: ClaudeAgentOptions) -> AsyncIterator[Session]:
+    async with await Session.open(options) as session:
+        yield session
+
+
+@pytest.fixture
+def held(server: LoopbackServer) -> Held:
+    """From here on the API does not answer."""
+    server.respond = held = Held()
+    return held
+
+
+@pytest.fixture
+def fake_cli(tmp_path: Path) -> Callable[[str], ClaudeAgentOptions]:
+    """Makes the options of a process that is not the CLI, but a program with this body."""
+
+    def make(body: str) -> ClaudeAgentOptions:
+        program = tmp_path / "fake-claude"
+        program.write_text(FAKE_CLI.format(python=sys.executable, body=body))
+        program.chmod(0o700)
+        return ClaudeAgentOptions(cli_path=program)
+
+    return make
+
+
+@pytest.fixture
+def ask() -> Callable[[Session, Content], "asyncio.Task[list[Message]]"]:
+    """Asks in a task of its own, which returns all messages."""
+
+    async def messages(session: Session, content: Content) -> list[Message]:
+        return [message async for message in session.ask(content)]
+
+    return lambda session, content: asyncio.ensure_future(messages(session, content))

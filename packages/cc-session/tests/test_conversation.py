@@ -1,0 +1,312 @@
+"""Messages in, events out: what reaches the API, and who gets which answer."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from claude_agent_sdk import Message, ResultMessage, StreamEvent
+
+from cc_loopback import JsonObject, LoopbackServer, Respond
+from cc_session import Content, Session, SessionBusyError, Timeouts
+from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
+
+Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
+MODEL = "claude-sonnet-5"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def say(text: str) -> Respond:
+    def respond(_body: JsonObject) -> str:
+        return text
+
+    return respond
+
+
+def result_of(messages: list[Message]) -> ResultMessage:
+    assert isinstance(messages[-1], ResultMessage)
+    return messages[-1]
+
+
+def received(server: LoopbackServer) -> list[tuple[str, Any]]:
+    """Role and content of the last request's messages, without the marks for the cache."""
+    return [(message["role"], _plain(message["content"])) for message in server.requests[-1]["messages"]]
+
+
+def _plain(content: Any) -> Any:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [{key: value for key, value in block.items() if key != "cache_control"} for block in content]
+
+
+async def test_a_turn_yields_the_events_of_the_api_unchanged_and_ends_with_its_result(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-15."""
+    server.respond = say("Sunny.")
+
+    messages = await ask(session, "How is the weather?")
+
+    events = [message.event for message in messages if isinstance(message, StreamEvent)]
+    assert [event["type"] for event in events] == [
+        "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+        "message_stop",
+    ]  # fmt: skip
+    assert result_of(messages).result == "Sunny."
+    assert session.state == "idle"
+    assert len(server.requests) == 1
+
+
+async def test_history_reaches_the_api_unchanged_and_in_order(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-17."""
+    history: list[tuple[str, list[dict[str, JsonValue]]]] = [
+        ("user", [
+            {"type": "text", "text": "Look:"},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+        ]),
+        ("assistant", [
+            {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"},
+            {"type": "text", "text": "I shall ask."},
+            {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"deep": {"list": [1, None, "ä"]}}},
+        ]),
+        ("user", [
+            {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "A pixel."}]},
+        ]),
+        ("assistant", [{"type": "text", "text": "It is a pixel."}]),
+    ]  # fmt: skip
+    for role, content in history:
+        if role == "user":
+            await session.add_user(content)
+        else:
+            await session.add_assistant(content, model=MODEL)
+
+    await ask(session, "Sure?")
+
+    assert received(server) == [*history, ("user", [{"type": "text", "text": "Sure?"}])]
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("text", ["@/etc/hostname", "/clear", "/cost now", "!ls", "# note", "  \n"])
+async def test_text_is_data(server: LoopbackServer, session: Session, ask: Ask, text: str) -> None:
+    """SES-11."""
+    await session.add_user(text)
+    await session.add_assistant("Yes?", model=MODEL)
+
+    await ask(session, f"{text}, then")
+
+    assert received(server) == [
+        ("user", [{"type": "text", "text": text}]),
+        ("assistant", [{"type": "text", "text": "Yes?"}]),
+        ("user", [{"type": "text", "text": f"{text}, then"}]),
+    ]
+
+
+async def test_a_message_of_several_megabytes_passes_both_ways(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-22."""
+    server.respond = say("y" * 2_000_000)
+
+    messages = await ask(session, "x" * 5_000_000)
+
+    assert received(server) == [("user", [{"type": "text", "text": "x" * 5_000_000}])]
+    assert result_of(messages).result == "y" * 2_000_000
+
+
+async def test_a_rewind_drops_the_message_and_all_after_it(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    """SES-64."""
+    uuids: list[str] = []
+    for number in range(3):
+        uuids.append(await session.add_user(f"Question {number}"))
+        await session.add_assistant(f"Answer {number}", model=MODEL)
+
+    assert await session.rewind(uuids[2])
+    assert await session.rewind(uuids[1])
+    await ask(session, "Other question")
+
+    assert [content[0]["text"] for _, content in received(server)] == ["Question 0", "Answer 0", "Other question"]
+
+
+async def test_a_rewind_to_an_unknown_message_changes_nothing(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-64."""
+    await session.add_user("Remember this.")
+    await session.add_assistant("I do.", model=MODEL)
+
+    assert not await session.rewind("00000000-0000-4000-8000-000000000000")
+    await ask(session, "Well?")
+
+    assert [content[0]["text"] for _, content in received(server)] == ["Remember this.", "I do.", "Well?"]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.002, 0.005, 0.2])
+async def test_a_turn_that_was_rewound_leaves_the_session_free_and_clean(
+    server: LoopbackServer, session: Session, ask: Ask, held: "Any", seconds: float
+) -> None:
+    """SES-10: also when nobody reads it to its end."""
+    left = session.ask("Never mind.")
+    reading = asyncio.ensure_future(anext(left))
+    await _busy(session)
+    await anyio.sleep(seconds)  # so that the rewind meets the turn at another point
+
+    assert await session.rewind(session.last_user_uuid or "")
+
+    assert session.state == "idle"
+    server.respond = say("Fresh.")
+    assert result_of(await ask(session, "A new start.")).result == "Fresh."
+    assert received(server) == [("user", [{"type": "text", "text": "A new start."}])]
+    await reading
+    rest = [message async for message in left]
+    assert result_of(rest).result != "Fresh."
+
+
+@pytest.mark.parametrize("seconds", [0, 0.001, 0.002, 0.003, 0.005, 0.2])
+async def test_an_interrupt_ends_the_turn_at_any_moment(
+    session: Session, ask: Ask, held: "Any", seconds: float
+) -> None:
+    """SES-18, SES-F10."""
+    asking = ask(session, "Take your time.")
+    await _busy(session)
+    await anyio.sleep(seconds)  # so that the interrupt meets the turn at another point
+
+    with anyio.fail_after(1):
+        await session.interrupt()
+        messages = await asking
+
+    assert result_of(messages).subtype == "error_during_execution"
+    assert session.state == "idle"
+
+
+async def test_an_interrupt_without_a_turn_does_nothing(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    await session.interrupt()
+
+    assert not result_of(await ask(session, "Hello.")).is_error
+
+
+async def test_a_second_question_at_the_same_time_is_refused_and_the_first_is_answered(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-08, SES-F11."""
+
+    def exclaim(body: JsonObject) -> str:
+        return body["messages"][-1]["content"][0]["text"] + "!"
+
+    server.respond = exclaim
+    first = ask(session, "One")
+    await _busy(session)
+
+    for refused in (ask(session, "Two"), session.add_user("Three"), session.add_assistant("Four", model=MODEL)):
+        with pytest.raises(SessionBusyError, match="one at a time"):
+            await refused
+
+    assert result_of(await first).result == "One!"
+    assert result_of(await ask(session, "Five")).result == "Five!"
+    assert [content[0]["text"] for _, content in received(server)] == ["One", "One!", "Five"]
+
+
+async def test_messages_that_are_written_at_once_are_taken_one_after_another(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-17."""
+    texts = [f"Message {number}" for number in range(5)]
+    async with asyncio.TaskGroup() as tasks:
+        for text in texts:
+            tasks.create_task(session.add_user(text))
+
+    await ask(session, "Last message")
+
+    # The API takes messages of one role in a row as one, and so does the CLI, which ends each with a line feed.
+    [(_, content)] = received(server)
+    assert sorted(block["text"].strip() for block in content) == ["Last message", *texts]
+    assert content[-1]["text"] == "Last message"
+
+
+async def test_a_cancelled_message_is_not_taken_for_the_next_answer(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-09, SES-10: its acknowledgement is a result, too."""
+    server.respond = say("An answer.")
+    for _ in range(5):
+        adding = asyncio.ensure_future(session.add_user("Cancelled."))
+        await asyncio.sleep(0)
+        adding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+
+        assert result_of(await ask(session, "And now?")).result == "An answer."
+
+
+async def test_a_cancelled_reader_leaves_the_session_to_be_rewound(
+    server: LoopbackServer, session: Session, ask: Ask, held: "Any"
+) -> None:
+    """SES-10."""
+    for _ in range(3):
+        asking = ask(session, "Cancelled.")
+        await held.asked()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert session.state == "busy"
+        assert await session.rewind(session.last_user_uuid or "")
+    server.respond = say("An answer.")
+
+    assert result_of(await ask(session, "And now?")).result == "An answer."
+    assert len(received(server)) == 1
+
+
+async def test_an_error_of_the_api_is_a_result_and_the_session_goes_on(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-01: the subtype does not tell."""
+    server.fail_next(status=529)
+    failed = result_of(await ask(session, "Hello?"))
+    assert (failed.is_error, failed.api_error_status, failed.subtype) == (True, 529, "success")
+
+    assert not result_of(await ask(session, "Hello again?")).is_error
+
+
+async def test_variables_of_a_running_process_hold_for_the_requests_after(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-33."""
+    await session.set_env({"CLAUDE_CODE_EXTRA_BODY": '{"temperature": 0.5}', "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "777"})
+    await ask(session, "Hello.")
+
+    assert server.requests[-1]["temperature"] == 0.5
+    assert server.requests[-1]["max_tokens"] == 777
+
+
+async def test_a_refused_control_request_says_why(session: Session) -> None:
+    """SES-32."""
+    with pytest.raises(ControlRequestError, match="'no_such_request'") as raised:
+        await session.control("no_such_request")
+    assert raised.value.message
+
+
+async def test_control_requests_at_once_get_their_own_answers(session: Session) -> None:
+    """SES-28."""
+    answers = await asyncio.gather(*(session.control("get_settings") for _ in range(10)), session.control("mcp_status"))
+
+    assert all("mcpServers" not in answer for answer in answers[:-1])
+    assert "mcpServers" in answers[-1]
+
+
+async def test_a_message_that_is_not_taken_is_a_timeout(
+    fake_cli: Callable[[str], Any],
+) -> None:
+    options = fake_cli("initialize()\nfor frame in frames(): pass")
+    async with await Session.open(options, timeouts=Timeouts(control=0.2)) as session:
+        for _ in range(2):
+            with pytest.raises(ControlTimeoutError, match="'user message'"):
+                await session.add_user("Hello.")
+
+
+async def _busy(session: Session) -> None:
+    with anyio.fail_after(5):
+        while session.state != "busy":  # there is no event for it
+            await anyio.lowlevel.checkpoint()

@@ -1,0 +1,246 @@
+"""How opening a session can fail, and that nothing is left behind when it does."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, Transport
+from typing_extensions import override
+
+from cc_session import Session, Timeouts
+from cc_types import (
+    CLIConnectionError,
+    CLIJSONDecodeError,
+    CLINotFoundError,
+    ControlTimeoutError,
+    MessageParseError,
+    ProcessExitedError,
+)
+
+FakeCLI = Callable[[str], ClaudeAgentOptions]
+HURRY = Timeouts(connect=0.5, control=0.5, close=0.4)
+
+
+async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
+    """SES-70, SES-F01."""
+    missing = tmp_path / "no: such claude"
+    with anyio.fail_after(0.5), pytest.raises(CLINotFoundError) as raised:
+        await Session.open(ClaudeAgentOptions(cli_path=missing))
+
+    assert raised.value.path == str(missing)
+    assert str(missing) in str(raised.value)
+    assert "Install a claude-agent-sdk wheel" in str(raised.value)
+
+
+@pytest.mark.parametrize("content", ["#!/bin/sh\n", ""])
+async def test_a_cli_that_cannot_be_executed_is_a_connection_error(tmp_path: Path, content: str) -> None:
+    """SES-70, SES-F01: without the permission, or without being a program."""
+    program = tmp_path / "claude"
+    program.write_text(content)
+    program.chmod(0o600 if content else 0o700)
+    with anyio.fail_after(0.5), pytest.raises(CLIConnectionError, match="Failed to start Claude Code") as raised:
+        await Session.open(ClaudeAgentOptions(cli_path=program))
+
+    assert str(program) in str(raised.value)
+    assert not isinstance(raised.value, CLINotFoundError)
+
+
+async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    """SES-F01."""
+    with anyio.fail_after(0.5), pytest.raises(CLIConnectionError, match=r"Working directory.*nowhere") as raised:
+        await Session.open(ClaudeAgentOptions(cwd=tmp_path / "nowhere"))
+
+    assert not isinstance(raised.value, CLINotFoundError)
+
+
+@pytest.mark.parametrize("code", [0, 7])
+async def test_a_cli_that_exits_before_it_is_ready_says_its_last_words(fake_cli: FakeCLI, code: int) -> None:
+    """SES-20, SES-71, SES-F02."""
+    options = fake_cli(f"print('first\\nIt broke.', file=sys.stderr, end='')\nsys.exit({code})")
+    with anyio.fail_after(1), pytest.raises(ProcessExitedError) as raised:
+        await Session.open(options)
+
+    assert (raised.value.exit_code, raised.value.phase) == (code, "connect")
+    assert raised.value.stderr_tail == "first\nIt broke."
+    assert "It broke." in str(raised.value)
+
+
+async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI) -> None:
+    """SES-29, SES-F03: also when it cannot be told to end."""
+    options = fake_cli("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)")
+    began = time.monotonic()
+    with pytest.raises(ControlTimeoutError) as raised:
+        await Session.open(options, timeouts=HURRY)
+
+    assert (raised.value.subtype, raised.value.seconds) == ("initialize", HURRY.connect)
+    assert HURRY.connect <= time.monotonic() - began < HURRY.connect + 3 * HURRY.close
+    assert not psutil.Process().children()
+
+
+async def test_a_refusal_of_the_cli_is_a_connection_error(fake_cli: FakeCLI) -> None:
+    """SES-69: the SDK raises a bare `Exception` here."""
+    options = fake_cli("""
+request = json.loads(sys.stdin.readline())
+answer(request, subtype="error", error="No entry")
+sys.stdin.read()
+""")
+    with pytest.raises(CLIConnectionError, match="No entry"):
+        await Session.open(options)
+
+
+async def test_other_things_on_stdout_are_skipped(fake_cli: FakeCLI) -> None:
+    """SES-35, SES-F08."""
+    options = fake_cli("""
+print("[debug] hello\\n\\n  \\n[1, 2]")
+send(type="never_heard_of")
+send(type="control_response", response={"subtype": "success", "request_id": "nobody's"})
+initialize()
+sys.stdin.read()
+""")
+    async with await Session.open(options) as session:
+        assert session.state == "idle"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("print('{bad', flush=True)", CLIJSONDecodeError),
+        ("sys.stdout.buffer.write(b'{\"type\": \"\\xff\"}\\n'); sys.stdout.flush()", CLIJSONDecodeError),
+        ("send(type='result')", MessageParseError),
+        ("print('{' + 'x' * 3000, flush=True)", CLIJSONDecodeError),
+        ("print('{\"type\": \"assis', end='', flush=True); sys.exit()", ProcessExitedError),
+        ("sys.exit()", ProcessExitedError),
+        ("os.close(1)", ProcessExitedError),
+    ],
+)
+async def test_malformed_output_ends_the_session_with_a_typed_error(
+    fake_cli: FakeCLI, output: str, expected: type[Exception]
+) -> None:
+    """SES-21, SES-22, SES-35, SES-F06, SES-F07."""
+    options = fake_cli(f"""
+initialize()
+frame = json.loads(sys.stdin.readline())
+{output}
+time.sleep(60)
+""")
+    async with await Session.open(replace(options, max_buffer_size=2000), timeouts=HURRY) as session:
+        with anyio.fail_after(2):
+            for _ in range(2):  # it stays dead
+                with pytest.raises(expected):
+                    _ = [message async for message in session.ask("Hello.")]
+            with pytest.raises(expected):
+                await session.control("interrupt")
+
+        assert session.state == "dead"
+        assert isinstance(session.death, expected)
+
+
+async def test_an_answer_to_another_message_is_not_taken_for_the_answer(fake_cli: FakeCLI) -> None:
+    """SES-09."""
+    options = fake_cli("""
+initialize()
+for frame in frames():
+    result({"uuid": "somebody else's"}, result="wrong")
+    result(frame, result="right")
+""")
+    async with await Session.open(options) as session:
+        results = [getattr(message, "result", None) async for message in session.ask("Hello.")]
+        assert results == ["wrong", "right"]
+        await session.add_user("Noted?")
+        assert [getattr(message, "result", None) async for message in session.ask("Hello.")][-1] == "right"
+
+
+async def test_random_cancels_of_opening_leave_no_process(options: ClaudeAgentOptions, temporary: Path) -> None:
+    """SES-24."""
+    cancelled = 0
+    for _ in range(30):
+        opening = asyncio.ensure_future(Session.open(options))
+        await asyncio.wait({opening}, timeout=random.random() * 0.3)
+        opening.cancel()
+        try:
+            await (await opening).close()
+        except asyncio.CancelledError:
+            cancelled += 1
+
+    assert cancelled > 5
+    with anyio.fail_after(3):
+        while psutil.Process().children() or [*temporary.glob("cc-session-*")]:  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
+class Scripted(Transport):
+    """A transport of the caller's; what it does wrong, it does by itself."""
+
+    def __init__(self, *, hangs_in: str = "") -> None:
+        self._hangs_in = hangs_in
+        self._written: asyncio.Queue[str] = asyncio.Queue()
+        self.is_closed = False
+
+    async def _come_to(self, place: str) -> None:
+        if place == self._hangs_in:
+            await asyncio.Event().wait()
+
+    @override
+    async def connect(self) -> None:
+        await self._come_to("connect")
+
+    @override
+    async def write(self, data: str) -> None:
+        await self._come_to("write")
+        self._written.put_nowait(data)
+
+    @override
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        import json
+
+        while True:
+            frame = json.loads(await self._written.get())
+            if frame["type"] == "control_request":
+                response = {"subtype": "success", "request_id": frame["request_id"], "response": {}}
+                yield {"type": "control_response", "response": response}
+
+    @override
+    async def end_input(self) -> None:
+        pass
+
+    @override
+    def is_ready(self) -> bool:
+        return True
+
+    @override
+    async def close(self) -> None:
+        await self._come_to("close")
+        self.is_closed = True
+
+
+async def test_a_transport_of_the_caller_s_takes_the_place_of_a_process() -> None:
+    """SES-19."""
+    transport = Scripted()
+    async with await Session.open(transport=transport) as session:
+        assert (session.state, session.pid) == ("idle", None)
+        assert await session.control("anything") == {}
+    assert transport.is_closed
+
+
+@pytest.mark.parametrize("place", ["connect", "write"])
+async def test_a_transport_that_hangs_is_given_up_in_time(place: str) -> None:
+    """SES-29."""
+    transport = Scripted(hangs_in=place)
+    with anyio.fail_after(3), pytest.raises(ControlTimeoutError):
+        await Session.open(transport=transport, timeouts=HURRY)
+    assert transport.is_closed
+
+
+async def test_a_transport_that_does_not_close_is_left_in_time(caplog: pytest.LogCaptureFixture) -> None:
+    """SES-23."""
+    session = await Session.open(transport=Scripted(hangs_in="close"), timeouts=HURRY)
+    with anyio.fail_after(4 * HURRY.close):
+        await session.close()
+    assert "was not closed in order" in caplog.text

@@ -1,0 +1,365 @@
+"""Tool calls that wait for their caller, in the CLI's own loop."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, Message, ResultMessage, StreamEvent
+
+from cc_loopback import JsonObject, LoopbackServer, Reply
+from cc_session import Content, Session, ToolCall, ToolDefinition, UnknownToolCallError
+from cc_types import CLIConnectionError, JsonValue, ProcessExitedError
+
+Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+CITY: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "Where."}},
+    "required": ["city"],
+}
+# Names that Claude Code has tools of its own for, and that MCP servers usually do not give.
+TOOLS = [
+    ToolDefinition("get_weather", "The weather in a city.", CITY),
+    ToolDefinition("Bash", "Not a shell.", {"type": "object", "properties": {}}),
+    ToolDefinition("a" * 64, "", {"type": "object"}),
+]
+
+
+def use(number: int, name: str, **arguments: JsonValue) -> dict[str, JsonValue]:
+    return {"type": "tool_use", "id": f"toolu_{number:02}", "name": name, "input": arguments}
+
+
+class Model:
+    """Calls the tools once per prompt, all in one message, and then says that it is done."""
+
+    def __init__(self, *calls: dict[str, JsonValue]) -> None:
+        self.calls = [*calls]
+
+    def __call__(self, body: JsonObject) -> Reply:
+        last = body["messages"][-1]["content"]
+        has_results = not isinstance(last, str) and any(block["type"] == "tool_result" for block in last)
+        return "Done." if has_results or not self.calls else self.calls
+
+
+def results(server: LoopbackServer) -> list[dict[str, Any]]:
+    """The tool results of the last request, without the marks for the cache."""
+    content = server.requests[-1]["messages"][-1]["content"]
+    return [{key: value for key, value in block.items() if key != "cache_control"} for block in content]
+
+
+def outcome(messages: list[Message]) -> ResultMessage:
+    assert isinstance(messages[-1], ResultMessage)
+    return messages[-1]
+
+
+@pytest.fixture
+async def session(options: ClaudeAgentOptions) -> AsyncIterator[Session]:
+    async with await Session.open(options, tools=TOOLS) as session:
+        yield session
+
+
+async def test_the_api_gets_the_tools_as_they_were_given(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    """SES-16: not under the names of an MCP server, and beside no others."""
+    server.respond = Model()
+
+    await ask(session, "Hello.")
+
+    tools = {tool["name"]: tool for tool in server.requests[-1]["tools"]}
+    assert {*tools} == {tool.name for tool in TOOLS}
+    assert tools["get_weather"]["description"] == "The weather in a city."
+    assert tools["get_weather"]["input_schema"]["properties"] == CITY["properties"]
+    assert tools["get_weather"]["input_schema"]["required"] == ["city"]
+
+
+async def test_a_call_waits_for_its_answer_and_the_cli_goes_on_with_it(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-16."""
+    server.respond = Model(use(1, "get_weather", city="Paris"))
+    asking = ask(session, "Weather?")
+
+    call = await session.next_call()
+
+    assert call == ToolCall("toolu_01", "get_weather", {"city": "Paris"})
+    assert session.suspended == (call,)
+    assert session.state == "busy"
+    await session.answer_call(call.id, "Sunny.")
+    assert session.suspended == ()
+    assert outcome(await asking).result == "Done."
+    assert results(server) == [
+        {"type": "tool_result", "tool_use_id": "toolu_01", "content": [{"type": "text", "text": "Sunny."}]}
+    ]
+    assert len(server.requests) == 2
+
+
+async def test_all_calls_of_a_message_wait_at_once_and_are_answered_in_any_order(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-16, SES-60: the order of the results in the next request is the CLI's affair."""
+    numbers = range(1, 9)
+    server.respond = Model(*(use(number, "get_weather", city=f"City {number}") for number in numbers))
+    asking = ask(session, "Weather?")
+
+    with anyio.fail_after(5):
+        calls = [await session.next_call() for _ in numbers]
+    assert {call.id for call in calls} == {f"toolu_{number:02}" for number in numbers}
+    assert sorted(session.suspended, key=lambda call: call.id) == sorted(calls, key=lambda call: call.id)
+    for call in reversed(calls):
+        await session.answer_call(call.id, f"It is {call.arguments['city']}.")
+
+    await asking
+    assert {result["tool_use_id"]: result["content"][0]["text"] for result in results(server)} == {
+        call.id: f"It is {call.arguments['city']}." for call in calls
+    }
+
+
+async def test_all_calls_are_known_when_the_message_of_the_model_stops(
+    server: LoopbackServer, session: Session
+) -> None:
+    """SES-16."""
+    server.respond = Model(use(1, "get_weather", city="Paris"), use(2, "Bash"))
+    stream = session.ask("Weather?")
+
+    async for message in stream:
+        if isinstance(message, StreamEvent) and message.event["type"] == "message_stop":
+            break
+    with anyio.fail_after(1):
+        calls = [await session.next_call() for _ in range(2)]
+
+    for call in calls:
+        await session.answer_call(call.id, "Answer.")
+    assert outcome([message async for message in stream]).result == "Done."
+
+
+async def test_content_of_all_kinds_reaches_the_model(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    server.respond = Model(use(1, "Bash"), use(2, "Bash"), use(3, "Bash"))
+    asking = ask(session, "Look.")
+    for _ in range(3):
+        await session.next_call()
+
+    await session.answer_call("toolu_01", "It broke.", is_error=True)
+    await session.answer_call(
+        "toolu_02",
+        [{"type": "text", "text": "A pixel:"}, {"type": "image", "data": PIXEL, "mimeType": "image/png"}],
+    )
+    await session.answer_call("toolu_03", "")
+
+    await asking
+    error, picture, empty = results(server)
+    assert (error["is_error"], error["content"]) == (True, "It broke.")
+    source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    assert picture["content"] == [{"type": "text", "text": "A pixel:"}, {"type": "image", "source": source}]
+    assert not empty.get("is_error")
+
+
+async def test_a_long_answer_reaches_the_model_whole(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    server.respond = Model(*(use(number, "Bash") for number in range(1, 4)))
+    asking = ask(session, "Read.")
+    for _ in range(3):
+        await session.answer_call((await session.next_call()).id, "w" * 500_000)
+
+    await asking
+
+    assert [result["content"][0]["text"] for result in results(server)] == ["w" * 500_000] * 3
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("w" * 500_001, "500000 characters.*has 500001"),
+        ([{"type": "text", "text": "\N{GRINNING FACE}" * 150_000}] * 2, "has 600000"),
+        ([{"type": "resource_link", "uri": "file:///x", "name": "x"}], "as they are, not resource_link"),
+        ([{"type": "hologram"}], "hologram"),
+        ([{"type": "image"}], "mimeType"),
+    ],
+)
+async def test_an_answer_that_cannot_be_carried_is_refused_and_the_call_still_waits(
+    server: LoopbackServer, session: Session, ask: Ask, content: Any, reason: str
+) -> None:
+    """The CLI would give the model the name of a file, or a description."""
+    server.respond = Model(use(1, "Bash"))
+    asking = ask(session, "Go.")
+    call = await session.next_call()
+
+    with pytest.raises(ValueError, match=reason):
+        await session.answer_call(call.id, content)
+
+    assert session.suspended == (call,)
+    await session.answer_call(call.id, "Plain.")
+    assert outcome(await asking).result == "Done."
+
+
+async def test_arguments_are_not_checked_here(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    """What is wrong with them is for the caller to tell the model."""
+    server.respond = Model(use(1, "get_weather", city=7, more=[{"a": None}]))
+    asking = ask(session, "Weather?")
+
+    with anyio.fail_after(5):
+        call = await session.next_call()
+
+    assert call.arguments == {"city": 7, "more": [{"a": None}]}
+    await session.answer_call(call.id, "city is no text", is_error=True)
+    await asking
+
+
+async def test_a_turn_may_make_any_number_of_calls_in_a_row(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    answers = iter([[use(number, "Bash")] for number in range(12)])
+
+    def respond(_body: JsonObject) -> Reply:
+        return next(answers, "Done.")
+
+    server.respond = respond
+    asking = ask(session, "Go on.")
+
+    for _ in range(12):
+        await session.answer_call((await session.next_call()).id, "Go on.")
+
+    assert outcome(await asking).result == "Done."
+    assert len(server.requests) == 13
+
+
+async def test_an_answer_is_given_once_and_to_a_call_that_waits(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    server.respond = Model(use(1, "Bash"))
+    with pytest.raises(UnknownToolCallError, match="'toolu_01'"):
+        await session.answer_call("toolu_01", "Too early.")
+    asking = ask(session, "Go.")
+    call = await session.next_call()
+    await session.answer_call(call.id, "Now.")
+
+    with pytest.raises(KeyError) as raised:
+        await session.answer_call(call.id, "Again.")
+
+    assert cast(UnknownToolCallError, raised.value).call_id == "toolu_01"
+    assert str(raised.value).startswith("No tool call 'toolu_01' waits")
+    await asking
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_an_interrupt_cancels_the_calls(
+    server: LoopbackServer, session: Session, ask: Ask, is_told: bool
+) -> None:
+    """SES-18, whether or not `next_call()` has returned them."""
+    server.respond = Model(use(1, "Bash"), use(2, "Bash"))
+    asking = ask(session, "Go.")
+    await _suspended(session, 2)
+    if is_told:
+        await session.next_call()
+
+    with anyio.fail_after(1):
+        await session.interrupt()
+
+    assert session.suspended == ()
+    assert outcome(await asking).terminal_reason == "aborted_tools"
+    with pytest.raises(UnknownToolCallError):
+        await session.answer_call("toolu_01", "Too late.")
+    assert await session.rewind(session.last_user_uuid or "")
+    await _answers_next_call(server, session, ask)
+
+
+async def test_a_rewind_cancels_the_calls(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    server.respond = Model(use(1, "Bash"), use(2, "Bash"))
+    asking = ask(session, "Go.")
+    await _suspended(session, 2)
+
+    assert await session.rewind(session.last_user_uuid or "")
+
+    assert session.suspended == ()
+    await asking
+    await _answers_next_call(server, session, ask)
+    assert server.requests[-1]["messages"][0]["content"] == "Once more."
+
+
+async def test_close_cancels_the_calls_at_once(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    """SES-F20."""
+    server.respond = Model(use(1, "Bash"), use(2, "Bash"))
+    asking = ask(session, "Go.")
+    waiting = [asyncio.ensure_future(session.next_call()) for _ in range(3)]
+    await asyncio.wait(waiting[:2], timeout=5)
+
+    with anyio.fail_after(0.5):
+        await session.close()
+
+    assert session.suspended == ()
+    for closed in (asking, waiting[2]):
+        with pytest.raises(CLIConnectionError, match="The session is closed"):
+            await closed
+
+
+async def test_the_death_of_the_process_reaches_who_waits_for_a_call(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-20."""
+    server.respond = Model(use(1, "Bash"))
+    asking = ask(session, "Go.")
+    call = await session.next_call()
+    waiting = asyncio.ensure_future(session.next_call())
+
+    os.kill(session.pid or 0, signal.SIGKILL)
+
+    with anyio.fail_after(1):
+        for dead in (waiting, asking, asyncio.ensure_future(session.next_call())):
+            with pytest.raises(ProcessExitedError):
+                await dead
+    assert session.suspended == ()
+    with pytest.raises(UnknownToolCallError):
+        await session.answer_call(call.id, "Too late.")
+
+
+async def test_waiting_for_a_call_can_be_cancelled_and_loses_none(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    waiting = asyncio.ensure_future(session.next_call())
+    await asyncio.sleep(0)
+    waiting.cancel()
+
+    await _answers_next_call(server, session, ask)
+
+
+async def test_tools_stand_beside_the_caller_s_own_options(
+    server: LoopbackServer, options: ClaudeAgentOptions, ask: Ask
+) -> None:
+    """A limit of turns stays, but for the sealed one; so do other tools."""
+    options = replace(options, max_turns=2, tools=["Read"], allowed_tools=["Read"])
+
+    def respond(body: JsonObject) -> Reply:
+        return [use(len(body["messages"]), "get_weather", city="Paris")]
+
+    server.respond = respond
+    async with await Session.open(options, tools=TOOLS[:1]) as session:
+        asking = ask(session, "Go.")
+        for _ in range(2):
+            await session.answer_call((await session.next_call()).id, "Go on.")
+        assert outcome(await asking).subtype == "error_max_turns"
+
+    names = {tool["name"] for tool in server.requests[0]["tools"]}
+    assert names == {"Read", "get_weather"}
+
+
+async def test_tools_cannot_be_added_to_a_file_of_servers(options: ClaudeAgentOptions, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"servers\.json: give the servers as a dict"):
+        await Session.open(replace(options, mcp_servers=tmp_path / "servers.json"), tools=TOOLS)
+
+
+async def _suspended(session: Session, count: int) -> None:
+    with anyio.fail_after(5):
+        while len(session.suspended) < count:  # noqa: ASYNC110  # there is no event for it
+            await anyio.sleep(0.001)
+
+
+async def _answers_next_call(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    """The session is as good as new."""
+    server.respond = Model(use(99, "Bash"))
+    asking = ask(session, "Once more.")
+    with anyio.fail_after(5):
+        call = await session.next_call()
+    assert session.suspended == (call,)
+    await session.answer_call(call.id, "Answer.")
+    assert outcome(await asking).result == "Done."
