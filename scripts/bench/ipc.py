@@ -2,10 +2,10 @@
 
     python scripts/bench/ipc.py
 
-Ready: from spawning a bridge to its answer of `tools/list`, beside an empty server of the standard library and a bridge
-built on the `mcp` library's own server. Round trip: 1 KB through `IPCClient` and `IPCServer`, and through a bridge,
-beside a bare asyncio echo with the same codec. Large: a result of 5 MB from the handler to an MCP client, beside a bare
-echo of it.
+Ready (IPC-P-70): from spawning a bridge to its answer of `tools/list`, beside an empty server of the standard library
+and a bridge built on the `mcp` library's own server. Round trip (IPC-P-71): 1 KB through `IPCClient` and `IPCServer`,
+and through a bridge, beside a bare asyncio echo with the same codec. Large (IPC-P-72): a result of 5 MB from the
+handler to an MCP client, beside a bare echo of it.
 
 Prints medians and ratios; exits with 1 if a bound is missed. Milliseconds depend on the computer; ratios do not, much.
 """

@@ -2,7 +2,7 @@
 
     python scripts/bench/ipc_transports.py
 
-This is what `cc_ipc.resolve_transport()` leans on when it calls one faster. The CLI runs offline, against a scripted
+This is what `cc_ipc.resolve_transport()` leans on when it prefers one. The CLI runs offline, against a scripted
 API. Connect: from starting a client to the end of its first turn, without a tool call. Call: a turn with twenty calls,
 one after another, less a turn without any, divided by twenty. Prints medians and ratios.
 """

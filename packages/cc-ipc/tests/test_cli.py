@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import io
 import json
 import os
+import re
+import shlex
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call
+from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call, serve
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -211,3 +215,27 @@ async def test_the_end_of_the_cli_cancels_the_tool(folder: Path) -> None:
         run.process.kill()
         async with asyncio.timeout(2):
             await cancelled.wait()
+
+
+def test_the_command_that_is_printed_makes_the_cli_know_the_functions(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IPC-P-60."""
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+    def status(order: str) -> str:
+        return f"{order} is on its way"
+
+    with cc_loopback.LoopbackServer() as api, serve({"status": status}, name="shop", out=io.StringIO()) as served:
+
+        def run(*command: str) -> str:
+            done = subprocess.run(
+                [CLI, *command], env={**os.environ, **api.env()}, cwd=folder, capture_output=True, timeout=LIMIT
+            )
+            assert done.returncode == 0, done.stderr
+            return done.stdout.decode()
+
+        program, *arguments = shlex.split(served.connect_command)
+        assert program == "claude"
+        run(*arguments)
+        assert re.search(r"shop: .* Connected", run("mcp", "list"))

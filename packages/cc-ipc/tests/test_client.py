@@ -115,7 +115,7 @@ async def test_the_end_of_the_server_is_a_connection_error_and_the_call_is_not_r
     call = asyncio.ensure_future(client.call_tool("wait", {}))
     await tools.started.wait()
     assert session.server is not None
-    connections: Any = vars(session.server)["_connections"]
+    connections = vars(session.server)["_hub"].connections
     for connection in list(connections):
         connection.abort()
     with pytest.raises(IPCConnectionError, match="which may have run"):
@@ -194,11 +194,35 @@ async def test_a_closed_client_calls_no_more(client: IPCClient, tools: Tools) ->
         await client.call_tool("echo", {})
 
 
+async def test_a_client_that_is_closed_while_it_connects_calls_nothing(client: IPCClient, tools: Tools) -> None:
+    call, close = asyncio.ensure_future(client.call_tool("echo", {})), asyncio.ensure_future(client.close())
+    with pytest.raises(SessionStateError, match="it is closed"):
+        await call
+    await close
+    assert tools.calls == []
+    assert "0 connections" in repr(client)
+
+
+async def test_a_connection_that_the_server_closes_at_once_is_a_connection_error(
+    client: IPCClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel: Any = vars(client_module)["_Channel"]
+    made = channel.connection_made
+
+    def make_and_lose(self: Any, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        transport.abort()
+
+    monkeypatch.setattr(channel, "connection_made", make_and_lose)
+    with pytest.raises(IPCConnectionError, match="The server has just closed"):
+        await client.call_tool("echo", {})
+
+
 async def test_a_socket_of_another_user_is_refused(
     client: IPCClient, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """IPC-D-28: on this side too, for what is sent there would be read by a stranger."""
     monkeypatch.setattr(client_module, "is_own_peer", is_never_own)
-    with pytest.raises(IPCConnectionError, match="another user has the socket"):
+    with pytest.raises(IPCConnectionError, match="It belongs to another user, and nothing was sent"):
         await client.call_tool("echo", {})
     assert tools.calls == []

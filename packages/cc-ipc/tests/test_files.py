@@ -90,6 +90,16 @@ def test_a_file_that_cannot_be_written_is_not_left(folder: Path, monkeypatch: py
     assert not (folder / "f").exists()
 
 
+def test_a_file_that_cannot_be_locked_is_not_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(fd: int) -> None:
+        raise OSError("no locks here")
+
+    monkeypatch.setattr(lock, "own", refuse)
+    with pytest.raises(OSError, match="no locks here"):
+        LockedFile(folder / "f", b"content")
+    assert not (folder / "f").exists()
+
+
 def test_a_cleaner_that_comes_before_the_lock_makes_the_file_be_made_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

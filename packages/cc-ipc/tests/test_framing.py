@@ -45,7 +45,7 @@ def decoded(decoder: FrameDecoder) -> list[object]:
 
 
 def test_a_frame_is_a_big_endian_length_and_json_in_utf8() -> None:
-    """IPC-P-02, IPC-D-37: four bytes of length, then the payload."""
+    """IPC-P-02, IPC-D-37, IPC-R-02: four bytes of length, then the payload."""
     frame = encode_frame({"name": "Zürich"})
     payload = '{"name":"Zürich"}'.encode()
     assert frame == len(payload).to_bytes(4, "big") + payload
@@ -86,7 +86,7 @@ def test_a_split_prefix_yields_one_frame() -> None:
 
 
 def test_a_payload_of_exactly_the_limit_passes_both_ways() -> None:
-    """IPC-P-03, IPC-D-16, IPC-D-32: exactly `MAX_MESSAGE_SIZE` bytes are accepted."""
+    """IPC-P-03, IPC-D-16, IPC-D-32, IPC-R-05: exactly `MAX_MESSAGE_SIZE` bytes are accepted."""
     payload = b'"' + b"a" * (MAX_MESSAGE_SIZE - 2) + b'"'
     decoder = FrameDecoder()
     decoder.receive_data(encode_frame(payload))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import json
 import logging
 import os
 import random
 import stat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,11 +18,9 @@ from cc_ipc import (
     IPCServer,
     SessionStateError,
     SocketPathError,
-    ToolCall,
-    ToolHandler,
-    current_call,
 )
 from cc_ipc import server as server_module
+from cc_ipc.connection import Connection, Hub
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -41,12 +38,6 @@ def call(name: str, arguments: object = None, **params: object) -> dict[str, obj
     return {"method": "call_tool", "params": {"name": name, "arguments": arguments or {}, **params}}
 
 
-async def answer_of(handler: ToolHandler, path: Path, connect: Connect, timeout: float | None = None) -> Any:  # noqa: ASYNC109
-    """Return the response to one call of a handler."""
-    async with IPCServer(path, {"tool": handler}, tool_timeout=timeout):
-        return await (await connect(path)).request(call("tool"))
-
-
 @pytest.fixture
 async def server(tools: Tools, folder: Path) -> AsyncIterator[IPCServer]:
     async with IPCServer(folder / "s.sock", tools.handlers) as server:
@@ -54,7 +45,7 @@ async def server(tools: Tools, folder: Path) -> AsyncIterator[IPCServer]:
 
 
 async def test_a_call_is_answered_with_its_result(server: IPCServer, raw_peer: Connect) -> None:
-    """IPC-P-01, IPC-P-10, IPC-P-11."""
+    """IPC-P-01, IPC-R-03, IPC-P-10, IPC-P-11."""
     peer = await raw_peer(server.socket_path)
     response = await peer.request(call("echo", {"city": "Zürich"}))
     assert response == {
@@ -117,94 +108,6 @@ async def test_an_unknown_tool_is_answered_with_its_name_and_the_known_ones(
     assert response["error"]["message"] == "The tool 'nope' is not known. Known tools: echo, fail, meet, wait."
 
 
-async def test_a_tool_that_raises_is_reported_by_class_and_message_and_its_traceback_only_logged(
-    server: IPCServer, raw_peer: Connect, caplog: pytest.LogCaptureFixture
-) -> None:
-    """IPC-P-E06, IPC-P-19, IPC-P-21."""
-    response = await (await raw_peer(server.socket_path)).request(call("fail"))
-    assert response == {"error": {"message": "no such city", "type": "ValueError"}}
-    assert "Traceback" in caplog.text
-    assert 'raise ValueError("no such city")' in caplog.text
-
-
-async def test_nonsense_from_a_tool_is_an_error(folder: Path, raw_peer: Connect) -> None:
-    """IPC-P-21: a handler that returns nonsense."""
-
-    async def handler(arguments: dict[str, object]) -> Any:
-        return "sunny"
-
-    response = await answer_of(handler, folder / "s", raw_peer)
-    assert response["error"]["type"] == "InvalidToolResultError"
-    assert "it is a str" in response["error"]["message"]
-
-
-@pytest.mark.parametrize("value", [float("nan"), {1, 2}, "\ud800"], ids=["nan", "set", "half a character"])
-async def test_a_result_that_json_cannot_say_is_an_error(folder: Path, raw_peer: Connect, value: object) -> None:
-    async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        return {"content": [], "structuredContent": {"value": value}}
-
-    response = await answer_of(handler, folder / "s", raw_peer)
-    assert response["error"]["type"] == "UnencodableMessageError"
-
-
-async def test_a_result_larger_than_allowed_is_an_error(folder: Path, raw_peer: Connect) -> None:
-    """IPC-P-E02, IPC-D-16: the sender finds out, and the model reads it."""
-
-    async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        return {"content": [{"type": "text", "text": "a" * MAX_MESSAGE_SIZE}]}
-
-    response = await answer_of(handler, folder / "s", raw_peer)
-    assert response["error"]["type"] == "LocalMessageSizeError"
-    assert "at most 10,485,760" in response["error"]["message"]
-
-
-class Wordless(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("not even that")
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "message"),
-    [
-        (KeyError(), "KeyError", "it was raised without a message"),
-        (Wordless(), "Wordless", "it was raised without a message"),
-        (SystemExit(3), "SystemExit", "3"),
-        (asyncio.CancelledError(), "CancelledError", "it was raised without a message"),
-        (TimeoutError("its own"), "TimeoutError", "its own"),
-        (OSError("\ud800"), "OSError", "\\ud800"),
-        (ValueError("a" * 30_000), "ValueError", "a" * 20_000 + "…"),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
-)
-async def test_whatever_a_tool_raises_there_is_an_answer(
-    folder: Path, raw_peer: Connect, error: BaseException, kind: str, message: str
-) -> None:
-    """IPC-P-21, IPC-P-18: a handler that is cancelled from within, or raises what has no message."""
-
-    async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        raise error
-
-    response = await answer_of(handler, folder / "s", raw_peer)
-    assert response == {"error": {"message": message, "type": kind}}
-
-
-async def test_a_tool_that_takes_longer_than_allowed_is_an_error_and_others_go_on(
-    tools: Tools, folder: Path, raw_peer: Connect
-) -> None:
-    """IPC-P-21: a handler that blocks."""
-    async with IPCServer(folder / "s", tools.handlers, tool_timeout=0.05) as server:
-        slow, quick = await raw_peer(server.socket_path), await raw_peer(server.socket_path)
-        slow.send(json.dumps(call("wait")).encode())
-        await tools.started.wait()
-        assert "result" in await quick.request(call("echo"))
-        response = await slow.receive()
-    assert response["error"] == {
-        "type": "TimeoutError",
-        "message": "the tool 'wait' did not answer within 0.05 seconds",
-    }
-    assert tools.cancelled.is_set()
-
-
 async def test_the_end_of_a_connection_cancels_its_call(server: IPCServer, tools: Tools, raw_peer: Connect) -> None:
     """IPC-P-32: that is how a cancellation travels."""
     peer = await raw_peer(server.socket_path)
@@ -213,28 +116,6 @@ async def test_the_end_of_a_connection_cancels_its_call(server: IPCServer, tools
     await peer.close()
     async with asyncio.timeout(LIMIT):
         await tools.cancelled.wait()
-
-
-async def test_a_handler_knows_its_call_and_the_context_of_the_start(
-    folder: Path, raw_peer: Connect, tools: Tools
-) -> None:
-    """IPC-P-38, IPC-P-51: the model's id of the call, and the caller's dependencies."""
-    who = contextvars.ContextVar("who", default="nobody")
-    seen: list[object] = []
-
-    async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        seen.extend([current_call(), who.get(), asyncio.get_running_loop()])
-        who.set("a handler")
-        return {"content": []}
-
-    who.set("the caller")
-    async with IPCServer(folder / "s", {"tool": handler}) as server:
-        peer = await raw_peer(server.socket_path)
-        await peer.request(call("tool", tool_use_id="toolu_1"))
-        await peer.request(call("tool"))
-    loop = asyncio.get_running_loop()
-    assert seen == [ToolCall("tool", "toolu_1"), "the caller", loop, ToolCall("tool", None), "the caller", loop]
-    assert current_call() is None
 
 
 async def test_a_payload_that_is_not_json_is_answered_and_the_connection_stays(
@@ -328,6 +209,51 @@ async def test_a_handler_that_takes_no_notice_of_its_cancellation_is_left_behind
     assert "left behind" in caplog.text
     assert await peer.is_ended()
     go_on.set()
+
+
+async def test_a_server_that_is_being_stopped_makes_no_more_calls(
+    folder: Path, raw_peer: Connect, tools: Tools
+) -> None:
+    stopping, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(arguments: dict[str, object]) -> dict[str, object]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopping.set()
+            await go_on.wait()
+        return {"content": []}
+
+    server = IPCServer(folder / "s", {**tools.handlers, "slow": slow})
+    await server.start()
+    busy, other = await raw_peer(server.socket_path), await raw_peer(server.socket_path)
+    await other.request(call("echo"))
+    busy.send(json.dumps(call("slow")).encode())
+    assert "result" in await other.request(call("echo"))  # so the slow one runs
+    stop = asyncio.ensure_future(server.stop())
+    await stopping.wait()
+    assert (await other.request(call("echo")))["error"]["type"] == "SessionStateError"
+    go_on.set()
+    await stop
+    assert len(tools.calls) == 2
+
+
+async def test_a_connection_that_was_accepted_before_the_stop_and_told_of_after_it_is_ended(
+    server: IPCServer,
+) -> None:
+    ended = asyncio.Event()
+
+    class Transport(asyncio.Transport):
+        def abort(self) -> None:
+            ended.set()
+
+    hub: Hub = vars(server)["_hub"]
+    late = Connection(hub)
+    await server.stop()
+    late.connection_made(Transport())
+    assert ended.is_set()
+    late.connection_lost(None)
+    assert hub.connections == set()
 
 
 async def test_a_tool_may_stop_its_own_server(folder: Path, raw_peer: Connect) -> None:

@@ -110,11 +110,34 @@ def test_a_session_that_ends_by_itself_ends_the_wait(temporary_folder: Path, mon
     assert [type(error) for error in caught] == [ZeroDivisionError]
 
 
-def test_a_loop_that_has_just_closed_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    served = serve({"add": add}, out=io.StringIO())
-    served.stop()
-    monkeypatch.setattr(vars(served)["_ended"], "is_set", lambda: False)
-    served.stop()
+def test_a_start_that_takes_too_long_is_given_up_and_leaves_nothing(
+    temporary_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    threads: list[threading.Thread] = []
+    run: Callable[[Served], None] = vars(Served)["_run"]
+
+    def late(served: Served) -> None:
+        threads.append(threading.current_thread())
+        assert go_on.wait(LIMIT)
+        run(served)
+
+    monkeypatch.setattr(Served, "_run", late)
+    monkeypatch.setattr(cc_ipc.serving, "_START_TIMEOUT", 0.01)
+    monkeypatch.setattr(cc_ipc.serving, "_STOP_TIMEOUT", 0.01)
+    with pytest.raises(TimeoutError):
+        serve({"add": add}, out=io.StringIO())
+    go_on.set()
+    threads[0].join(LIMIT)
+    assert list(temporary_folder.iterdir()) == []
+
+
+def test_a_command_that_cannot_be_printed_leaves_nothing(temporary_folder: Path) -> None:
+    out = io.StringIO()
+    out.close()
+    with pytest.raises(ValueError, match="closed file"):
+        serve({"add": add}, out=out)
+    assert list(temporary_folder.iterdir()) == []
 
 
 def test_a_tool_may_stop_what_serves_it(temporary_folder: Path) -> None:

@@ -40,20 +40,19 @@ def no_unix_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(socket, "AF_UNIX")
 
 
-def test_auto_prefers_the_bridge_which_is_faster(installed: dict[str, str]) -> None:
+def test_auto_prefers_the_faster_one_where_it_loses_nothing(installed: dict[str, str]) -> None:
     """IPC-D-03, IPC-P-55."""
-    for _ in range(2):
-        choice = resolve_transport()
-        assert (choice.transport, choice.reason) == ("stdio", "the bridge is faster, and works with every SDK")
-        installed.clear()
+    assert installed
+    choice = resolve_transport()
+    assert choice == resolve_transport("auto")
+    assert (choice.transport, "starts faster" in choice.reason) == ("sdk", True)
 
 
 @pytest.mark.usefixtures("no_unix_sockets")
-def test_auto_takes_the_in_process_server_where_there_can_be_no_bridge(installed: dict[str, str]) -> None:
-    """IPC-P-55."""
-    choice = resolve_transport("auto")
-    assert (choice.transport, "needs Unix sockets" in choice.reason) == ("sdk", True)
-    with pytest.raises(TransportUnavailableError, match="needs Unix sockets"):
+def test_the_bridge_cannot_be_taken_without_unix_sockets(installed: dict[str, str]) -> None:
+    assert installed
+    assert resolve_transport("auto").transport == "sdk"
+    with pytest.raises(TransportUnavailableError, match="needs Unix sockets, which this platform lacks"):
         resolve_transport("stdio")
 
 
@@ -63,14 +62,21 @@ def change(installed: dict[str, str], name: str, version: str) -> None:
         installed[name] = version
 
 
-@pytest.mark.usefixtures("no_unix_sockets")
 @pytest.mark.parametrize(("name", "version", "reason"), LACKING)
-def test_auto_takes_no_server_that_would_lose_something(
+def test_auto_takes_the_bridge_where_the_other_would_lose_something(
     installed: dict[str, str], name: str, version: str, reason: str
 ) -> None:
     """IPC-P-55: and says what."""
     change(installed, name, version)
-    with pytest.raises(TransportUnavailableError, match=f"needs Unix sockets, .* and {reason}"):
+    choice = resolve_transport("auto")
+    assert choice.transport == "stdio"
+    assert choice.reason.startswith(reason)
+
+
+@pytest.mark.usefixtures("no_unix_sockets")
+def test_auto_says_what_is_missing_where_there_is_neither(installed: dict[str, str]) -> None:
+    installed.clear()
+    with pytest.raises(TransportUnavailableError, match=r"needs Unix sockets.*, and claude-agent-sdk is not"):
         resolve_transport("auto")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 from cc_messages import ClaudeCodeTransport
 
 if TYPE_CHECKING:
-    from cc_loopback import LoopbackServer
+    from cc_loopback import LoopbackServer, Reply, Respond
 
 MODEL = "claude-sonnet-5"
 
@@ -55,7 +56,11 @@ def nothing_is_left(private_temp_folder: Path) -> Iterator[None]:
     yield
     _, alive = psutil.wait_procs(processes(), timeout=5)
     assert not alive, f"processes left: {alive}"
-    assert not list(private_temp_folder.iterdir())
+    # A start that was given up is cleaned up after it has returned.
+    deadline = time.monotonic() + 5
+    while left := [*private_temp_folder.iterdir()]:
+        assert time.monotonic() < deadline, f"files left: {left}"
+        time.sleep(0.01)
 
 
 def processes() -> list[psutil.Process]:
@@ -64,7 +69,7 @@ def processes() -> list[psutil.Process]:
 
 
 @dataclass
-class Reply:
+class Answered:
     """An HTTP response that was read to its end."""
 
     status: int
@@ -109,12 +114,20 @@ class Client:
         ]
         return {"model": MODEL, "max_tokens": 100, "messages": full, **fields}
 
-    async def ask(self, *messages: Any, headers: dict[str, str] | None = None, **fields: Any) -> Reply:
+    def answers(self, reply: Reply | Respond) -> None:
+        """Have the API answer with `reply` from now on, or with what it makes of a request's body."""
+
+        def respond(body: dict[str, Any]) -> Reply | Awaitable[Reply]:
+            return reply(body) if callable(reply) else reply
+
+        self.api.respond = respond
+
+    async def ask(self, *messages: Any, headers: dict[str, str] | None = None, **fields: Any) -> Answered:
         """Send a request and read the whole response."""
         body = self.body(*messages, **fields)
         async with self.http.stream("POST", "/v1/messages", json=body, headers=headers) as response:
             data = await response.aread()
-        reply = Reply(response.status_code, dict(response.headers))
+        reply = Answered(response.status_code, dict(response.headers))
         if response.headers["content-type"].startswith("text/event-stream"):
             reply.events = parse_sse(data)
         else:

@@ -134,12 +134,13 @@ async def test_a_large_image_in_a_prompt_is_made_smaller_and_one_in_a_result_is_
     client: Client, plain: Plain
 ) -> None:
     """A known limit of the CLI: 512,000 bytes, or 2000 pixels on a side."""
-    large = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png(450, 400)}}
+    source = {"type": "base64", "media_type": "image/png", "data": png(450, 400)}
+    large = {"type": "image", "source": source}
     await client.ask([large, text("Look.")])
     [image, words] = client.received[0]["content"]
     assert words == text("Look.")
     assert image["source"]["media_type"] == "image/jpeg"
-    assert len(image["source"]["data"]) < len(large["source"]["data"])
+    assert len(image["source"]["data"]) < len(source["data"])
 
     contents: list[Any] = ["a", [CALL], [result([large])]]
     await client.ask(*contents)
@@ -174,7 +175,7 @@ async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
         {},
     ]:
         given: dict[str, Any] = {"max_tokens": 100, **fields}
-        client.api.respond = lambda body: "Done."
+        client.answers("Done.")
         await client.ask("Hello.", **given)
         body = client.api.requests[-1]
         assert {name: body.get(name) for name in given} == given
@@ -194,7 +195,6 @@ async def test_betas_reach_the_api(client: Client) -> None:
 
 async def test_what_is_refused_does_not_reach_a_process(client: Client) -> None:
     """MSG-09."""
-    for fields in [{"max_tokens": None}, {"messages": []}]:
-        reply = await client.ask("Hello.", **fields)
+    for reply in (await client.ask("Hello.", max_tokens=None), await client.ask("")):
         assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
     assert not client.transport.pids

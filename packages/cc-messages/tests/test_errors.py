@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -10,6 +11,8 @@ import httpx2
 import psutil
 import pytest
 
+from cc_messages.worker import Worker
+from cc_session import Timeouts
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ def prompts(history: list[Any]) -> list[Any]:
 
 async def answers_exactly(client: Client, messages: list[Any], plain: Callable[[Any], Any]) -> None:
     """The same process, or another, answers the next request, and the API sees nothing of what went before."""
-    client.api.respond = lambda body: "Fine."
+    client.answers("Fine.")
     await client.settled()
     client.api.requests.clear()
     reply = await client.ask(*messages)
@@ -70,21 +73,18 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
     assert client.routes["start"] == 1
 
 
-@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("history", HISTORIES, ids=["first", "in a chat", "after a tool"])
-async def test_a_stream_that_is_cut_anywhere_is_an_error(
-    history: list[Any], stream: bool, client: Client, plain: Any
-) -> None:
+async def test_a_stream_that_is_cut_anywhere_is_an_error(history: list[Any], client: Client, plain: Any) -> None:
     """MSG-E07."""
     # With 15 the stop reason was there, and only `message_stop` is missing: then nothing of the answer is.
-    for events in range(15):
-        client.api.respond = lambda body: BLOCKS
+    for events, stream in product(range(15), (False, True)):
+        client.answers(BLOCKS)
         await client.settled()  # or what the CLI asks by itself could take the fault
         client.api.fail_next(after_events=events)
         error = await fails(client, *prompts(history), stream=stream)
         assert isinstance(error, CLIConnectionError)
         assert "Check the network" in str(error)
-        if events % 5 == 0:
+        if events % 7 == 0:
             await answers_exactly(client, prompts(history), plain)
     assert client.routes["start"] == 1
 
@@ -93,7 +93,7 @@ async def test_an_error_in_a_stream_is_a_status_or_an_event(client: Client, plai
     """MSG-33."""
     # The first block, with its thinking and signature, ends with the sixth event.
     for events in range(7):
-        client.api.respond = lambda body: BLOCKS
+        client.answers(BLOCKS)
         client.api.fail_next(529, after_events=events, message="busy")
         reply = await client.ask("b", stream=True)
         assert reply.error == {"type": "overloaded_error", "message": "busy"}
@@ -107,7 +107,7 @@ async def test_an_error_in_a_stream_is_a_status_or_an_event(client: Client, plai
 async def test_an_error_after_what_can_be_gone_on_with_breaks_the_stream(client: Client, plain: Any) -> None:
     """MSG-E07. A known limit: the CLI does not tell of this error, but asks the model to go on; that is cut short."""
     for events in range(7, 15):
-        client.api.respond = lambda body: BLOCKS
+        client.answers(BLOCKS)
         client.api.fail_next(529, after_events=events, message="busy")
         client.api.requests.clear()
         await fails(client, "b", stream=True)
@@ -192,7 +192,7 @@ async def test_a_process_killed_while_it_answers_is_an_error(stream: bool, clien
         await anyio.sleep_forever()
         return ""
 
-    client.api.respond = respond
+    client.answers(respond)
     error = await fails(client, "Hello.", stream=stream)
     assert isinstance(error, ProcessExitedError)
     assert "SIGKILL" in str(error)
@@ -202,7 +202,7 @@ async def test_a_process_killed_while_it_answers_is_an_error(stream: bool, clien
 
 async def test_a_process_killed_while_idle_is_replaced(client: Client, plain: Any, eventually: Any) -> None:
     """MSG-E08."""
-    client.api.respond = lambda body: [CALL]
+    client.answers([CALL])
     await client.ask("a")
     await client.settled()
     psutil.Process(client.transport.pids[0]).kill()
@@ -229,6 +229,54 @@ async def answers_exactly_once_killed(client: Client, plain: Any) -> None:
     reply = await client.ask("b", "x", "c")
     assert reply.status == 200
     assert client.received == plain(client.body("b", "x", "c")["messages"])
+
+
+async def test_a_process_that_hangs_is_replaced(connect: Connect, plain: Any, eventually: Any) -> None:
+    """MSG-E08."""
+    client = connect(size=1, timeouts=Timeouts(control=0.3, close=0.2))
+    await client.ask("a")
+
+    def hang(body: dict[str, Any]) -> str:
+        psutil.Process(client.transport.pids[0]).suspend()
+        return "Fine."
+
+    client.answers(hang)
+    client.http.timeout = httpx2.Timeout(0.3)
+    with pytest.raises(httpx2.ReadTimeout):
+        await client.ask("b")
+    client.http.timeout = httpx2.Timeout(20)
+    await eventually(lambda: not client.transport.pids)
+    await answers_exactly(client, ["b"], plain)
+    assert client.routes == {"start": 2, "rebuild": 1}
+
+
+async def test_a_process_that_cannot_be_prepared_is_replaced_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch, plain: Any
+) -> None:
+    async def fail(*_: object) -> None:
+        raise CLIConnectionError(reason="No way")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Worker, "prepare", fail)
+        assert "No way" in str(await fails(client, "b"))
+    assert client.routes == {"start": 2}
+    await answers_exactly(client, ["b"], plain)
+
+
+async def test_a_process_that_fails_to_settle_is_replaced(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, plain: Any
+) -> None:
+    async def fail(*_: object) -> None:
+        raise KeyError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Worker, "settle", fail)
+        assert (await client.ask("a")).status == 200
+        await client.settled()
+    assert "Settling <Worker" in caplog.text
+    await answers_exactly(client, ["b"], plain)
+    assert client.routes == {"start": 2}
+    assert len(client.transport.start_seconds) == 2
 
 
 async def test_a_whole_answer_is_json_and_a_stream_is_events(client: Client) -> None:

@@ -13,19 +13,19 @@ from cc_messages.answer import Answer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Client, Connect, Reply
+    from conftest import Answered, Client, Connect
 
     Plain = Callable[[Any], Any]
 
 STEPS = 60
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-F = {"name": "f", "input_schema": {"type": "object"}}
+F: dict[str, Any] = {"name": "f", "input_schema": {"type": "object"}}
 G = {"name": "g", "description": "Gee.", "input_schema": {"type": "object", "properties": {"x": {"type": "integer"}}}}
 TOOL_SETS: list[list[dict[str, Any]] | None] = [
     None,
     [F],
-    [{**F, "strict": True, "input_schema": {**F["input_schema"]}}],
+    [{**F, "strict": True}],
     [F, G],
     [G],
 ]
@@ -37,7 +37,7 @@ def text(value: str) -> dict[str, Any]:
     return {"type": "text", "text": value}
 
 
-def message_of(reply: Reply) -> dict[str, Any]:
+def message_of(reply: Answered) -> dict[str, Any]:
     """The message of a whole or of a streamed answer."""
     answer = Answer()
     for event in reply.events:
@@ -118,9 +118,9 @@ async def test_any_walk_through_conversations_is_exact(seed: int, connect: Conne
     client, walk = connect(size=2), Walk(seed)
     for step in range(STEPS):
         messages, answer, tools = walk.request(), walk.answer(), walk.tools()
-        client.api.respond = lambda body, answer=answer: answer
+        client.answers(answer)
         client.api.requests.clear()
-        fields = {} if tools is None else {"tools": tools}
+        fields: dict[str, Any] = {} if tools is None else {"tools": tools}
         reply = await client.ask(*messages, stream=walk.random.random() < 0.5, **fields)
 
         assert (step, reply.status) == (step, 200)
@@ -156,9 +156,10 @@ async def test_all_routes_give_the_api_the_same_body(connect: Connect, plain: Pl
     ]
     fields: dict[str, Any] = {"system": "Be brief.", "tools": [F], "temperature": 0.5}
 
-    client, bodies = connect(size=1), []
+    client = connect(size=1)
+    bodies: list[dict[str, Any]] = []
     for index in range(0, len(parts), 2):
-        client.api.respond = lambda body, index=index: parts[index + 1] if index + 1 < len(parts) else "Bye."
+        client.answers(parts[index + 1] if index + 1 < len(parts) else "Bye.")
         await client.ask(*parts[: index + 1], **fields)
         bodies.append(exchange_of(client))
     assert client.routes == {"start": 1, "extend": 2, "resume": 1}

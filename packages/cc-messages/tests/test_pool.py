@@ -8,6 +8,7 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from cc_messages.conversation import Held, Message
 from cc_messages.pool import Route, WorkerPool
 from cc_messages.request import LaunchKey, MessagesRequest, parse_request
 from cc_messages.worker import Worker
@@ -140,6 +141,19 @@ async def test_another_launch_key_takes_the_place_of_the_longest_unused(make: Ca
     assert other.launch.system == "Be brief."
     await turns_of_the_loop()
     assert [worker.is_alive for worker in workers] == [True, False]
+
+
+@pytest.mark.parametrize(("messages", "room", "is_taken"), [(2, True, True), (102, True, False), (102, False, True)])
+async def test_a_long_conversation_that_waits_for_tools_keeps_its_process_while_there_is_room(
+    messages: int, room: bool, is_taken: bool, make: Callable[..., WorkerPool]
+) -> None:
+    """MSG-12. A short one is written again in less time than a process needs to start."""
+    call = Message("assistant", ({"type": "tool_use", "id": "t", "name": "f", "input": {}},))
+    pool = make(size=2 if room else 1)
+    worker = await pool.acquire(request())
+    worker.held = [Held(call, "uuid", is_cut=True)] * messages
+    pool.release(worker)
+    assert (await pool.acquire(request()) is worker) == is_taken
 
 
 async def test_a_dead_process_is_not_used_again(make: Callable[..., WorkerPool], opener: Opener) -> None:

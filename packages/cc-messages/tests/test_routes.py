@@ -10,7 +10,7 @@ import anyio
 if TYPE_CHECKING:
     from conftest import Client, Connect
 
-CALL = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
 
 
@@ -41,10 +41,10 @@ async def test_a_loop_of_tool_calls_resumes_one_process(client: Client) -> None:
     calls = [{**CALL, "id": f"toolu_{number}"} for number in range(4)]
     messages: list[Any] = ["Go."]
     for call in calls:
-        client.api.respond = lambda body, call=call: [call]
+        client.answers([call])
         await client.ask(*messages)
         messages += [[call], [{**RESULT, "tool_use_id": call["id"]}]]
-    client.api.respond = echo
+    client.answers(echo)
     await client.ask(*messages)
     await client.ask(*messages, "Done.", "Thanks.")
     assert client.routes == {"start": 1, "resume": 4, "rebuild": 1}
@@ -53,7 +53,7 @@ async def test_a_loop_of_tool_calls_resumes_one_process(client: Client) -> None:
 
 async def test_independent_prompts_share_one_process_and_no_word(client: Client) -> None:
     """MSG-12."""
-    client.api.respond = echo
+    client.answers(echo)
     for prompt in ("one", "two", "three"):
         assert (await client.ask(prompt)).text == f"You said {prompt}"
         assert client.received == [{"role": "user", "content": [{"type": "text", "text": prompt}]}]
@@ -61,7 +61,7 @@ async def test_independent_prompts_share_one_process_and_no_word(client: Client)
 
 
 async def test_conversations_that_take_turns_share_one_process(client: Client) -> None:
-    client.api.respond = echo
+    client.answers(echo)
     first, second = await chat(client, "a1"), await chat(client, "b1")
     for messages in (first, second):
         reply = await client.ask(*messages, "go on")
@@ -81,7 +81,7 @@ async def test_conversations_at_the_same_time_keep_their_processes(connect: Conn
         await eventually(both_there.is_set)
         return echo(body)
 
-    client.api.respond = respond
+    client.answers(respond)
     first, second = await asyncio.gather(chat(client, "a1"), chat(client, "b1"))
     for messages in (first, second, first):
         await client.ask(*messages, "go on")
@@ -89,7 +89,7 @@ async def test_conversations_at_the_same_time_keep_their_processes(connect: Conn
 
 
 async def test_a_conversation_that_was_forked_goes_back_to_the_fork(client: Client) -> None:
-    client.api.respond = echo
+    client.answers(echo)
     messages = await chat(client, "one", "two", "three")
     await client.ask(*messages[:4], "another three")
     assert [message["content"][0]["text"] for message in client.received][::2] == ["one", "two", "another three"]
@@ -98,7 +98,7 @@ async def test_a_conversation_that_was_forked_goes_back_to_the_fork(client: Clie
 
 async def test_other_tools_and_parameters_are_no_reason_for_another_route(client: Client) -> None:
     """MSG-03, MSG-04."""
-    client.api.respond = echo
+    client.answers(echo)
     messages = await chat(client, "one", tools=[{"name": "f", "input_schema": {"type": "object"}}])
     await client.ask(*messages, "two", temperature=0.5)
     assert client.routes == {"start": 1, "extend": 1}
@@ -117,14 +117,14 @@ async def test_another_system_prompt_takes_the_only_place(client: Client) -> Non
 
 async def test_the_same_request_twice_is_answered_twice(client: Client) -> None:
     """MSG-16."""
-    client.api.respond = lambda body: f"Answer {len(client.api.requests)}."
+    client.answers(lambda body: f"Answer {len(client.api.requests)}.")
     assert [(await client.ask("Hello.")).text for _ in range(2)] == ["Answer 1.", "Answer 2."]
 
 
 async def test_more_requests_than_processes_wait_and_get_their_own_answers(connect: Connect) -> None:
     """MSG-13."""
     client = connect(size=3)
-    client.api.respond = echo
+    client.answers(echo)
 
     async def ask(number: int) -> str:
         return (await client.ask(f"token {number}", stream=number % 2 == 0)).text
@@ -136,9 +136,10 @@ async def test_more_requests_than_processes_wait_and_get_their_own_answers(conne
 
 
 async def test_a_request_while_a_tool_runs_finds_a_process_and_the_loop_goes_on(client: Client) -> None:
-    client.api.respond = lambda body: [CALL] if body["messages"][-1]["content"][-1].get("text") == "Go." else echo(body)
+    client.answers([CALL])
     with anyio.fail_after(10):
         assert (await client.ask("Go.")).stop_reason == "tool_use"
+        client.answers(echo)
         assert (await client.ask("Inside of a tool.")).text == "You said Inside of a tool."
         assert (await client.ask("Go.", [CALL], [RESULT])).text == "You said nothing"
     assert len(client.transport.pids) == 1
@@ -146,7 +147,7 @@ async def test_a_request_while_a_tool_runs_finds_a_process_and_the_loop_goes_on(
 
 
 async def test_a_request_while_a_stream_is_read_finds_a_process(client: Client) -> None:
-    client.api.respond = lambda body: "word " * 50
+    client.answers("word " * 50)
     with anyio.fail_after(10):
         async with client.stream("Tell me.") as outer:
             chunks = outer.aiter_bytes()
@@ -157,10 +158,12 @@ async def test_a_request_while_a_stream_is_read_finds_a_process(client: Client) 
 
 
 async def test_an_answer_that_the_client_returns_changed_is_written_anew(client: Client) -> None:
-    client.api.respond = lambda body: [
-        {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
-        {"type": "text", "text": "x"},
-    ]
+    client.answers(
+        [
+            {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+            {"type": "text", "text": "x"},
+        ]
+    )
     await client.ask("one")
     await client.ask("one", [{"type": "text", "text": "x"}], "two")
     assert client.received[1]["content"] == [{"type": "text", "text": "x"}]

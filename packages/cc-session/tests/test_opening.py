@@ -28,6 +28,10 @@ FakeCLI = Callable[[str], ClaudeAgentOptions]
 HURRY = Timeouts(connect=0.5, control=0.5, close=0.4)
 
 
+def folders_in(temporary: Path) -> list[Path]:
+    return [*temporary.glob("cc-session-*")]
+
+
 async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
     """SES-70, SES-F01."""
     missing = tmp_path / "no: such claude"
@@ -112,7 +116,7 @@ sys.stdin.read()
     ("output", "expected"),
     [
         ("print('{bad', flush=True)", CLIJSONDecodeError),
-        ("sys.stdout.buffer.write(b'{\"type\": \"\\xff\"}\\n'); sys.stdout.flush()", CLIJSONDecodeError),
+        ('sys.stdout.buffer.write(b\'{"type": "\\xff"}\\n\'); sys.stdout.flush()', CLIJSONDecodeError),
         ("send(type='result')", MessageParseError),
         ("print('{' + 'x' * 3000, flush=True)", CLIJSONDecodeError),
         ("print('{\"type\": \"assis', end='', flush=True); sys.exit()", ProcessExitedError),
@@ -171,7 +175,7 @@ async def test_random_cancels_of_opening_leave_no_process(options: ClaudeAgentOp
 
     assert cancelled > 5
     with anyio.fail_after(3):
-        while psutil.Process().children() or [*temporary.glob("cc-session-*")]:  # noqa: ASYNC110
+        while psutil.Process().children() or folders_in(temporary):  # noqa: ASYNC110  # there is no event for it
             await anyio.sleep(0.01)
 
 

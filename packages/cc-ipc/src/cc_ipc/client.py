@@ -38,6 +38,7 @@ class _Channel(asyncio.Protocol):
         self._decoder = FrameDecoder()
         self._transport: asyncio.Transport  # from `connection_made` on, before which nobody knows this object
         self._response: asyncio.Future[JsonValue] | None = None
+        self._is_strange = False
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -47,6 +48,7 @@ class _Channel(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         if not is_own_peer(cast("PeerSocket", transport.get_extra_info("socket"))):
+            self._is_strange = True
             self.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -70,7 +72,10 @@ class _Channel(asyncio.Protocol):
     async def exchange(self, frame: bytes) -> "JsonValue":
         """Send a request and return the response; end the connection if it is not waited for."""
         if not self.is_open:
-            raise IPCConnectionError(path=self._path, reason="The connection was refused: another user has the socket")
+            reason = (
+                "It belongs to another user, and nothing was sent" if self._is_strange else "The server has just closed"
+            )
+            raise IPCConnectionError(path=self._path, reason=reason)
         self._response = asyncio.get_running_loop().create_future()
         self._transport.write(frame)
         try:
@@ -162,6 +167,9 @@ class IPCClient:
             raise IPCConnectionError(
                 path=self._path, reason=f"There is no connection to the server: {error}"
             ) from error
+        if self._closed:  # meanwhile
+            channel.abort()
+            raise SessionStateError(state="closed", wanted="call a tool")
         self._channels.add(channel)
         channel.closed.add_done_callback(lambda _: self._channels.discard(channel))
         return channel

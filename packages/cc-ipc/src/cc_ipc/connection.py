@@ -7,10 +7,11 @@ was answered breaks the protocol, and ends the connection; the end of the connec
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from .calls import error_frame
-from .errors import RemoteMessageSizeError, RemoteProtocolError
+from .errors import IPCError, RemoteMessageSizeError, RemoteProtocolError, SessionStateError
 from .framing import Frame, FrameDecoder
 from .messages import CallToolParams, parse_request
 from .peer import is_own_peer
@@ -18,25 +19,35 @@ from .peer import is_own_peer
 if TYPE_CHECKING:
     from .peer import PeerSocket
 
-__all__ = ["Answer", "Connection"]
+__all__ = ["Answer", "Connection", "Hub"]
 
 _log = logging.getLogger("cc_ipc")
+
 
 Answer: TypeAlias = Callable[[CallToolParams], Awaitable[bytes]]
 """Makes a call and returns the response as a frame."""
 
 
+@dataclass
+class Hub:
+    """What the connections of a server have in common."""
+
+    answer: Answer
+    is_open: bool = False
+    """Whether peers and calls are taken."""
+    connections: "set[Connection]" = field(default_factory=lambda: set[Connection]())
+    """Those that are open. They put themselves here, and take themselves out."""
+
+
 class Connection(asyncio.Protocol):
-    """One peer of the server.
+    """One peer of a server.
 
     Args:
-        answer: Makes the calls.
-        connections: Where this one is found while it is open.
+        hub: What it has in common with the others.
     """
 
-    def __init__(self, answer: Answer, connections: "set[Connection]") -> None:
-        self._answer = answer
-        self._connections = connections
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
         self._decoder = FrameDecoder()
         self._transport: asyncio.Transport  # from `connection_made` on, before which nobody knows this object
         self.call: asyncio.Task[None] | None = None
@@ -47,8 +58,10 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a peer, if it runs as this user."""
         self._transport = cast("asyncio.Transport", transport)
-        self._connections.add(self)
-        if not is_own_peer(cast("PeerSocket", transport.get_extra_info("socket"))):
+        self._hub.connections.add(self)
+        if not self._hub.is_open:  # it was stopped between accepting this connection and telling of it
+            self.abort()
+        elif not is_own_peer(cast("PeerSocket", transport.get_extra_info("socket"))):
             _log.warning("Refused a connection of another user")
             self.abort()
 
@@ -60,7 +73,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the call that nobody waits for any more."""
-        self._connections.discard(self)
+        self._hub.connections.discard(self)
         if self.call is not None:
             self.call.cancel()
         self.closed.set_result(None)
@@ -80,12 +93,17 @@ class Connection(asyncio.Protocol):
             if not isinstance(event, Frame):
                 return False
             params = parse_request(event.message)
-        except RemoteProtocolError as error:
+            self._check_open()
+        except (RemoteProtocolError, SessionStateError) as error:
             return not self._is_out_of_turn() and self._refuse(error)
         if self._is_out_of_turn():
             return False
         self.call = asyncio.get_running_loop().create_task(self._run(params))
         return True
+
+    def _check_open(self) -> None:
+        if not self._hub.is_open:  # it is being stopped, and waits for other calls to end
+            raise SessionStateError(state="stopped", wanted="call a tool")
 
     def _is_out_of_turn(self) -> bool:
         """End the connection, and say so, if its last request is not answered: responses have no ids."""
@@ -95,7 +113,7 @@ class Connection(asyncio.Protocol):
         self.abort()
         return True
 
-    def _refuse(self, error: RemoteProtocolError) -> bool:
+    def _refuse(self, error: IPCError) -> bool:
         """Say what is wrong with a request, and return whether the next one can be found."""
         _log.warning("A peer sent a request that was refused: %s", error)
         self._send(error_frame(error))
@@ -106,7 +124,7 @@ class Connection(asyncio.Protocol):
 
     async def _run(self, params: CallToolParams) -> None:
         try:
-            frame = await self._answer(params)
+            frame = await self._hub.answer(params)
         except asyncio.CancelledError:
             self._finish(error_frame(asyncio.CancelledError("the server was stopped while the tool ran")))
             raise

@@ -94,8 +94,13 @@ def _create_locked(path: Path) -> int:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, SOCKET_PERMISSIONS)
         except FileExistsError as error:
             raise SocketPathError(path=str(path), reason="Something is in the way of the schema file") from error
-        os.fchmod(fd, SOCKET_PERMISSIONS)  # a mask may have taken away more
-        lock.own(fd)
+        try:
+            os.fchmod(fd, SOCKET_PERMISSIONS)  # a mask may have taken away more
+            lock.own(fd)
+        except BaseException:  # a file system without locks
+            path.unlink(missing_ok=True)
+            os.close(fd)
+            raise
         if os.fstat(fd).st_nlink:
             return fd
         os.close(fd)

@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Self
 
 from .calls import answer
-from .connection import Connection
+from .connection import Connection, Hub
 from .errors import SessionStateError
 from .files import OwnedPath
 from .messages import CallToolParams, ToolHandler
-from .sockets import listen_privately
+from .sockets import BACKLOG, listen_privately
 
 __all__ = ["IPCServer"]
 
@@ -54,7 +54,7 @@ class IPCServer:
         self._timeout = tool_timeout
         self._server: asyncio.Server | None = None
         self._file: OwnedPath | None = None
-        self._connections: set[Connection] = set()
+        self._hub = Hub(self._answer)
 
     @property
     def socket_path(self) -> Path:
@@ -64,7 +64,7 @@ class IPCServer:
     @property
     def is_serving(self) -> bool:
         """Whether it takes connections."""
-        return self._server is not None
+        return self._hub.is_open
 
     async def start(self) -> None:
         """Make the socket and take connections.
@@ -79,7 +79,10 @@ class IPCServer:
         loop, listener = asyncio.get_running_loop(), listen_privately(self._path)
         self._file = OwnedPath.found(self._path)
         # Started in a second step, so that one that is cancelled meanwhile can be closed.
-        self._server = await loop.create_unix_server(self._connection, sock=listener, start_serving=False)
+        self._server = await loop.create_unix_server(
+            lambda: Connection(self._hub), sock=listener, backlog=BACKLOG, start_serving=False
+        )
+        self._hub.is_open = True
         try:
             await self._server.start_serving()
         except BaseException:
@@ -88,6 +91,7 @@ class IPCServer:
 
     async def stop(self) -> None:
         """Remove the socket, cancel the calls that run, and end the connections. Allowed in any state, and again."""
+        self._hub.is_open = False
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -96,11 +100,8 @@ class IPCServer:
             await self._stop_handlers()
             await self._close_connections()
         finally:
-            for connection in list(self._connections):
+            for connection in list(self._hub.connections):
                 connection.abort()
-
-    def _connection(self) -> Connection:
-        return Connection(self._answer, self._connections)
 
     async def _answer(self, params: CallToolParams) -> bytes:
         return await answer(params, self._handlers, self._timeout)
@@ -111,7 +112,7 @@ class IPCServer:
             file.remove()
 
     async def _stop_handlers(self) -> None:
-        calls = {connection.call for connection in self._connections} - {None, asyncio.current_task()}
+        calls = {connection.call for connection in self._hub.connections} - {None, asyncio.current_task()}
         running = [call for call in calls if call is not None]
         for call in running:
             call.cancel()
@@ -121,15 +122,15 @@ class IPCServer:
                 _log.warning("%d tool handlers took no notice of their cancellation and were left behind", len(stuck))
 
     async def _close_connections(self) -> None:
-        ends = [connection.closed for connection in self._connections]
-        for connection in list(self._connections):
+        ends = [connection.closed for connection in self._hub.connections]
+        for connection in list(self._hub.connections):
             connection.close()
         if ends:
             await asyncio.wait(ends, timeout=_FLUSH_TIMEOUT)
 
     def __repr__(self) -> str:
         state = "serving" if self.is_serving else "not serving"
-        return f"<IPCServer {self._path} {state}, {len(self._connections)} connections>"
+        return f"<IPCServer {self._path} {state}, {len(self._hub.connections)} connections>"
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -50,7 +51,11 @@ def serve(functions: Mapping[str, Function], *, name: str = "python", out: TextI
     tools = [function_tool(tool_name, function, loop) for tool_name, function in functions.items()]
     session = IPCSession({tool.schema["name"]: tool.handler for tool in tools}, [tool.schema for tool in tools])
     served = Served(name, session)
-    (out or sys.stdout).write(f"Serving {', '.join(functions) or 'nothing'}. Connect with:\n{served.connect_command}\n")
+    try:
+        (out or sys.stdout).write(f"Serving {', '.join(functions)}. Connect with:\n{served.connect_command}\n")
+    except BaseException:
+        served.stop()
+        raise
     return served
 
 
@@ -91,11 +96,11 @@ class Served:
     def stop(self) -> None:
         """Stop offering the functions and remove the files. Allowed more than once, and from any thread."""
         atexit.unregister(self.stop)
-        if self._loop is not None and not self._ended.is_set():
-            try:
+        if self._loop is None:  # not yet there; it will stop as soon as it has started
+            self._stopping.set()
+        else:
+            with suppress(RuntimeError):  # it has ended
                 self._loop.call_soon_threadsafe(self._stopping.set)
-            except RuntimeError:  # it has just ended by itself
-                pass
         if threading.current_thread() is not self._thread:
             self._thread.join(_STOP_TIMEOUT)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from .constants import SOCKET_PERMISSIONS
 from .errors import SocketPathError
 
-__all__ = ["MAX_SOCKET_PATH", "fits_socket_path", "is_dead_socket", "listen_privately"]
+__all__ = ["BACKLOG", "MAX_SOCKET_PATH", "fits_socket_path", "is_dead_socket", "listen_privately"]
 
 _IS_LINUX: bool = sys.platform.startswith("linux")
 
@@ -24,7 +24,8 @@ MAX_SOCKET_PATH: int = 107 if _IS_LINUX else 103
 """Bytes that a socket's path may have on this platform."""
 
 # Each parallel call connects once, and a handler that blocks the event loop delays `accept`.
-_BACKLOG = 128
+BACKLOG: int = 128
+"""Connections that may wait to be accepted."""
 
 
 def fits_socket_path(path: Path) -> bool:
@@ -51,7 +52,7 @@ def listen_privately(path: Path) -> socket.socket:
     _listening.add(listener)
     try:
         _bind(listener, path)
-        listener.listen(_BACKLOG)
+        listener.listen(BACKLOG)
     except BaseException:
         listener.close()
         raise

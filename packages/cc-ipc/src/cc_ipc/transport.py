@@ -20,7 +20,7 @@ DEFAULT_TRANSPORT: Final[TransportType] = "auto"
 """The transport when none is named."""
 
 # The first SDK whose in-process server loses nothing: it hands every kind of content on, the call's `_meta` (where the
-# model's id of the call is), and cancellation, the latter with mcp 2 only. Before it, messages were taken apart by hand.
+# model's id of the call is), and cancellation, the latter with mcp 2 only. Earlier ones took messages apart by hand.
 _SDK_SINCE = (0, 2, 140)
 _MCP_SINCE = (2,)
 
@@ -38,25 +38,24 @@ class TransportChoice:
 def resolve_transport(transport: TransportType = DEFAULT_TRANSPORT) -> TransportChoice:
     """Return which transport to use here, and why.
 
-    `"auto"` takes the bridge where there are Unix sockets. It is the faster one: it is ready before the CLI is, its calls
-    take a tenth less time (`scripts/bench/ipc_transports.py` compares them), and it works with every SDK. Elsewhere it
-    takes the in-process server, if the installed SDK loses nothing over it.
+    `"auto"` takes the in-process server where the installed SDK loses nothing over it: the CLI is ready sooner, for
+    there is no process to start, and calls take about as long (`scripts/bench/ipc_transports.py` compares them).
+    Otherwise it takes the bridge, which carries everything whatever the SDK.
 
     Raises:
         TransportUnavailableError: There is none, or not the one that was asked for.
     """
     lacking = _lacking_for_sdk()
+    if transport == "auto" and lacking is None:
+        return TransportChoice("sdk", "the installed SDK loses nothing over its in-process server, which starts faster")
     if transport == "sdk":
         if _installed("claude-agent-sdk") is None:
             raise TransportUnavailableError(reason=f"{lacking}")
         return TransportChoice("sdk", "it was asked for" if lacking is None else f"it was asked for, though {lacking}")
-    if hasattr(socket, "AF_UNIX"):
-        reason = "it was asked for" if transport == "stdio" else "the bridge is faster, and works with every SDK"
-        return TransportChoice("stdio", reason)
-    if transport == "stdio" or lacking is not None:
-        also = f", and {lacking}" if transport == "auto" else ""
+    if not hasattr(socket, "AF_UNIX"):
+        also = "" if transport == "stdio" else f", and {lacking}"
         raise TransportUnavailableError(reason=f"the bridge needs Unix sockets, which this platform lacks{also}")
-    return TransportChoice("sdk", "the bridge needs Unix sockets, which this platform lacks")
+    return TransportChoice("stdio", "it was asked for" if transport == "stdio" else f"{lacking}")
 
 
 def _lacking_for_sdk() -> str | None:

@@ -98,26 +98,21 @@ def shared_prefix(held: Sequence[Held], wanted: Sequence[Message]) -> int:
     return count
 
 
-def without_cache_control(value: JsonValue) -> Block:
+def without_cache_control(block: Block) -> Block:
     """A block without its cache breakpoint, and without those of the blocks in it.
 
     What is data to a tool or its schema stays as it is, whatever its fields are called.
-
-    Raises:
-        APIError: It is no object.
     """
-    if not isinstance(value, dict):
-        raise invalid(f"an object is required, not {value!r:.100}")
-    block = {name: item for name, item in value.items() if name != "cache_control"}
+    bare = {name: item for name, item in block.items() if name != "cache_control"}
     for name in _NESTING:
-        match block.get(name):
+        match bare.get(name):
             case dict() as inner:
-                block[name] = without_cache_control(inner)
+                bare[name] = without_cache_control(inner)
             case list() as items:
-                block[name] = [without_cache_control(item) if isinstance(item, dict) else item for item in items]
+                bare[name] = [without_cache_control(item) if isinstance(item, dict) else item for item in items]
             case _:
                 pass
-    return block
+    return bare
 
 
 def _canonical(value: JsonValue) -> JsonValue:

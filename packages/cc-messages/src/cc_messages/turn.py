@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent
 
 from cc_session import Session
+from cc_types import CLIConnectionError
 
 from .answer import Answer, Event
 from .carried import says_nothing
@@ -69,27 +70,32 @@ class Turn:
             raise self._error
 
     def abort(self) -> None:
-        """Stop reading: the process is being closed."""
-        self._reading.cancel()
+        """Stop reading: the process is being ended."""
+        if self._reading.cancel():
+            self._error = CLIConnectionError(
+                reason="The process was ended while it answered", advice="Send the request again if it is still wanted."
+            )
 
     @property
     def ends_by_itself(self) -> bool:
         """Whether the CLI will end the turn, or has ended it, without asking the API anything more.
 
-        It asks again after an answer that reached a limit, that shows nothing, or that calls no tool and says it does.
+        Calls of tools end it, and a refusal. After an answer that shows nothing, that has reached a limit, or that says
+        it calls a tool and does not, the CLI asks again.
         """
         if not self.answer.is_complete:
             return self._reading.done()
         reason = self.answer.stop_reason
         if reason in _KEPT:
             return self.says_something
-        return reason == "refusal" or (reason == "tool_use" and self.answer.as_history().calls_tools)
+        return reason == "refusal" or self.answer.as_history().calls_tools
 
     @property
     def is_as_left(self) -> bool:
         """Whether the CLI has left the conversation as it should be: the prompt, the answer, and nothing after it."""
         good = self._result is not None and not self._result.is_error
-        return good and self.ends_by_itself and self.answer.stop_reason in _KEPT
+        kept = self.answer.stop_reason in _KEPT and not self.answer.as_history().calls_tools
+        return good and kept and self.ends_by_itself
 
     @property
     def says_something(self) -> bool:

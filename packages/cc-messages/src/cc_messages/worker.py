@@ -127,7 +127,9 @@ class Worker:
     async def _rewrite(self, turn: Turn) -> None:
         """Take away what the CLI has made of the turn, and write in the answer, if it is complete."""
         # An answer that can be cut off by itself is; the first of a loop of tool calls goes together with its prompt.
-        await self._cut(len(self.held) - 1 if self.held and self.held[-1].is_cut else turn.history_length)
+        # One that the CLI asks the API about again may be withdrawn already, and goes together with more.
+        alone = turn.ends_by_itself and bool(self.held) and self.held[-1].is_cut
+        await self._cut(len(self.held) - 1 if alone else turn.history_length)
         await turn.finish()
         if turn.says_something and len(self.held) >= turn.history_length:
             answer = turn.answer.as_history()

@@ -115,7 +115,7 @@ class Driver:
     async def rewind(self, target_uuid: str) -> bool:
         """Have the CLI drop a message and all after it."""
         turn = self.turn
-        # The CLI could interrupt by itself, which takes 30 ms instead of 10: it looks for the end of the turn at intervals.
+        # The CLI could interrupt by itself, but it looks for the end of the turn at intervals: 30 ms instead of 10.
         if turn is not None and turn.asks:
             await self.interrupt()
         elif turn is not None:

@@ -13,10 +13,12 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import ExitStack, suppress
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+import anyio
+from anyio.from_thread import BlockingPortal
 
 __all__ = ["at_exit", "on_background", "start_on_background", "tell_background"]
 
@@ -33,9 +35,12 @@ class _Background:
     """The running thread: its portal, its loop, and what to do before it ends."""
 
     def __init__(self) -> None:
-        self._stack = ExitStack()
-        self.portal: BlockingPortal = self._stack.enter_context(start_blocking_portal("asyncio", name="claude-code"))
-        self.loop: asyncio.AbstractEventLoop = self.portal.call(asyncio.get_running_loop)
+        # Not anyio's `start_blocking_portal()`: its finalizer waits for the thread, also in a forked child, where
+        # there is none.
+        started: Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]] = Future()
+        self._thread = threading.Thread(target=_serve, args=(started,), name="claude-code", daemon=True)
+        self._thread.start()
+        self.portal, self.loop = started.result()
         # The loop itself keeps only weak references to its tasks.
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -52,7 +57,23 @@ class _Background:
                 self.portal.start_task_soon(clean_up).result(_EXIT_SECONDS)
             except Exception:
                 logger.exception("Cleaning up the Claude Code background thread failed")
-        self._stack.close()
+        # What still runs is cancelled: somebody may wait for it who will never be asked again.
+        self.portal.start_task_soon(self.portal.stop, True)
+        self._thread.join(_EXIT_SECONDS)
+
+
+def _serve(started: "Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]]") -> None:
+    async def serve() -> None:
+        async with BlockingPortal() as portal:
+            started.set_result((portal, asyncio.get_running_loop()))
+            await portal.sleep_until_stopped()
+
+    try:
+        anyio.run(serve, backend="asyncio")
+    except BaseException as error:
+        if not started.done():
+            started.set_exception(error)
+        raise
 
 
 _lock = threading.Lock()

@@ -54,7 +54,10 @@ def main(arguments: Sequence[str], leave: Callable[[int], object]) -> int:
 
 def serve_bridge(socket_path: str, schema_fd: int, tools: list[JsonValue], leave: Callable[[int], object]) -> int:
     """Answer the client on stdin and stdout."""
-    bridge = Bridge(McpServer(tools), Relay(socket_path), Output(claim_stdout()))
+    stdout = claim_stdout()
+    for fd in (0, stdout):
+        os.set_blocking(fd, True)  # a host may leave its ends of the pipes as it uses them
+    bridge = Bridge(McpServer(tools), Relay(socket_path), Output(stdout))
 
     def end_with_owner() -> None:
         wait_for_end_of_owner(schema_fd)

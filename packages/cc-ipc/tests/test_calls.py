@@ -1,0 +1,147 @@
+"""Calls, from the request to the response: whatever a handler does, there is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cc_ipc import MAX_MESSAGE_SIZE, IPCServer, ToolCall, ToolHandler, current_call
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from conftest import RawPeer, Tools
+
+    Connect = Callable[[Path], Awaitable[RawPeer]]
+
+
+def call(name: str, **params: object) -> dict[str, object]:
+    return {"method": "call_tool", "params": {"name": name, "arguments": {}, **params}}
+
+
+async def answer_of(handler: ToolHandler, path: Path, connect: Connect) -> Any:
+    """Return the response to one call of a handler."""
+    async with IPCServer(path, {"tool": handler}):
+        return await (await connect(path)).request(call("tool"))
+
+
+async def test_a_tool_that_raises_is_reported_by_class_and_message_and_its_traceback_only_logged(
+    tools: Tools, folder: Path, raw_peer: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """IPC-P-E06, IPC-P-19, IPC-P-21."""
+    response = await answer_of(tools.fail, folder / "s", raw_peer)
+    assert response == {"error": {"message": "no such city", "type": "ValueError"}}
+    assert "Traceback" in caplog.text
+    assert 'raise ValueError("no such city")' in caplog.text
+
+
+async def test_nonsense_from_a_tool_is_an_error(folder: Path, raw_peer: Connect) -> None:
+    """IPC-P-21: a handler that returns nonsense."""
+
+    async def handler(arguments: dict[str, object]) -> Any:
+        return "sunny"
+
+    response = await answer_of(handler, folder / "s", raw_peer)
+    assert response["error"]["type"] == "InvalidToolResultError"
+    assert "it is a str" in response["error"]["message"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, "\ud800"], ids=["nan", "set", "half a character"])
+async def test_a_result_that_json_cannot_say_is_an_error(folder: Path, raw_peer: Connect, value: object) -> None:
+    async def handler(arguments: dict[str, object]) -> dict[str, object]:
+        return {"content": [], "structuredContent": {"value": value}}
+
+    response = await answer_of(handler, folder / "s", raw_peer)
+    assert response["error"]["type"] == "UnencodableMessageError"
+
+
+async def test_a_result_larger_than_allowed_is_an_error(folder: Path, raw_peer: Connect) -> None:
+    """IPC-P-E02, IPC-D-16: the sender finds out, and the model reads it."""
+
+    async def handler(arguments: dict[str, object]) -> dict[str, object]:
+        return {"content": [{"type": "text", "text": "a" * MAX_MESSAGE_SIZE}]}
+
+    response = await answer_of(handler, folder / "s", raw_peer)
+    assert response["error"]["type"] == "LocalMessageSizeError"
+    assert "at most 10,485,760" in response["error"]["message"]
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (KeyError(), "KeyError", "it was raised without a message"),
+        (Wordless(), "Wordless", "it was raised without a message"),
+        (SystemExit(3), "SystemExit", "3"),
+        (asyncio.CancelledError(), "CancelledError", "it was raised without a message"),
+        (TimeoutError("its own"), "TimeoutError", "its own"),
+        (OSError("\ud800"), "OSError", "\\ud800"),
+        (ValueError("a" * 30_000), "ValueError", "a" * 20_000 + "…"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+async def test_whatever_a_tool_raises_there_is_an_answer(
+    folder: Path,
+    raw_peer: Connect,
+    caplog: pytest.LogCaptureFixture,
+    error: BaseException,
+    kind: str,
+    message: str,
+) -> None:
+    """IPC-P-21, IPC-P-18: a handler that is cancelled from within, or raises what has no message."""
+    caplog.set_level(logging.CRITICAL, "cc_ipc")  # half a character in the log is too much for pytest-xdist
+
+    async def handler(arguments: dict[str, object]) -> dict[str, object]:
+        raise error
+
+    response = await answer_of(handler, folder / "s", raw_peer)
+    assert response == {"error": {"message": message, "type": kind}}
+
+
+async def test_a_tool_that_takes_longer_than_allowed_is_an_error_and_others_go_on(
+    tools: Tools, folder: Path, raw_peer: Connect
+) -> None:
+    """IPC-P-21: a handler that blocks."""
+    async with IPCServer(folder / "s", tools.handlers, tool_timeout=0.05) as server:
+        slow, quick = await raw_peer(server.socket_path), await raw_peer(server.socket_path)
+        slow.send(json.dumps(call("wait")).encode())
+        await tools.started.wait()
+        assert "result" in await quick.request(call("echo"))
+        response = await slow.receive()
+    assert response["error"] == {
+        "type": "TimeoutError",
+        "message": "the tool 'wait' did not answer within 0.05 seconds",
+    }
+    assert tools.cancelled.is_set()
+
+
+async def test_a_handler_knows_its_call_and_the_context_of_the_start(
+    folder: Path, raw_peer: Connect, tools: Tools
+) -> None:
+    """IPC-P-38, IPC-P-51: the model's id of the call, and the caller's dependencies."""
+    who = contextvars.ContextVar("who", default="nobody")
+    seen: list[object] = []
+
+    async def handler(arguments: dict[str, object]) -> dict[str, object]:
+        seen.extend([current_call(), who.get(), asyncio.get_running_loop()])
+        who.set("a handler")
+        return {"content": []}
+
+    who.set("the caller")
+    async with IPCServer(folder / "s", {"tool": handler}) as server:
+        peer = await raw_peer(server.socket_path)
+        await peer.request(call("tool", tool_use_id="toolu_1"))
+        await peer.request(call("tool"))
+    loop = asyncio.get_running_loop()
+    assert seen == [ToolCall("tool", "toolu_1"), "the caller", loop, ToolCall("tool", None), "the caller", loop]
+    assert current_call() is None

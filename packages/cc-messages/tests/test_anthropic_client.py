@@ -1,0 +1,170 @@
+"""The official client over the transport: what it does with the direct API, it does here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx2
+import pytest
+from anthropic import (
+    APIConnectionError,
+    APIStatusError,
+    AsyncAnthropic,
+    AuthenticationError,
+    BadRequestError,
+    InternalServerError,
+    NotFoundError,
+    RateLimitError,
+)
+from anthropic.types import Message
+
+from cc_messages import ClaudeCodeTransport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cc_loopback import LoopbackServer, Reply
+
+MODEL = "claude-sonnet-5"
+HELLO: Any = [{"role": "user", "content": "Hello."}]
+WEATHER: Any = {"name": "weather", "description": "The weather.", "input_schema": {"type": "object"}, "strict": True}
+
+
+@pytest.fixture
+async def claude(loopback: LoopbackServer) -> AsyncIterator[AsyncAnthropic]:
+    transport = ClaudeCodeTransport(env=loopback.env(), size=1)
+    http_client = httpx2.AsyncClient(transport=transport)
+    async with AsyncAnthropic(api_key="not used", http_client=http_client, max_retries=0) as client:
+        yield client
+
+
+def answers(api: LoopbackServer, *replies: Reply) -> None:
+    """Have the API answer with one after the other, and then with the last one."""
+    left = [*replies]
+
+    def respond(_: object) -> Reply:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    api.respond = respond
+
+
+async def test_create_gives_a_message(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+    """MSG-20, MSG-23."""
+    answer = {
+        "id": "msg_1",
+        "model": f"{MODEL}-20260101",
+        "content": "Hi.",
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+    }
+    answers(loopback, answer)
+    message = await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO, stop_sequences=["END"])
+    assert [block.to_dict() for block in message.content] == [{"type": "text", "text": "Hi."}]
+    assert (message.id, message.model, message.stop_reason) == ("msg_1", f"{MODEL}-20260101", "end_turn")
+    assert (message.usage.input_tokens, message.usage.output_tokens) == (7, 3)
+    assert loopback.requests[0]["stop_sequences"] == ["END"]
+
+
+async def test_stream_gives_the_same_message_in_pieces(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+    """MSG-20."""
+    content: list[Any] = [
+        {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"},
+        {"type": "text", "text": "It is sunny in Paris."},
+        {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris", "days": [1, 2]}},
+    ]
+    answers(
+        loopback,
+        {
+            "id": "msg_1",
+            "content": content,
+            "usage": {"input_tokens": 7, "output_tokens": 3},
+        },
+    )
+    arguments: Any = {"model": MODEL, "max_tokens": 2000, "messages": HELLO, "tools": [WEATHER]}
+    async with claude.messages.stream(**arguments) as stream:
+        pieces = [text async for text in stream.text_stream]
+        streamed = await stream.get_final_message()
+    whole = cast("Message", await claude.messages.create(**arguments))
+    assert "".join(pieces) == "It is sunny in Paris."
+    assert len(pieces) > 1
+    assert [block.to_dict() for block in whole.content] == content
+    # The client adds a field of its own to what it has put together.
+    assert {**whole.to_dict(), "stop_details": None} == streamed.to_dict()
+
+
+async def test_a_loop_of_tools_with_thinking_goes_round(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+    """MSG-03, MSG-10, MSG-14."""
+    thinking = {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}
+    answers(loopback, [thinking, call], "It is sunny.")
+    thinks: Any = {"type": "enabled", "budget_tokens": 1024}
+    messages: list[Any] = [*HELLO]
+    first = await claude.messages.create(
+        model=MODEL, max_tokens=2000, messages=messages, thinking=thinks, tools=[WEATHER]
+    )
+    assert first.stop_reason == "tool_use"
+    messages.append({"role": "assistant", "content": first.content})
+    messages.append(
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny"}]}
+    )
+    last = await claude.messages.create(
+        model=MODEL, max_tokens=2000, messages=messages, thinking=thinks, tools=[WEATHER]
+    )
+    assert last.content[0].to_dict() == {"type": "text", "text": "It is sunny."}
+    assert loopback.requests[1]["messages"][1]["content"] == [thinking, call]
+    assert loopback.requests[1]["thinking"] == thinks
+    assert loopback.requests[1]["tools"] == [WEATHER]
+
+
+async def test_a_system_prompt_of_blocks_arrives_as_paragraphs(
+    loopback: LoopbackServer, claude: AsyncAnthropic
+) -> None:
+    """MSG-07."""
+    system: Any = [
+        {"type": "text", "text": "Be brief."},
+        {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}},
+    ]
+    await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO, system=system)
+    assert loopback.requests[0]["system"][-1]["text"] == "Be brief.\n\nBe kind."
+
+
+async def test_betas_of_the_caller_arrive(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+    await claude.beta.messages.create(model=MODEL, max_tokens=9, messages=HELLO, betas=["made-up-2026-01-01"])
+    assert "made-up-2026-01-01" in loopback.calls[0].headers["anthropic-beta"]
+
+
+async def test_errors_are_of_the_classes_of_the_client(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+    """MSG-30."""
+    classes: dict[int, type[APIStatusError]] = {
+        400: BadRequestError,
+        401: AuthenticationError,
+        404: NotFoundError,
+        429: RateLimitError,
+        529: InternalServerError,
+    }
+    for status, error in classes.items():
+        loopback.fail_next(status, times=2 if status == 404 else 1)
+        with pytest.raises(error) as caught:
+            await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
+        assert caught.value.status_code == status
+
+
+async def test_a_broken_connection_is_a_connection_error_and_the_client_tries_again(
+    loopback: LoopbackServer, claude: AsyncAnthropic
+) -> None:
+    """MSG-32, MSG-E07."""
+    answers(loopback, "Hi.")
+    loopback.fail_next(after_events=3, times=2)
+    with pytest.raises(APIConnectionError):
+        await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
+    message = await claude.with_options(max_retries=1).messages.create(model=MODEL, max_tokens=9, messages=HELLO)
+    assert message.content[0].to_dict() == {"type": "text", "text": "Hi."}
+    assert len(loopback.requests) == 3
+
+
+async def test_what_is_not_served_is_not_found(claude: AsyncAnthropic) -> None:
+    for call in (claude.models.list(), claude.messages.count_tokens(model=MODEL, messages=HELLO)):
+        with pytest.raises(NotFoundError) as caught:
+            await call
+        body: Any = caught.value.body
+        assert body["error"]["type"] == "not_found_error"
+        assert "/v1/m" in body["error"]["message"]

@@ -1,0 +1,142 @@
+"""Processes end with the transport, however it ends, and nobody who waits for an answer waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+import pytest
+
+from cc_loopback import LoopbackServer
+from cc_messages import ClaudeCodeTransport
+from cc_session import Timeouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import psutil
+    from conftest import Client, Connect
+
+    Processes = Callable[[], list[psutil.Process]]
+
+
+async def wait_for_ever(body: dict[str, Any]) -> str:
+    await anyio.sleep_forever()
+    return ""
+
+
+async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
+    client: Client, processes: Processes
+) -> None:
+    await client.ask("one")
+    before = client.transport.pids
+    await client.transport.aclose()
+    assert not processes()
+    assert not client.transport.pids
+    assert (await client.ask("two")).status == 200
+    assert client.transport.pids != before
+    await client.transport.aclose()
+    await client.transport.aclose()
+
+
+async def test_closing_ends_what_runs_waits_and_starts(connect: Connect, processes: Processes, eventually: Any) -> None:
+    """MSG-E08."""
+    client = connect(size=2)
+    client.answers(wait_for_ever)
+    tasks = [asyncio.create_task(client.ask("one", stream=index == 0)) for index in range(2)]
+    await eventually(lambda: len(client.api.requests) == 2)
+    tasks.append(asyncio.create_task(client.ask("three")))
+    with anyio.fail_after(5):
+        await client.transport.aclose()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [httpx2.ReadError] * 3
+    assert not processes()
+    assert "idle=0 busy=0 starting=0" in repr(client.transport)
+
+
+async def test_closing_while_a_process_starts_leaves_none(
+    connect: Connect, processes: Processes, eventually: Any
+) -> None:
+    client = connect(timeouts=Timeouts(close=0.2))
+    task = asyncio.create_task(client.ask("one"))
+    await eventually(processes)
+    with anyio.fail_after(5):
+        await client.transport.aclose()
+        with pytest.raises(httpx2.ReadError, match="closed"):
+            await task
+    await eventually(lambda: not processes())
+    assert not client.transport.pids
+
+
+async def test_closing_in_the_middle_of_a_stream_is_an_error_for_its_reader(connect: Connect) -> None:
+    """MSG-E07."""
+    with LoopbackServer(lambda body: "word " * 60, event_delay=0.03) as api:
+        client = connect(api=api)
+        with anyio.fail_after(5):
+            async with client.stream("one") as response:
+                chunks = response.aiter_raw()
+                await anext(chunks)
+                await client.transport.aclose()
+                with pytest.raises(httpx2.ReadError, match="ended while it answered"):
+                    [chunk async for chunk in chunks]
+
+
+async def test_a_transport_that_is_forgotten_takes_its_processes_along(
+    loopback: LoopbackServer, processes: Processes, eventually: Any
+) -> None:
+    transport = ClaudeCodeTransport(env=loopback.env())
+    client = httpx2.AsyncClient(transport=transport)
+    body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello."}]}
+    response = await client.post("http://claude/v1/messages", json=body, timeout=20)
+    assert response.status_code == 200
+    assert processes()
+    del transport, client, response
+    gc.collect()
+    await eventually(lambda: not processes())
+
+
+async def test_a_process_that_nobody_uses_is_ended(connect: Connect, processes: Processes, eventually: Any) -> None:
+    """MSG-19."""
+    client = connect(idle_seconds=0.1)
+    assert (await client.ask("one")).status == 200
+    await eventually(lambda: not client.transport.pids)
+    await eventually(lambda: not processes())
+    assert (await client.ask("two")).status == 200
+
+
+async def test_nothing_is_started_before_the_first_request(loopback: LoopbackServer, processes: Processes) -> None:
+    async with ClaudeCodeTransport(env=loopback.env()) as transport:
+        assert repr(transport) == "<ClaudeCodeTransport <WorkerPool idle=0 busy=0 starting=0 size=8>>"
+        assert not transport.pids
+    assert not processes()
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_pool_of_no_processes_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        ClaudeCodeTransport(size=size)
+
+
+@pytest.mark.parametrize("ending", ["await anext(response.aiter_raw())", "sys.exit(3)"])
+def test_a_program_that_ends_leaves_nothing(ending: str, loopback: LoopbackServer) -> None:
+    """With an open stream, which is collected at some point of the interpreter's end."""
+    program = f"""
+import asyncio, sys, httpx2
+from cc_messages import ClaudeCodeTransport
+
+async def main():
+    global client, response
+    client = httpx2.AsyncClient(transport=ClaudeCodeTransport(env={loopback.env()!r}), timeout=20)
+    body = {{"model": "m", "max_tokens": 9, "stream": True, "messages": [{{"role": "user", "content": "Hello."}}]}}
+    response = await client.send(client.build_request("POST", "http://claude/v1/messages", json=body), stream=True)
+    {ending}
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr, done.stdout) == (3 if "exit" in ending else 0, "", "")

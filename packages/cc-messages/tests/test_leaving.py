@@ -1,0 +1,182 @@
+"""Whoever leaves an answer early leaves a process behind that can be used again at once, and asks the API no more."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+import pytest
+
+from cc_loopback import LoopbackServer
+from cc_session import Timeouts
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from conftest import Client, Connect
+
+    Leave = Callable[["Client", list[Any]], Awaitable[None]]
+
+CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
+# What a start that is given up needs to be cleaned up takes as long as this allows.
+QUICK = Timeouts(close=0.2)
+LONG = "word " * 100
+HISTORIES: list[list[Any]] = [["b"], ["a", "x", "b"], ["a", [CALL], [RESULT]]]
+
+
+@pytest.fixture
+def slow() -> Iterator[LoopbackServer]:
+    """An API that sends an event each 30 ms; a long answer has some 70 of them."""
+    with LoopbackServer(event_delay=0.03) as api:
+        yield api
+
+
+async def close_after_the_first_chunk(client: Client, messages: list[Any]) -> None:
+    async with client.stream(*messages) as response:
+        async for _ in response.aiter_bytes():
+            break
+
+
+async def drop_after_the_first_chunk(client: Client, messages: list[Any]) -> None:
+    request = client.http.build_request("POST", "/v1/messages", json=client.body(*messages, stream=True))
+    response = await client.http.send(request, stream=True)
+    await anext(response.aiter_bytes())
+    del response
+    gc.collect()
+
+
+async def cancel_while_the_head_is_waited_for(client: Client, messages: list[Any]) -> None:
+    task = asyncio.create_task(client.ask(*messages))
+    await asked(client)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def cancel_while_the_body_is_read(client: Client, messages: list[Any]) -> None:
+    with anyio.move_on_after(0.3) as scope:
+        async with client.stream(*messages) as response:
+            await response.aread()
+    assert scope.cancelled_caught
+
+
+async def time_out(client: Client, messages: list[Any]) -> None:
+    client.http.timeout = httpx2.Timeout(0.3)
+    with pytest.raises(httpx2.ReadTimeout):
+        await client.ask(*messages)
+    client.http.timeout = httpx2.Timeout(20)
+
+
+async def asked(client: Client) -> None:
+    """Wait until the API was asked."""
+    with anyio.fail_after(5):
+        while not client.api.requests:  # noqa: ASYNC110 - there is no event for it
+            await anyio.sleep(0.005)
+
+
+WAYS: list[Leave] = [
+    close_after_the_first_chunk,
+    drop_after_the_first_chunk,
+    cancel_while_the_head_is_waited_for,
+    cancel_while_the_body_is_read,
+    time_out,
+]
+
+
+async def answers_exactly(client: Client, messages: list[Any], plain: Callable[[Any], Any]) -> None:
+    client.api.requests.clear()
+    client.answers("Fine.")
+    assert (await client.ask(*messages)).text == "Fine."
+    assert client.received == plain(client.body(*messages)["messages"])
+    assert len(client.api.requests) == 1
+
+
+@pytest.mark.parametrize("leave", WAYS, ids=lambda way: way.__name__)
+async def test_the_turn_ends_within_a_second_and_the_process_goes_on(
+    leave: Leave, slow: LoopbackServer, connect: Connect, plain: Any
+) -> None:
+    """MSG-27."""
+    client = connect(api=slow, size=1)
+    client.answers("Warm.")
+    await client.ask("Warm up.")
+    for messages in HISTORIES:
+        slow.requests.clear()
+        client.answers(LONG)
+        await leave(client, messages)
+        with anyio.fail_after(1):
+            await client.settled()
+        assert len(slow.requests) == 1
+        await answers_exactly(client, messages, plain)
+    assert client.routes["start"] == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_leaving_while_the_api_has_not_begun_ends_the_call(stream: bool, client: Client, plain: Any) -> None:
+    """MSG-27. Whoever leaves does not wait for the API, and the API learns of it."""
+    ended = threading.Event()
+
+    async def respond(body: dict[str, Any]) -> str:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+        return ""
+
+    client.answers(respond)
+    with anyio.move_on_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: client.ask("b", stream=stream))
+            await asked(client)
+            tasks.cancel_scope.cancel()
+    assert await asyncio.to_thread(ended.wait, 1)
+    await client.settled()
+    await answers_exactly(client, ["b"], plain)
+    assert client.routes["start"] == 1
+
+
+async def test_leaving_at_any_moment_of_a_request_loses_nothing(connect: Connect, plain: Any) -> None:
+    """From the first await on, through start, preparation, prompt and answer."""
+    client = connect(size=1, timeouts=QUICK)
+    client.answers("word " * 10)
+    history: list[Any] = ["a", [CALL], [RESULT], "x", "b"]
+    for step in range(30):
+        with anyio.move_on_after(step * 0.002):
+            await client.ask(*history[: 1 + 2 * (step % 3)], stream=step % 2 == 0)
+    with anyio.fail_after(5):
+        await client.settled()
+    await answers_exactly(client, history, plain)
+
+
+async def test_a_request_that_is_given_up_while_it_waits_takes_no_process(
+    connect: Connect, slow: LoopbackServer
+) -> None:
+    client = connect(api=slow, size=1)
+    client.answers(LONG)
+    async with client.stream("Take your time.") as response:
+        chunks = response.aiter_bytes()
+        await anext(chunks)
+        with anyio.move_on_after(0.1) as scope:
+            await client.ask("Me too.")
+        assert scope.cancelled_caught
+        await anext(chunks)
+    await client.settled()
+    assert len(slow.requests) == 1
+
+
+async def test_a_start_that_is_given_up_leaves_no_process(
+    connect: Connect, processes: Callable[[], list[Any]], eventually: Any
+) -> None:
+    client = connect(size=1, timeouts=QUICK)
+    task = asyncio.create_task(client.ask("Hello."))
+    await eventually(processes)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await eventually(lambda: not processes())
+    assert not client.transport.pids
+    assert (await client.ask("Hello.")).status == 200

@@ -1,0 +1,98 @@
+"""Why the model stopped arrives as the API said it, at once, whatever the CLI would like to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Client
+
+TEXT = {"type": "text", "text": "Once upon"}
+CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_2", "name": "f", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_2", "content": "ok"}
+THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+FIRST: list[Any] = ["Go."]
+AFTER_A_TOOL: list[Any] = ["a", [{**CALL, "id": "toolu_1"}], [{**RESULT, "tool_use_id": "toolu_1"}]]
+
+
+async def answer(client: Client, messages: list[Any], message: dict[str, Any], *, stream: bool) -> Any:
+    """The reply to the last of `messages`, when the API has answered `message` to it once."""
+    client.answers(lambda body: message if len(client.api.requests) == 1 else "An answer nobody asked for.")
+    client.api.requests.clear()
+    reply = await client.ask(*messages, stream=stream)
+    assert (reply.status, reply.stop_reason) == (200, message["stop_reason"])
+    return reply
+
+
+async def goes_on(client: Client, *messages: Any) -> None:
+    client.answers("Fine.")
+    await client.settled()
+    client.api.requests.clear()
+    assert (await client.ask(*messages)).text == "Fine."
+    assert len(client.api.requests) == 1
+    given: list[Any] = [
+        message if isinstance(message, list) else [{"type": "text", "text": message}] for message in messages
+    ]
+    assert [message["content"] for message in client.received] == given
+
+
+@pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+async def test_an_answer_ends_at_its_end_and_costs_one_call(messages: list[Any], client: Client) -> None:
+    """MSG-21, MSG-22."""
+    for reason in ("end_turn", "stop_sequence", "pause_turn", "refusal", "a_new_reason"):
+        for stream in (False, True):
+            message = {"content": [TEXT], "stop_reason": reason, "stop_sequence": "END"}
+            reply = await answer(client, messages, message, stream=stream)
+            assert reply.text == "Once upon"
+            await client.settled()
+            assert len(client.api.requests) == 1
+            await goes_on(client, *messages, [TEXT], "Go on.")
+    assert client.routes["start"] == 1
+
+
+@pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+async def test_a_call_of_a_tool_ends_the_answer(messages: list[Any], client: Client) -> None:
+    """MSG-10, MSG-21, MSG-24."""
+    for content in ([CALL], [THINKING, TEXT, CALL]):
+        for reason in ("tool_use", "max_tokens", "refusal"):
+            await answer(client, messages, {"content": content, "stop_reason": reason}, stream=False)
+            await client.settled()
+            await goes_on(client, *messages, content, [RESULT])
+    assert client.routes["start"] == 1
+    assert client.routes["resume"] >= 6
+
+
+# What the CLI would ask again for, up to three times.
+UNFINISHED: dict[str, dict[str, Any]] = {
+    "max_tokens": {"content": [TEXT], "stop_reason": "max_tokens"},
+    "context window": {"content": [TEXT], "stop_reason": "model_context_window_exceeded"},
+    "no content": {"content": [], "stop_reason": "end_turn"},
+    "only blanks": {"content": [{"type": "text", "text": " \n"}], "stop_reason": "end_turn"},
+    "only thinking": {"content": [THINKING], "stop_reason": "end_turn"},
+    "no call": {"content": [TEXT], "stop_reason": "tool_use"},
+}
+
+
+@pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+async def test_an_answer_the_cli_would_ask_again_for_ends_all_the_same(messages: list[Any], client: Client) -> None:
+    """MSG-21. A known limit: a second call may have begun; it is broken off within milliseconds, and has no third."""
+    for message in UNFINISHED.values():
+        for stream in (False, True):
+            await answer(client, messages, message, stream=stream)
+            await client.settled()
+            assert len(client.api.requests) <= 2
+            if message["content"] == [TEXT]:
+                await goes_on(client, *messages, [TEXT], "Go on.")
+            await goes_on(client, *messages)
+    assert client.routes["start"] == 1
+
+
+async def test_the_details_of_a_refusal_arrive(client: Client) -> None:
+    """MSG-22, MSG-31."""
+    details = {"type": "refusal", "category": "cyber", "explanation": "Because."}
+    message: dict[str, Any] = {"content": [], "stop_reason": "refusal", "stop_details": details}
+    reply = await answer(client, FIRST, message, stream=False)
+    assert reply.body["stop_details"] == details
+    assert reply.body["content"] == []

@@ -1,0 +1,226 @@
+"""Sessions and the Python process they live in: threads, loops, forks, and its end."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
+
+from cc_loopback import JsonObject, LoopbackServer
+from cc_session import Session
+
+# A script that opens a session, says which process it is, and goes on as the test wants.
+SCRIPT = """
+import asyncio, json, os, sys, time
+import psutil
+from cc_session import Session, SessionBusyError, sealed_options
+from cc_types import ClaudeCodeError
+
+options = sealed_options(env=json.loads(sys.argv[1]))
+
+async def opened():
+    session = await Session.open(options)
+    print(session.pid, flush=True)
+    return session
+
+async def answer(session, text):
+    return [getattr(message, "result", None) async for message in session.ask(text)][-1]
+"""
+
+
+async def answer(session: Session, text: str) -> str | None:
+    [result] = [message async for message in session.ask(text) if isinstance(message, ResultMessage)]
+    return result.result
+
+
+def folders_in(temporary: Path) -> list[Path]:
+    return [*temporary.glob("cc-session-*")]
+
+
+class Script:
+    """A running script, and the CLI that it has started."""
+
+    def __init__(self, body: str, server: LoopbackServer) -> None:
+        command = [sys.executable, "-c", SCRIPT + body, json.dumps(server.env())]
+        self.python = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.python.stdout is not None
+        self.cli = psutil.Process(int(self.python.stdout.readline()))
+        # The CLI itself is not of ours to wait for, so what is left of it is looked for by its process.
+        self.others = psutil.Process(self.python.pid).children(recursive=True)
+
+    def end(self) -> tuple[str, str]:
+        """Wait for the end of all its processes; return what it wrote."""
+        output = self.python.communicate(timeout=10)
+        _, alive = psutil.wait_procs([self.cli, *self.others], timeout=3)
+        assert not alive
+        return output
+
+
+Run = Callable[[str], Script]
+
+
+@pytest.fixture
+def run(server: LoopbackServer) -> Iterator[Run]:
+    scripts: list[Script] = []
+
+    def start(body: str) -> Script:
+        scripts.append(Script(body, server))
+        return scripts[-1]
+
+    yield start
+    for script in scripts:
+        if script.python.poll() is None:
+            for process in psutil.Process(script.python.pid).children(recursive=True):
+                process.kill()
+            script.python.kill()
+        script.python.communicate()
+
+
+def test_the_process_ends_with_a_script_that_simply_ends(run: Run) -> None:
+    """SES-77."""
+    script = run("asyncio.run(opened())")
+    assert script.end() == ("", "")
+    assert script.python.returncode == 0
+
+
+def test_the_process_ends_with_a_script_that_raises(run: Run) -> None:
+    """SES-77."""
+    script = run("""
+async def main():
+    session = await opened()
+    async for message in session.ask("Hello."):
+        1 / 0
+asyncio.run(main())
+""")
+    _, stderr = script.end()
+    assert "ZeroDivisionError" in stderr
+    assert script.python.returncode == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
+    run: Run, held: Any, number: signal.Signals, temporary: Path
+) -> None:
+    """SES-77, SES-F19: the CLI alone would end the turn first, which here has no end."""
+    script = await asyncio.to_thread(run, "session = asyncio.run(opened())\nasyncio.run(answer(session, 'Hello.'))")
+    await held.asked()
+
+    script.python.send_signal(number)
+
+    await asyncio.to_thread(script.end)
+    assert folders_in(temporary) == []
+
+
+def test_a_script_ends_while_a_thread_of_it_still_waits_for_an_answer(run: Run, held: Any) -> None:
+    """SES-77."""
+    script = run("""
+import threading
+session = asyncio.run(opened())
+threading.Thread(target=lambda: asyncio.run(answer(session, "Hello.")), daemon=True).start()
+while session.state != "busy":
+    time.sleep(0.001)
+""")
+    script.end()
+    assert script.python.returncode == 0
+
+
+def test_a_forked_child_has_sessions_of_its_own_and_leaves_those_of_its_parent_alone(run: Run) -> None:
+    """SES-74: nor does its end, or what it closes, end theirs."""
+    script = run("""
+session = asyncio.run(opened())
+
+async def child():
+    for call in (session.control("get_settings"), answer(session, "Hello."), session.interrupt()):
+        try:
+            await call
+        except ClaudeCodeError as error:
+            print(error.reason)
+    await session.close()
+    async with await Session.open(options) as own:
+        assert (await answer(own, "Hello.")).startswith("You said")
+
+if (pid := os.fork()) == 0:
+    asyncio.run(child())
+    sys.exit(5)
+print("child", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print(asyncio.run(answer(session, "Hello.")))
+asyncio.run(session.close())
+""")
+    stdout, _ = script.end()
+    refused = "The session belongs to the process that this one was forked from"
+    assert stdout.splitlines() == [refused] * 3 + ["child 5", 'You said: "Hello.".']
+
+
+def test_the_death_of_a_parent_is_noticed_although_a_forked_child_lives_on(run: Run) -> None:
+    """SES-77: the child has copies of the parent's pipes."""
+    script = run("""
+session = asyncio.run(opened())
+if (pid := os.fork()) == 0:
+    os.close(1), os.close(2)
+    time.sleep(60)
+print(pid, flush=True)
+time.sleep(60)
+""")
+    assert script.python.stdout is not None
+    child = int(script.python.stdout.readline())
+    script.python.kill()
+    try:
+        script.end()
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_importing_starts_nothing() -> None:
+    program = """
+import os, threading
+import cc_session
+import psutil
+assert threading.active_count() == 1
+assert not psutil.Process().children()
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=20)
+
+
+def test_a_session_goes_through_several_runs_of_asyncio(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+    """SES-74."""
+    session = asyncio.run(Session.open(options))
+    for text in ("one", "two"):
+        assert asyncio.run(answer(session, text)) == f'You said: "{text}".'
+    asyncio.run(session.close())
+
+
+def test_sessions_are_used_from_many_threads(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+    """SES-74, SES-75, SES-F12: opened, used and closed in different ones."""
+
+    def echo(body: JsonObject) -> str:
+        return body["messages"][-1]["content"][0]["text"]
+
+    server.respond = echo
+    with ThreadPoolExecutor(3) as threads:
+        sessions = [*threads.map(lambda _: asyncio.run(Session.open(options)), range(3))]
+        for number in range(3):
+            texts = [f"{number} {index}" for index in range(3)]
+            assert [*threads.map(lambda pair: asyncio.run(answer(*pair)), zip(sessions, texts, strict=True))] == texts
+        [*threads.map(lambda session: asyncio.run(session.close()), sessions)]
+
+
+async def test_a_session_of_this_loop_is_closed_by_another_thread(session: Session, held: Any) -> None:
+    """SES-75."""
+    asking = asyncio.ensure_future(answer(session, "Hello."))
+    await held.asked()
+    thread = threading.Thread(target=lambda: asyncio.run(session.interrupt()))
+    thread.start()
+
+    assert await asyncio.wait_for(asking, 5) is None
+    await asyncio.to_thread(thread.join)
+    assert session.state == "idle"

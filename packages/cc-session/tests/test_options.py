@@ -1,0 +1,65 @@
+"""The sealed configuration, as the API sees it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions
+
+from cc_loopback import LoopbackServer
+from cc_session import Content, Session, has_api_key, sealed_options
+
+Ask = Callable[[Session, Content], Any]
+
+
+def test_an_api_key_is_found_where_the_process_will_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-26."""
+    assert not has_api_key({})
+    assert has_api_key({"ANTHROPIC_API_KEY": "key"})
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    assert has_api_key({})
+    assert not has_api_key({"ANTHROPIC_API_KEY": ""})
+
+
+@pytest.mark.parametrize(("key", "is_bare"), [("key", True), ("", False)])
+def test_only_a_login_with_an_api_key_is_bare(key: str, is_bare: bool) -> None:
+    """SES-26."""
+    assert ("bare" in sealed_options(env={"ANTHROPIC_API_KEY": key}).extra_args) == is_bare
+
+
+def test_variables_of_the_caller_win() -> None:
+    assert sealed_options(env={"CLAUDE_CODE_MAX_RETRIES": "3"}).env["CLAUDE_CODE_MAX_RETRIES"] == "3"
+
+
+async def test_a_sealed_request_holds_what_the_caller_said_and_little_else(
+    server: LoopbackServer, session: Session, ask: Ask
+) -> None:
+    """SES-26."""
+    await ask(session, "Hello.")
+
+    [body] = server.requests
+    assert {*body} == {"max_tokens", "messages", "metadata", "model", "stream", "system", "tools"}
+    assert body["tools"] == []
+    assert [message["role"] for message in body["messages"]] == ["user"]
+    assert body["system"][-1]["text"] == "You are a test."
+    assert len(json.dumps(body)) < 1200
+
+
+async def test_a_failed_request_is_not_repeated(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    """SES-26: repeating is the client's to do."""
+    server.fail_next(status=529, times=3)
+    await ask(session, "Hello.")
+
+    assert len(server.calls) == 1
+
+
+async def test_without_an_api_key_a_session_starts_as_well(server: LoopbackServer) -> None:
+    """SES-26: a login that bare mode could not use; here it is none at all."""
+    env = server.env() | {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "token"}
+    options: ClaudeAgentOptions = sealed_options(env=env, system_prompt="You are a test.")
+    async with await Session.open(options) as session:
+        assert [message async for message in session.ask("Hello.")]
+
+    assert not server.requests[-1]["tools"]
+    assert server.calls[-1].headers["authorization"] == "Bearer token"

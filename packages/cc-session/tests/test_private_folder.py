@@ -1,0 +1,114 @@
+"""What a process leaves on the machine, and what other users of the machine can see of it."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig, Message
+
+from cc_loopback import LoopbackServer
+from cc_session import Content, Session, sealed_options
+
+Ask = Callable[[Session, Content], Any]
+
+
+def command_line(session: Session) -> str:
+    return Path(f"/proc/{session.pid}/cmdline").read_text(encoding="utf-8")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def files(folder: Path, pattern: str = "*") -> set[Path]:
+    return {*folder.glob(pattern)}
+
+
+def system_of(server: LoopbackServer) -> str:
+    return json.dumps(server.requests[-1]["system"])
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the system shows no command lines there")
+@pytest.mark.parametrize(
+    "system_prompt",
+    [
+        "The password is s3cret.",
+        {"type": "custom", "prompt": "The password is s3cret."},
+        {"type": "preset", "preset": "claude_code", "append": "The password is s3cret."},
+    ],
+)
+async def test_the_system_prompt_reaches_the_model_and_no_other_user(
+    server: LoopbackServer, options: ClaudeAgentOptions, ask: Ask, temporary: Path, system_prompt: Any
+) -> None:
+    """SES-27."""
+    old_umask = os.umask(0)
+    try:
+        async with await Session.open(replace(options, system_prompt=system_prompt)) as session:
+            assert "s3cret" not in command_line(session)
+            [folder] = files(temporary, "cc-session-*")
+            assert mode(folder) == 0o700
+            assert mode(folder / "system-prompt.md") == 0o600
+            await ask(session, "Hello.")
+    finally:
+        os.umask(old_umask)
+
+    assert "The password is s3cret." in system_of(server)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the system shows no command lines there")
+async def test_secrets_of_mcp_servers_and_settings_are_not_on_the_command_line(
+    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path
+) -> None:
+    servers: dict[str, McpServerConfig] = {
+        "remote": {"type": "http", "url": server.url, "headers": {"Authorization": "Bearer s3cret"}}
+    }
+    settings = json.dumps({"env": {"TOKEN": "s3cret"}})
+    async with await Session.open(replace(options, mcp_servers=servers, settings=settings)) as session:
+        assert "s3cret" not in command_line(session)
+        assert {mode(file) for file in files(temporary, "cc-session-*/*.json")} == {0o600}
+        status = await session.control("mcp_status")
+        assert [cast("dict[str, Any]", entry)["name"] for entry in cast("list[Any]", status["mcpServers"])] == [
+            "remote"
+        ]
+
+
+async def test_without_a_system_prompt_there_is_none(
+    server: LoopbackServer, options: ClaudeAgentOptions, ask: Ask
+) -> None:
+    """Two short lines of the CLI's own remain."""
+    async with await Session.open(replace(options, system_prompt="")) as session:
+        await ask(session, "Hello.")
+
+    assert len(system_of(server)) < 500
+
+
+async def test_a_process_writes_to_its_private_folder_only_and_that_goes(
+    server: LoopbackServer, ask: Ask, tmp_path: Path, temporary: Path
+) -> None:
+    """SES-27: in bare mode, in which there is no login to find in the user's folders."""
+    home = tmp_path / "home"
+    home.mkdir()
+    env = server.env() | {"HOME": str(home)}
+    del env["CLAUDE_CONFIG_DIR"]
+    before = files(temporary)
+    async with await Session.open(sealed_options(env=env)) as session:
+        await ask(session, "Hello.")
+        [folder] = files(temporary) - before
+        assert Path(os.readlink(f"/proc/{session.pid}/cwd")) == folder / "cwd"
+
+    assert not files(home)
+    assert files(temporary) == before
+
+
+async def test_the_caller_s_own_folder_is_used_and_stays(options: ClaudeAgentOptions, tmp_path: Path, ask: Ask) -> None:
+    async with await Session.open(replace(options, cwd=tmp_path)) as session:
+        messages: list[Message] = await ask(session, "Hello.")
+
+    [init] = [message for message in messages if getattr(message, "subtype", None) == "init"]
+    assert cast(Any, init).data["cwd"] == str(tmp_path)
+    assert not files(tmp_path)

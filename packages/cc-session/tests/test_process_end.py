@@ -1,0 +1,218 @@
+"""How a running process ends: by itself, by others, by `close()`."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, Message
+
+from cc_session import Content, Session, Timeouts
+from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
+
+Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
+
+
+def send_signal(session: Session, number: signal.Signals) -> None:
+    assert session.pid is not None
+    os.kill(session.pid, number)
+
+
+async def test_a_process_that_is_killed_while_idle_is_noticed(session: Session, ask: Ask) -> None:
+    """SES-20, SES-F04."""
+    send_signal(session, signal.SIGKILL)
+
+    with anyio.fail_after(1):
+        for _ in range(2):  # it stays dead
+            for call in (session.control("get_settings"), session.add_user("Hello."), ask(session, "Hello.")):
+                with pytest.raises(ProcessExitedError) as raised:
+                    await call
+                assert (raised.value.exit_code, raised.value.signal) == (-9, "SIGKILL")
+    assert session.state == "dead"
+    assert isinstance(session.death, ProcessExitedError)
+
+
+async def test_a_process_that_is_killed_in_a_turn_fails_the_turn(session: Session, ask: Ask, held: Any) -> None:
+    """SES-20, SES-71, SES-F04."""
+    asking = ask(session, "Hello.")
+    await held.asked()
+    send_signal(session, signal.SIGKILL)
+
+    with anyio.fail_after(1), pytest.raises(ProcessExitedError) as raised:
+        await asking
+
+    assert raised.value.phase == "turn"
+    assert session.state == "dead"
+
+
+async def test_a_process_that_is_killed_fails_what_waits_for_it(session: Session) -> None:
+    """SES-30, SES-F04."""
+    send_signal(session, signal.SIGSTOP)
+    waiting = [asyncio.ensure_future(session.control("get_settings")) for _ in range(3)]
+    waiting.append(asyncio.ensure_future(session.interrupt()))
+    adding = asyncio.ensure_future(session.add_user("Hello."))
+    await asyncio.wait(waiting[:3], timeout=0.1)
+    send_signal(session, signal.SIGKILL)
+
+    with anyio.fail_after(1):
+        for call in (*waiting[:3], adding):
+            with pytest.raises(ProcessExitedError):
+                await call
+    await waiting[3]  # there was no turn to interrupt
+
+
+async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(
+    options: ClaudeAgentOptions, ask: Ask, held: Any
+) -> None:
+    """SES-23, SES-29, SES-F05."""
+    timeouts = Timeouts(control=0.3, close=0.4)
+    session = await Session.open(options, timeouts=timeouts)
+    asking = ask(session, "Hello.")
+    await held.asked()
+    send_signal(session, signal.SIGSTOP)
+
+    for call, name in (
+        (session.control("get_settings"), "get_settings"),
+        (session.interrupt(), "interrupt"),
+        (session.rewind(session.last_user_uuid or ""), "interrupt"),
+    ):
+        began = time.monotonic()
+        with pytest.raises(ControlTimeoutError) as raised:
+            await call
+        assert raised.value.subtype == name
+        assert timeouts.control <= time.monotonic() - began < timeouts.control + 0.3
+
+    with anyio.fail_after(3 * timeouts.close):
+        await session.close()
+    with pytest.raises(CLIConnectionError, match="The session is closed"):
+        await asking
+
+
+async def test_a_stopped_process_does_not_hold_up_a_message_that_fills_its_pipe(options: ClaudeAgentOptions) -> None:
+    """SES-29: nobody reads what is written."""
+    timeouts = Timeouts(control=0.3, close=0.4)
+    session = await Session.open(options, timeouts=timeouts)
+    send_signal(session, signal.SIGSTOP)
+    for call in (
+        session.add_user("x" * 1_000_000),
+        session.add_assistant("x" * 1_000_000, model="m"),
+        session.control("get_settings"),
+    ):
+        with anyio.fail_after(2 * timeouts.control), pytest.raises(ControlTimeoutError):
+            await call
+
+    with anyio.fail_after(3 * timeouts.close):
+        await session.close()
+
+
+async def test_close_takes_half_a_second_at_most_whatever_the_session_does(
+    options: ClaudeAgentOptions, ask: Ask, held: Any
+) -> None:
+    """SES-23, SES-F20."""
+    for is_busy in (False, True):
+        session = await Session.open(options)
+        asking = ask(session, "Hello.") if is_busy else None
+        if asking is not None:
+            await held.asked()
+
+        with anyio.fail_after(0.5):
+            await session.close()
+
+        assert not psutil.Process().children()
+        assert (session.state, session.pid, session.death) == ("dead", None, None)
+        if asking is not None:
+            with pytest.raises(CLIConnectionError, match="The session is closed"):
+                await asking
+
+
+async def test_close_fails_what_waits_for_the_process(fake_cli: Callable[[str], ClaudeAgentOptions]) -> None:
+    """SES-23, SES-30."""
+    session = await Session.open(fake_cli("initialize()\nfor frame in frames(): pass"))
+    waiting = [asyncio.ensure_future(session.control("get_settings")), asyncio.ensure_future(session.add_user("Hi."))]
+    await asyncio.wait(waiting, timeout=0.1)
+
+    with anyio.fail_after(0.5):
+        await session.close()
+        for call in waiting:
+            with pytest.raises(CLIConnectionError, match="The session is closed"):
+                await call
+
+
+async def test_close_may_come_any_number_of_times_and_from_anywhere(options: ClaudeAgentOptions) -> None:
+    """SES-23, SES-75."""
+    session = await Session.open(options)
+    pid = session.pid
+    assert pid is not None
+    threads = [threading.Thread(target=lambda: asyncio.run(session.close())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    await asyncio.gather(session.close(), session.close())
+
+    assert not psutil.pid_exists(pid)  # all of them wait until it is done
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+    await session.close()
+
+
+async def test_a_cancelled_close_is_done_all_the_same(options: ClaudeAgentOptions, held: Any, ask: Ask) -> None:
+    """SES-23."""
+    session = await Session.open(options)
+    asking = ask(session, "Hello.")
+    await held.asked()
+    closing = asyncio.ensure_future(session.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+
+    with anyio.fail_after(1):
+        await session.close()
+    with pytest.raises(CLIConnectionError):
+        await asking
+
+
+async def test_leaving_the_context_closes_also_after_an_error(options: ClaudeAgentOptions) -> None:
+    session = await Session.open(options)
+    with pytest.raises(ZeroDivisionError):
+        async with session:
+            raise ZeroDivisionError
+    assert session.state == "dead"
+
+
+async def test_a_closed_session_says_so(options: ClaudeAgentOptions, ask: Ask) -> None:
+    async with await Session.open(options) as session:
+        pass
+
+    for call in (
+        session.control("get_settings"), session.add_user("x"), session.add_assistant("x", model="m"),
+        ask(session, "x"), session.interrupt(), session.rewind("x"), session.next_call(), session.set_env({}),
+    ):  # fmt: skip
+        with pytest.raises(CLIConnectionError, match=r"The session is closed\. Open another one\."):
+            await call
+    assert repr(session) == "<Session pid=None dead>"
+
+
+async def test_a_process_that_leaves_another_with_its_pipes_is_noticed(
+    fake_cli: Callable[[str], ClaudeAgentOptions],
+) -> None:
+    """SES-20: something it has started may keep its stderr open, and then asyncio does not tell of its end."""
+    options = fake_cli("""
+initialize()
+if (child := os.fork()) == 0:
+    os.close(1)
+    time.sleep(60)
+print(child, file=sys.stderr, flush=True)
+sys.stdin.readline()
+sys.exit(3)
+""")
+    async with await Session.open(options, timeouts=Timeouts(close=0.4)) as session:
+        with anyio.fail_after(1), pytest.raises(ProcessExitedError) as raised:
+            await session.add_user("Hello.")
+        assert raised.value.exit_code == 3
+    os.kill(int(raised.value.stderr_tail), signal.SIGKILL)

@@ -1,0 +1,82 @@
+"""Notices when the private parts of the SDK that `_process.py` and `_translate.py` use have changed. SES-78."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import claude_agent_sdk
+import pytest
+from anyio.abc import Process
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Transport
+from claude_agent_sdk._internal.transport import subprocess_cli
+from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
+
+from cc_session import Session
+from cc_types import CLIConnectionError, MessageParseError
+
+
+async def nothing() -> AsyncIterator[dict[str, Any]]:
+    return
+    yield {}
+
+
+def test_the_transport_is_made_of_a_prompt_and_options() -> None:
+    assert issubclass(SubprocessCLITransport, Transport)
+    assert [*inspect.signature(SubprocessCLITransport).parameters] == ["prompt", "options"]
+
+
+async def test_the_transport_has_its_process_and_the_reader_of_stderr(
+    fake_cli: Callable[[str], ClaudeAgentOptions],
+) -> None:
+    lines: list[str] = []
+    options = fake_cli("print('first\\nsecond', file=sys.stderr)")
+    options.stderr = lines.append
+    transport = SubprocessCLITransport(prompt=nothing(), options=options)
+    assert (transport._process, transport._stderr_task) == (None, None)  # pyright: ignore[reportPrivateUsage]
+
+    await transport.connect()
+
+    process = transport._process  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(process, Process)
+    assert process in subprocess_cli._ACTIVE_CHILDREN  # pyright: ignore[reportPrivateUsage]
+    assert process.stdout is not None
+    assert transport._stderr_task is not None  # pyright: ignore[reportPrivateUsage]
+    await transport._stderr_task.wait()  # pyright: ignore[reportPrivateUsage]
+    assert lines == ["first", "second"]
+    await transport.close()
+    assert transport._process is None  # pyright: ignore[reportPrivateUsage]
+    assert process not in subprocess_cli._ACTIVE_CHILDREN  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_the_client_uses_a_transport_for_all_it_reads_and_writes() -> None:
+    """So `ControlTransport` sees all that passes."""
+    assert [*inspect.signature(ClaudeSDKClient).parameters] == ["options", "transport"]
+    assert Transport.__abstractmethods__ == {
+        "close", "connect", "end_input", "is_ready", "read_messages", "write",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", ["permission_prompt_tool_name", "mcp_servers", "settings", "extra_args", "env"])
+def test_the_options_have_what_is_set_on_the_command_line(setting: str) -> None:
+    assert hasattr(ClaudeAgentOptions(), setting)
+
+
+def test_the_error_of_the_parser_is_known_by_its_name_only() -> None:
+    """As soon as the SDK exports it, `_translate.py` can name it."""
+    assert not hasattr(claude_agent_sdk, "MessageParseError")
+
+
+async def test_the_errors_of_the_sdk_are_of_the_kinds_that_are_translated(
+    fake_cli: Callable[[str], ClaudeAgentOptions],
+) -> None:
+    """A message that lacks a field; and a bare `Exception` for a request that was refused."""
+    options = fake_cli("initialize()\nfor frame in frames(): send(type='result')")
+    async with await Session.open(options) as session:
+        with pytest.raises(MessageParseError) as raised:
+            await session.add_user("Hello.")
+        assert raised.value.data == {"type": "result"}
+
+    options = fake_cli("answer(json.loads(sys.stdin.readline()), subtype='error', error='No.')")
+    with pytest.raises(CLIConnectionError) as refused:
+        await Session.open(options)
+    assert type(refused.value.__cause__) is Exception
