@@ -142,6 +142,14 @@ class Client:
         """Wait until no process is in use."""
         await eventually(lambda: "busy=0 starting=0" in repr(self.transport))
 
+    def arrivals(self, *messages: Any) -> int:
+        """How many requests with exactly these messages have reached the API.
+
+        What the CLI asks by itself and breaks off again can still arrive when it has long settled.
+        """
+        sent = plain(self.body(*messages)["messages"])
+        return sum(plain(body["messages"]) == sent for body in self.api.requests)
+
     @property
     def routes(self) -> dict[str, int]:
         return {str(route): count for route, count in self.transport.routes.items()}

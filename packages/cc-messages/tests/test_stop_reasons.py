@@ -19,10 +19,12 @@ AFTER_A_TOOL: list[Any] = ["a", [{**CALL, "id": "toolu_1"}], [{**RESULT, "tool_u
 
 async def answer(client: Client, messages: list[Any], message: dict[str, Any], *, stream: bool) -> Any:
     """The reply to the last of `messages`, when the API has answered `message` to it once."""
-    client.answers(lambda body: message if len(client.api.requests) == 1 else "An answer nobody asked for.")
+    # What the CLI asks by itself has more messages.
+    client.answers(lambda body: message if len(body["messages"]) == len(messages) else "An answer nobody asked for.")
     client.api.requests.clear()
     reply = await client.ask(*messages, stream=stream)
     assert (reply.status, reply.stop_reason) == (200, message["stop_reason"])
+    assert client.arrivals(*messages) == 1
     return reply
 
 
@@ -31,11 +33,7 @@ async def goes_on(client: Client, *messages: Any) -> None:
     await client.settled()
     client.api.requests.clear()
     assert (await client.ask(*messages)).text == "Fine."
-    assert len(client.api.requests) == 1
-    given: list[Any] = [
-        message if isinstance(message, list) else [{"type": "text", "text": message}] for message in messages
-    ]
-    assert [message["content"] for message in client.received] == given
+    assert client.arrivals(*messages) == 1
 
 
 @pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
@@ -82,7 +80,8 @@ async def test_an_answer_the_cli_would_ask_again_for_ends_all_the_same(messages:
         for stream in (False, True):
             await answer(client, messages, message, stream=stream)
             await client.settled()
-            assert len(client.api.requests) <= 2
+            # One of the answer before may have arrived late.
+            assert len(client.api.requests) <= 3
             if message["content"] == [TEXT]:
                 await goes_on(client, *messages, [TEXT], "Go on.")
             await goes_on(client, *messages)

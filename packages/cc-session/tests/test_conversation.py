@@ -1,6 +1,7 @@
 """Messages in, events out: what reaches the API, and who gets which answer."""
 
 import asyncio
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
 Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
 MODEL = "claude-sonnet-5"
+PDF = base64.b64encode(b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n").decode()
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -67,6 +69,7 @@ async def test_history_reaches_the_api_unchanged_and_in_order(
         ("user", [
             {"type": "text", "text": "Look:"},
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},
         ]),
         ("assistant", [
             {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"},

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -47,6 +48,14 @@ def folders_in(temporary: Path) -> list[Path]:
     return [*temporary.glob("cc-session-*")]
 
 
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs. Nobody may be there to take note of the end of a process whose parent has gone."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 class Script:
     """A running script, and the CLI that it has started."""
 
@@ -55,14 +64,15 @@ class Script:
         self.python = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.python.stdout is not None
         self.cli = psutil.Process(int(self.python.stdout.readline()))
-        # The CLI itself is not of ours to wait for, so what is left of it is looked for by its process.
-        self.others = psutil.Process(self.python.pid).children(recursive=True)
+        self.guards = [child for child in psutil.Process(self.python.pid).children() if child.name() == "sh"]
 
     def end(self) -> tuple[str, str]:
         """Wait for the end of all its processes; return what it wrote."""
         output = self.python.communicate(timeout=10)
-        _, alive = psutil.wait_procs([self.cli, *self.others], timeout=3)
-        assert not alive
+        deadline = time.monotonic() + 3
+        while any(is_alive(process) for process in (self.cli, *self.guards)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
         return output
 
 
@@ -125,6 +135,7 @@ def test_a_script_ends_while_a_thread_of_it_still_waits_for_an_answer(run: Run, 
     """SES-77."""
     script = run("""
 import threading
+import time
 session = asyncio.run(opened())
 threading.Thread(target=lambda: asyncio.run(answer(session, "Hello.")), daemon=True).start()
 while session.state != "busy":
@@ -205,13 +216,22 @@ def test_sessions_are_used_from_many_threads(server: LoopbackServer, options: Cl
     def echo(body: JsonObject) -> str:
         return body["messages"][-1]["content"][0]["text"]
 
+    def opened(_number: int) -> Session:
+        return asyncio.run(Session.open(options))
+
+    def answered(session: Session, text: str) -> str | None:
+        return asyncio.run(answer(session, text))
+
+    def close(session: Session) -> None:
+        asyncio.run(session.close())
+
     server.respond = echo
     with ThreadPoolExecutor(3) as threads:
-        sessions = [*threads.map(lambda _: asyncio.run(Session.open(options)), range(3))]
+        sessions = [*threads.map(opened, range(3))]
         for number in range(3):
             texts = [f"{number} {index}" for index in range(3)]
-            assert [*threads.map(lambda pair: asyncio.run(answer(*pair)), zip(sessions, texts, strict=True))] == texts
-        [*threads.map(lambda session: asyncio.run(session.close()), sessions)]
+            assert [*threads.map(answered, sessions, texts)] == texts
+        assert [*threads.map(close, sessions)] == [None] * 3
 
 
 async def test_a_session_of_this_loop_is_closed_by_another_thread(session: Session, held: Any) -> None:

@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 # An interrupt in the first milliseconds of a turn is acknowledged and lost. One that is heeded takes about 20 ms.
 _INTERRUPT_AGAIN_SECONDS = 0.1
 
-# Of the close timeout: each of its halves may run out, and a transport of the caller's may not bound its waits.
-_CLOSE_FACTOR = 3
+# A process has gone after one close timeout, or a little more. A transport of the caller's may not bound its waits.
+_CLOSE_FACTOR = 2
 
 
 class Driver:
@@ -49,7 +49,7 @@ class Driver:
         if transport is None:
             self._folder = PrivateFolder()
             transport = CLIProcess(self._folder.options(options), self._folder.path, close_seconds=timeouts.close)
-        self._transport = ControlTransport(transport)
+        self._transport = ControlTransport(transport, close_seconds=_CLOSE_FACTOR * timeouts.close)
         self._client = ClaudeSDKClient(options, transport=self._transport)
         self._connecting: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -115,10 +115,7 @@ class Driver:
     async def rewind(self, target_uuid: str) -> bool:
         """Have the CLI drop a message and all after it."""
         turn = self.turn
-        # The CLI could interrupt by itself, but it looks for the end of the turn at intervals: 30 ms instead of 10.
-        if turn is not None and turn.asks:
-            await self.interrupt()
-        elif turn is not None:
+        if turn is not None and not turn.asks:
             await self._vacate()
         answer = await self.control(
             "rewind_conversation",
@@ -267,10 +264,11 @@ class Driver:
     async def _shut_down(self) -> None:
         self._finish(CLIConnectionError(reason="The session is closed", advice="Open another one."))
         try:
-            async with asyncio.timeout(_CLOSE_FACTOR * self._timeouts.close):
-                # The process first: all that waits for it ends with it.
-                await self._transport.close()
-                await self._stop_connecting()
+            # The process first: all that waits for it ends with it.
+            await self._transport.close()
+            await self._stop_connecting()
+            # MCP servers of the caller's may have tools that do not end.
+            async with asyncio.timeout(self._timeouts.close):
                 await self._client.disconnect()
         except Exception:
             logger.exception("A Claude Code session was not closed in order")
@@ -282,14 +280,12 @@ class Driver:
             _open_drivers.discard(self)
 
     async def _stop_connecting(self) -> None:
-        if self._connecting is None or self._connecting.done():
-            return
-        # It fails by itself now that the process is gone; that of a caller's transport may have to be told.
-        _, pending = await asyncio.wait({self._connecting}, timeout=self._timeouts.close)
-        if pending:
-            self._connecting.cancel()
-            await asyncio.wait(pending, timeout=self._timeouts.close)
-        await self._transport.close()
+        """Wait for an end of connecting, which has failed by now; that of a caller's transport may have to be told."""
+        if self._connecting is not None:
+            _, pending = await asyncio.wait({self._connecting}, timeout=self._timeouts.close / 2)
+            for task in pending:
+                task.cancel()
+                await asyncio.wait(pending, timeout=self._timeouts.close / 2)
 
 
 def _ignore_outcome(task: asyncio.Task[None]) -> None:

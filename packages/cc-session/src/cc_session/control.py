@@ -6,6 +6,7 @@ requests, with ids of its own, and keeps their answers from the SDK.
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, cast
@@ -18,6 +19,8 @@ from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
 __all__ = ["ControlTransport"]
 
+logger = logging.getLogger(__name__)
+
 # Sent for every message that is queued; the SDK does not know it and would say so each time.
 _NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
 
@@ -28,8 +31,10 @@ _REASON_SECONDS = 1.0
 class ControlTransport(Transport):
     """Passes everything through to `inner`, and answers `request()`."""
 
-    def __init__(self, inner: Transport) -> None:
+    def __init__(self, inner: Transport, *, close_seconds: float) -> None:
         self.inner = inner
+        self._close_seconds = close_seconds
+        self._closing: asyncio.Future[None] | None = None
         self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
         self._has_ended = asyncio.Event()
         self._end: Exception | None = None
@@ -106,7 +111,13 @@ class ControlTransport(Transport):
 
     @override
     async def close(self) -> None:
-        await self.inner.close()
+        # Once, for all who ask for it: the SDK does when connecting fails, and we do in any case.
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self.inner.close())
+            self._closing.add_done_callback(_report)
+        if not (await asyncio.wait({self._closing}, timeout=self._close_seconds))[0]:
+            logger.error("%r was not closed within %g seconds and is left alone", self.inner, self._close_seconds)
+            self._closing.cancel()
 
     def _is_answer(self, message: dict[str, Any]) -> bool:
         if message.get("type") != "control_response":
@@ -119,3 +130,8 @@ class ControlTransport(Transport):
         if not answer.done():
             answer.set_result(response)
         return True
+
+
+def _report(closing: "asyncio.Future[None]") -> None:
+    if not closing.cancelled() and (error := closing.exception()) is not None:
+        logger.error("Closing the transport of a Claude Code session failed", exc_info=error)
