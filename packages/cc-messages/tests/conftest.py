@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -65,7 +65,12 @@ def nothing_is_left(private_temp_folder: Path) -> Iterator[None]:
 
 def processes() -> list[psutil.Process]:
     """The CLI processes that this one has started."""
-    return [child for child in psutil.Process().children(recursive=True) if "claude" in child.name()]
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if "claude" in child.name():
+                found.append(child)
+    return found
 
 
 @dataclass

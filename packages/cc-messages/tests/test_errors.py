@@ -227,7 +227,7 @@ async def answers_once_killed(client: Client) -> None:
 
 async def test_a_process_that_hangs_is_replaced(connect: Connect, eventually: Any) -> None:
     """MSG-E08."""
-    client = connect(size=1, timeouts=Timeouts(control=0.3, close=0.2))
+    client = connect(size=1, timeouts=Timeouts(control=1, close=0.2))
     await client.ask("a")
 
     def hang(body: dict[str, Any]) -> str:
@@ -235,7 +235,7 @@ async def test_a_process_that_hangs_is_replaced(connect: Connect, eventually: An
         return "Fine."
 
     client.answers(hang)
-    client.http.timeout = httpx2.Timeout(0.3)
+    client.http.timeout = httpx2.Timeout(0.5)
     with pytest.raises(httpx2.ReadTimeout):
         await client.ask("b")
     client.http.timeout = httpx2.Timeout(20)

@@ -97,7 +97,7 @@ async def answers_exactly(client: Client, messages: list[Any], plain: Callable[[
 
 
 @pytest.mark.parametrize("leave", WAYS, ids=lambda way: way.__name__)
-async def test_the_turn_ends_within_a_second_and_the_process_goes_on(
+async def test_the_turn_ends_at_once_and_the_process_goes_on(
     leave: Leave, slow: LoopbackServer, connect: Connect, plain: Any
 ) -> None:
     """MSG-27."""
@@ -108,7 +108,7 @@ async def test_the_turn_ends_within_a_second_and_the_process_goes_on(
         slow.requests.clear()
         client.answers(LONG)
         await leave(client, messages)
-        with anyio.fail_after(1):
+        with anyio.fail_after(2):  # mostly it takes 30 ms; the rest of the answer would take longer than this
             await client.settled()
         assert len(slow.requests) == 1
         await answers_exactly(client, messages, plain)

@@ -167,7 +167,7 @@ async def test_random_cancels_of_opening_leave_no_process(options: ClaudeAgentOp
     cancelled = 0
     for _ in range(30):
         opening = asyncio.ensure_future(Session.open(options))
-        await asyncio.wait({opening}, timeout=random.random() * 0.3)
+        await asyncio.wait({opening}, timeout=random.random() * 0.25)
         opening.cancel()
         try:
             await (await opening).close()
@@ -185,6 +185,7 @@ class Scripted(Transport):
 
     def __init__(self, *, hangs_in: str = "") -> None:
         self._hangs_in = hangs_in
+        self.breaks = False
         self._written: asyncio.Queue[str] = asyncio.Queue()
         self.is_closed = False
 
@@ -199,6 +200,8 @@ class Scripted(Transport):
     @override
     async def write(self, data: str) -> None:
         await self._come_to("write")
+        if self.breaks:
+            raise BrokenPipeError("It broke")
         self._written.put_nowait(data)
 
     @override
@@ -230,6 +233,23 @@ async def test_a_transport_of_the_caller_s_takes_the_place_of_a_process() -> Non
         assert (session.state, session.pid) == ("idle", None)
         assert await session.control("anything") == {}
     assert transport.is_closed
+
+
+async def test_a_message_that_could_not_be_written_ends_the_session() -> None:
+    """SES-35: nobody knows how much of it has arrived."""
+    transport = Scripted()
+    async with await Session.open(transport=transport, timeouts=HURRY) as session:
+        transport.breaks = True
+        for _ in range(2):
+            with anyio.fail_after(2), pytest.raises(CLIConnectionError, match="It broke"):
+                _ = [message async for message in session.ask("Hello.")]
+        assert session.state == "dead"
+
+
+async def test_options_that_cannot_be_written_down_leave_nothing(options: ClaudeAgentOptions) -> None:
+    servers: Any = {"bad": {"type": "stdio", "command": b"bytes"}}
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        await Session.open(replace(options, mcp_servers=servers))
 
 
 @pytest.mark.parametrize("place", ["connect", "write"])

@@ -8,11 +8,13 @@ import claude_agent_sdk
 import pytest
 from anyio.abc import Process
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Transport
+from claude_agent_sdk._internal import query
 from claude_agent_sdk._internal.transport import subprocess_cli
 from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
 
 from cc_session import Session
-from cc_types import CLIConnectionError, MessageParseError
+from cc_session._translate import translated
+from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
 
 
 async def nothing() -> AsyncIterator[dict[str, Any]]:
@@ -80,3 +82,11 @@ async def test_the_errors_of_the_sdk_are_of_the_kinds_that_are_translated(
     with pytest.raises(CLIConnectionError) as refused:
         await Session.open(options)
     assert type(refused.value.__cause__) is Exception
+
+
+def test_a_request_of_the_sdk_that_is_not_answered_is_known_by_its_words() -> None:
+    """Its wait for `initialize`, of a minute at least, ends before ours if ours is longer."""
+    assert 'f"Control request timeout: {request.get(' in inspect.getsource(query)
+    with pytest.raises(ControlTimeoutError) as raised, translated():
+        raise Exception("Control request timeout: initialize")
+    assert (raised.value.subtype, raised.value.seconds) == ("initialize", 60.0)

@@ -112,10 +112,6 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         return f"<ClaudeCodeTransport {self._pool!r}>"
 
 
-# Without it the CLI sends betas of its own, and repeats a request that got a 400 without them.
-_ENV = {"CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1"}
-
-
 class _Launcher:
     """Starts processes; knows nothing of the transport, so that the transport can be forgotten while they run."""
 
@@ -125,7 +121,7 @@ class _Launcher:
         self._env, self._cwd, self._cli_path, self._timeouts = env, cwd, cli_path, timeouts
 
     async def open(self, launch: LaunchKey) -> Session:
-        env = {**_ENV, **self._env}
+        env = {**self._env}
         if launch.betas:
             env["ANTHROPIC_BETAS"] = ",".join(launch.betas)
         options = sealed_options(

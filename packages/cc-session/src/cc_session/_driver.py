@@ -48,7 +48,11 @@ class Driver:
         self._folder: PrivateFolder | None = None
         if transport is None:
             self._folder = PrivateFolder()
-            transport = CLIProcess(self._folder.options(options), self._folder.path, close_seconds=timeouts.close)
+            try:
+                transport = CLIProcess(self._folder.options(options), self._folder.path, close_seconds=timeouts.close)
+            except BaseException:
+                self._folder.remove()
+                raise
         self._transport = ControlTransport(transport, close_seconds=_CLOSE_FACTOR * timeouts.close)
         self._client = ClaudeSDKClient(options, transport=self._transport)
         self._connecting: asyncio.Task[None] | None = None
@@ -98,8 +102,11 @@ class Driver:
     async def add_assistant(self, content: Content, model: str) -> str:
         """Append an assistant message; the CLI does not answer to it."""
         async with self._within_control_timeout("assistant message"):
+            frame = assistant_frame(content, model=model)
+            line = _line(frame)
             await self._vacate()
-            return await self._write(assistant_frame(content, model=model))
+            await self._write(line)
+        return cast(str, frame["uuid"])
 
     async def ask(self, content: Content) -> Turn:
         """Append a user message that is to be answered."""
@@ -136,6 +143,8 @@ class Driver:
         self._check()
         turn = self.turn
         if turn is None or not turn.asks:
+            # None of ours; the CLI may have begun one by itself.
+            await self.control("interrupt", {})
             return
         async with self._within_control_timeout("interrupt"):
             while not turn.has_ended.is_set():
@@ -171,6 +180,8 @@ class Driver:
                 async with asyncio.timeout(self._timeouts.connect):
                     await asyncio.shield(self._connecting)
         except TimeoutError as error:
+            if isinstance(error, ClaudeCodeError):
+                raise
             raise ControlTimeoutError(subtype="initialize", seconds=self._timeouts.connect) from error
         self._set_phase(None)
         self._reading = asyncio.ensure_future(self._read())
@@ -184,6 +195,9 @@ class Driver:
             error = CLIConnectionError(reason="Claude Code's output has ended")
         except Exception as caught:
             error = caught
+        self._die(error)
+
+    def _die(self, error: Exception) -> None:
         if self.end is None:
             self.death = error
         self._finish(error)
@@ -207,6 +221,7 @@ class Driver:
             self.turn.fail(self.end)
 
     async def _begin(self, frame: Frame, *, asks: bool) -> Turn:
+        line = _line(frame)  # which may fail, and then nothing has happened
         await self._vacate()
         turn = self.turn = Turn(cast(str, frame["uuid"]), asks=asks)
         if asks:
@@ -215,7 +230,7 @@ class Driver:
                 turn.put(message)
             self._between.clear()
         self.last_user_uuid = turn.uuid
-        await self._write(frame)
+        await self._write(line)
         return turn
 
     async def _vacate(self) -> None:
@@ -230,14 +245,17 @@ class Driver:
             if self.turn is turn:
                 self.turn = None
 
-    async def _write(self, frame: Frame) -> str:
+    async def _write(self, line: str) -> None:
         self._check()
         # In a task of its own: whether a cancelled caller's message was sent must not be in doubt.
-        writing = asyncio.ensure_future(self._transport.write(json.dumps(frame) + "\n"))
+        writing = asyncio.ensure_future(self._transport.write(line))
         writing.add_done_callback(_ignore_outcome)
-        with translated():
-            await asyncio.shield(writing)
-        return cast(str, frame["uuid"])
+        try:
+            with translated():
+                await asyncio.shield(writing)
+        except Exception as error:
+            self._die(error)  # nobody knows how much of it has arrived
+            raise
 
     def _check(self) -> None:
         if self.end is not None:
@@ -286,6 +304,10 @@ class Driver:
             for task in pending:
                 task.cancel()
                 await asyncio.wait(pending, timeout=self._timeouts.close / 2)
+
+
+def _line(frame: Frame) -> str:
+    return json.dumps(frame) + "\n"
 
 
 def _ignore_outcome(task: asyncio.Task[None]) -> None:

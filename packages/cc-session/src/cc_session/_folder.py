@@ -17,9 +17,6 @@ from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
 __all__ = ["PrivateFolder"]
 
-# The CLI sends a whole message as one line: a request with a few images has tens of megabytes.
-_MAX_LINE_BYTES = 256 * 1024 * 1024
-
 
 class PrivateFolder:
     """A folder that only this user can enter, for one process."""
@@ -40,7 +37,6 @@ class PrivateFolder:
             cwd=options.cwd or self._folder("cwd"),
             settings=self._settings(options.settings),
             mcp_servers=self._mcp_servers(options.mcp_servers),
-            max_buffer_size=options.max_buffer_size or _MAX_LINE_BYTES,
             # The SDK sets it for a transport of its own only; without it nobody is asked for a permission.
             permission_prompt_tool_name="stdio" if options.can_use_tool else options.permission_prompt_tool_name,
         )

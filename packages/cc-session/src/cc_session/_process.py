@@ -30,6 +30,9 @@ __all__ = ["CLIProcess", "Phase"]
 Phase = Literal["connect", "turn"] | None
 """What a process is doing, as its errors tell it; None while it is idle."""
 
+# The CLI sends a whole message as one line: a request with a few images has tens of megabytes.
+_MAX_LINE_BYTES = 256 * 1024 * 1024
+
 # The last lines say why; a CLI that fails can print kilobytes of its own source.
 _STDERR_LINES = 40
 
@@ -52,7 +55,7 @@ class CLIProcess(Transport):
         self._caller_stderr = options.stderr
         options = replace(options, stderr=self._on_stderr)
         self._inner = subprocess_cli.SubprocessCLITransport(prompt=_no_prompt(), options=options)
-        self._max_line = options.max_buffer_size or 1024 * 1024
+        self._max_line = options.max_buffer_size or _MAX_LINE_BYTES
         self._folder = folder
         self._close_seconds = close_seconds
         self._guard: Guard | None = None

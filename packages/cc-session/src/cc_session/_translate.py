@@ -10,6 +10,7 @@ from cc_types import (
     CLIConnectionError,
     CLIJSONDecodeError,
     CLINotFoundError,
+    ControlTimeoutError,
     MessageParseError,
     ProcessExitedError,
 )
@@ -18,6 +19,10 @@ __all__ = ["translated"]
 
 # How the SDK begins the message in which it names the path that was asked for.
 _NOT_FOUND_AT = "Claude Code not found at: "
+
+# How it begins the one about a request that was not answered, and how long it waits. Ours are usually shorter.
+_TIMEOUT = "Control request timeout: "
+_TIMEOUT_SECONDS = 60.0
 
 
 @contextmanager
@@ -47,10 +52,10 @@ def _ours(error: Exception) -> ClaudeCodeError | None:
             return MessageParseError(reason=str(error), data=getattr(error, "data", None))
         case _ if isinstance(error.__cause__, ClaudeCodeError):
             return error.__cause__
-        # A bare `Exception` is how the SDK reports a control request of its own that was refused or not answered.
-        case sdk.ClaudeSDKError() | UnicodeDecodeError() | ConnectionError():
-            return CLIConnectionError(reason=str(error).rstrip("."))
-        case _ if type(error) is Exception:
+        # A bare `Exception` is how the SDK tells that a control request of its own was not answered, or refused.
+        case _ if type(error) is Exception and str(error).startswith(_TIMEOUT):
+            return ControlTimeoutError(subtype=str(error).removeprefix(_TIMEOUT), seconds=_TIMEOUT_SECONDS)
+        case _ if isinstance(error, (sdk.ClaudeSDKError, ConnectionError)) or type(error) is Exception:
             return CLIConnectionError(reason=str(error).rstrip("."))
         case _:
             return None

@@ -21,6 +21,8 @@ _SEALED_ENV = {
     "CLAUDE_CODE_DISABLE_ULTRATHINK": "1",
     "CLAUDE_CODE_DISABLE_FAST_MODE": "1",
     "CLAUDE_CODE_DISABLE_ADVISOR_TOOL": "1",
+    # Betas of the CLI's own; it also repeats a request that got a 400 without them.
+    "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1",
     # Retries, fallbacks and repairs are the client's to do, which can count and report them.
     "CLAUDE_CODE_MAX_RETRIES": "0",
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
