@@ -124,6 +124,8 @@ class Session:
     async def next_call(self) -> ToolCall:
         """Return the next tool call that was not returned yet, waiting for one if need be.
 
+        Who is cancelled in the moment in which one comes finds it in `suspended`.
+
         Raises:
             ClaudeCodeError: The process ended, or the session was closed.
         """
