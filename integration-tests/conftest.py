@@ -1,6 +1,8 @@
 """What the integration tests share: models on the loopback API, and the check that nothing is left behind."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -29,16 +31,18 @@ def no_login_of_this_machine() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """After each test there is no CLI process, and nothing in the folder for temporary files."""
-    folder = tmp_path / "tmp"
-    folder.mkdir()
+    # Not below `tmp_path`, whose length leaves too little for the path of a socket.
+    folder = Path(tempfile.mkdtemp(prefix="t-"))
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     yield
     _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=5)
+    left = [*folder.iterdir()]
+    shutil.rmtree(folder)
     assert not alive, f"processes left: {alive}"
-    assert not list(folder.iterdir())
+    assert not left
 
 
 @pytest.fixture

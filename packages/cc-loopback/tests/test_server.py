@@ -136,7 +136,7 @@ def test_private_folder_is_private_and_gone_after_the_run() -> None:
     with LoopbackServer() as server:
         env = server.env()
         assert env == server.env()
-        folders = [Path(env[name]) for name in ("HOME", "CLAUDE_CONFIG_DIR")]
+        folders = [Path(env[name]) for name in ("HOME", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_TMPDIR")]
         for folder in [*folders, folders[0].parent]:
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         (folders[1] / "session.jsonl").write_text("x", encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -31,13 +32,15 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def private_temp_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def private_temp_folder() -> Iterator[Path]:
     """Everything that is written to a temp folder in these tests goes to one that is looked into at the end."""
-    folder = tmp_path_factory.mktemp("tmp")
+    # Not in pytest's own folder, whose length leaves too little for the path of a socket.
+    folder = Path(tempfile.mkdtemp(prefix="t-"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", str(folder))
         yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -63,7 +63,7 @@ class Script:
         command = [sys.executable, "-c", SCRIPT + body, json.dumps(server.env())]
         self.python = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.python.stdout is not None
-        self.cli = psutil.Process(int(self.python.stdout.readline()))
+        self.cli = psutil.Process(int(_first_line(self.python.stdout.fileno())))
         self.guards = [child for child in psutil.Process(self.python.pid).children() if child.name() == "sh"]
 
     def end(self) -> tuple[str, str]:
@@ -74,6 +74,16 @@ class Script:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         return output
+
+
+def _first_line(pipe: int) -> bytes:
+    """Read a line and not a byte more: what a buffer holds is lost to `communicate()`."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(pipe, 1)
+        assert byte, "the script ended before it said which process it has started"
+        line += byte
+    return line
 
 
 Run = Callable[[str], Script]

@@ -8,15 +8,27 @@ import shutil
 import tempfile
 from pathlib import Path
 
+# Each of these sends the CLI to another API.
+_CLOUDS = (
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_GATEWAY",
+    "CLAUDE_CODE_USE_MANTLE",
+    "CLAUDE_CODE_USE_VERTEX",
+)
+
 
 class PrivateHome:
-    """A folder that only this user can read, with a home and a config folder in it."""
+    """A folder that only this user can read, with a home, a config folder and one for temporary files in it."""
 
     def __init__(self) -> None:
         self._root = Path(tempfile.mkdtemp(prefix="cc-loopback-"))
         self.home = self._root / "home"
         self.config = self._root / "config"
-        for folder in (self.home, self.config):
+        self.temporary = self._root / "tmp"
+        for folder in (self.home, self.config, self.temporary):
             folder.mkdir(mode=0o700)
 
     def remove(self) -> None:
@@ -34,8 +46,10 @@ def cli_environment(url: str, home: PrivateHome) -> dict[str, str]:
         # Empty, not absent: they would otherwise come in from the caller's environment, and win over the key.
         "ANTHROPIC_AUTH_TOKEN": "",
         "CLAUDE_CODE_OAUTH_TOKEN": "",
+        **dict.fromkeys(_CLOUDS, ""),
         "HOME": str(home.home),
         "CLAUDE_CONFIG_DIR": str(home.config),
+        "CLAUDE_CODE_TMPDIR": str(home.temporary),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "NO_PROXY": "127.0.0.1",
         "no_proxy": "127.0.0.1",

@@ -13,7 +13,7 @@ hold exactly the messages and the answer, and nothing of what the CLI does on it
 
 Measured on CLI 2.1.329: a rewind takes 2 to 4 ms, and some 25 ms where it ends a turn. Holding the tool call open and
 answering it late, as a tool of the CLI's, is some 5 ms faster (12 to 15 against 17 to 20 ms for a step, in one run) and
-not exact: `is_error: false` is dropped, and a list of blocks in an error becomes a text. Spec MSG-R1 has the whole of it.
+not exact: `is_error: false` is dropped, and a list of blocks in an error becomes a text. See spec MSG-R1.
 
 A worker belongs to one request at a time; who may use it is the pool's business.
 """
