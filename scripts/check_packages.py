@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import shutil
 import signal
 import sys
@@ -19,11 +18,11 @@ import time
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Coroutine, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from commands import CheckError, run
 from pin import Pins, read_pins
 from workspace import ROOT, Member, find_uv, normalized, read_members, read_toml, required_name, siblings
 
@@ -36,12 +35,6 @@ WITHOUT_SDK = ("cc-types", "cc-convert", "cc-ipc", "cc-loopback")
 # The root's choices that make no sense for one package: where tests are, and to spread them over the processors.
 ROOT_ONLY = ("addopts", "pythonpath", "testpaths")
 
-# The first install of a machine downloads the SDK; no step that works needs longer.
-STEP_TIMEOUT = 900.0
-
-# pytest ends its fixtures on an interrupt, and they stop their processes; one that does not get there is killed.
-INTERRUPT_GRACE = 5.0
-
 LIST_INSTALLED = """
 import importlib.metadata, json
 print(json.dumps([
@@ -49,10 +42,6 @@ print(json.dumps([
     for found in importlib.metadata.distributions()
 ]))
 """
-
-
-class CheckError(Exception):
-    """A package does not keep its promise; the message is what to show."""
 
 
 @dataclass(frozen=True)
@@ -110,68 +99,6 @@ class Bench:
         if len(found) != 1:
             raise CheckError(f"{name} has {len(found)} wheels in the place of one")
         return found[0]
-
-
-# --- processes
-
-
-async def run(command: list[str], cwd: Path) -> str:
-    """Run a command and return its output, errors among it.
-
-    Raises:
-        CheckError: it failed, or took longer than a step may.
-    """
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=cwd,
-        env=clean_environment(),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        # A group of its own: Ctrl-C reaches this script alone, which then ends the groups one after the other.
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(STEP_TIMEOUT):
-            output = (await process.communicate())[0].decode(errors="replace")
-    except BaseException as error:
-        await _end_group(process)
-        if isinstance(error, TimeoutError):
-            raise CheckError(f"no end after {STEP_TIMEOUT:.0f} s: {' '.join(command)}") from None
-        raise
-    if process.returncode:
-        raise CheckError(f"exit code {process.returncode}: {' '.join(command)}\n{output.rstrip()}")
-    return output
-
-
-async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """Stop a process and all that it started."""
-    try:
-        _signal_group(process, signal.SIGINT)
-        await _wait(process)
-    finally:
-        # Also when the first process is gone: what it started may not be. And also when the user does not want to wait.
-        _signal_group(process, signal.SIGKILL)
-    await _wait(process)
-
-
-def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
-
-
-async def _wait(process: asyncio.subprocess.Process) -> None:
-    # Bounded even after a kill: it also waits for the end of the output, which a process elsewhere may hold open.
-    with suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), INTERRUPT_GRACE)
-
-
-def clean_environment() -> dict[str, str]:
-    """Return the environment of this process without what points at the workspace's, and marked as CI."""
-    foreign = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_PROJECT", "PYTEST_ADDOPTS"}
-    kept = {key: value for key, value in os.environ.items() if key not in foreign}
-    # Hypothesis then does not take a busy machine, which this script makes, for a slow test.
-    return {**kept, "CI": "true"}
 
 
 # --- building

@@ -12,17 +12,16 @@ import pytest
 
 from check_packages import (
     Bench,
-    CheckError,
     Installed,
     Result,
     check_installed,
     check_wheel,
     parse_arguments,
-    run,
     strict_settings,
     summary,
     table,
 )
+from commands import CheckError, run
 from pin import Pins
 from workspace import ROOT, Member, normalized, read_members, required_name, siblings
 
