@@ -48,9 +48,10 @@ class Model:
 
 
 def results(server: LoopbackServer) -> list[dict[str, Any]]:
-    """The tool results of the last request, without the marks for the cache."""
+    """The tool results of the last request by their ids, for the CLI's order is that of its own ends of calls."""
     content = server.requests[-1]["messages"][-1]["content"]
-    return [{key: value for key, value in block.items() if key != "cache_control"} for block in content]
+    unmarked = [{key: value for key, value in block.items() if key != "cache_control"} for block in content]
+    return sorted(unmarked, key=lambda block: block["tool_use_id"])
 
 
 def outcome(messages: list[Message]) -> ResultMessage:
