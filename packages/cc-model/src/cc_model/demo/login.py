@@ -9,10 +9,10 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-__all__ = ["CLOUDS", "Choice", "Login", "choose_login"]
+__all__ = ["Choice", "Login", "choose_login"]
 
 # Variables with which Claude Code uses another API than Anthropic's own, with that API's login.
-CLOUDS = (
+_CLOUDS = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS",
     "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
     "CLAUDE_CODE_USE_BEDROCK",
@@ -71,7 +71,7 @@ def _claude_code_login(env: Mapping[str, str]) -> str | None:
     for name in _TOKENS:
         if env.get(name):
             return f"{name} is set"
-    for name in CLOUDS:
+    for name in _CLOUDS:
         if env.get(name, "").strip().lower() not in _OFF:
             return f"{name} is set"
     file = _config_folder(env) / ".credentials.json"

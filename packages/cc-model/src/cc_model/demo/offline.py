@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cc_loopback import JsonObject, LoopbackServer, Reply
+from cc_loopback import JsonObject, Reply
 
 from .agent import CITIES
-from .login import CLOUDS
 
-__all__ = ["EVENT_DELAY", "offline_env", "respond"]
+__all__ = ["EVENT_DELAY", "respond"]
 
 # Seconds before each event where somebody looks on: the text is seen to stream, and nobody has to wait for it.
 EVENT_DELAY = 0.01
@@ -43,11 +42,6 @@ class _Wish:
     travellers: int
     budget: int | None
     is_known: bool = True
-
-
-def offline_env(server: LoopbackServer) -> dict[str, str]:
-    """The environment of a Claude Code that talks to `server` and to nothing else, whatever the user's own says."""
-    return {**server.env(), **dict.fromkeys(CLOUDS, "")}
 
 
 def respond(body: JsonObject) -> Reply:

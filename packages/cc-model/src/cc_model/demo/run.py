@@ -29,7 +29,7 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from .agent import CITIES, FIRST_PROMPT, NEXT_PROMPT, TravelDesk, TripPlan, planner
 from .failure import explain
 from .login import Choice, Login, choose_login
-from .offline import EVENT_DELAY, offline_env, respond
+from .offline import EVENT_DELAY, respond
 from .options import Options, default_model
 from .screen import Screen
 from .signals import Signals, StoppedBySignal
@@ -106,7 +106,7 @@ def _online(choice: Choice) -> ClaudeCodeProvider:
 async def _offline(pace: float) -> AsyncGenerator[ClaudeCodeProvider]:
     async with (
         LoopbackServer(respond, event_delay=pace) as server,
-        ClaudeCodeProvider(env=offline_env(server)) as provider,
+        ClaudeCodeProvider(env=server.env()) as provider,
     ):
         yield provider
 
