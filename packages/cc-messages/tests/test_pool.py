@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import pytest
@@ -12,8 +12,10 @@ from cc_messages.conversation import Held, Message
 from cc_messages.pool import Route, WorkerPool
 from cc_messages.request import LaunchKey, MessagesRequest, parse_request
 from cc_messages.worker import Worker
-from cc_session import Session
 from cc_types import ClaudeCodeError, CLINotFoundError
+
+if TYPE_CHECKING:
+    from cc_session import Session
 
 pytestmark = pytest.mark.timeout(5)
 
@@ -47,13 +49,13 @@ class Opener:
         for _ in range(100):
             self.permits.release()
 
-    async def __call__(self, launch: LaunchKey) -> Session:
+    async def __call__(self, launch: LaunchKey) -> Worker:
         self.pids.append(len(self.pids) + 1)
         session = PretendedSession(self.pids[-1])
         await self.permits.acquire()
         if self.error is not None:
             raise self.error
-        return cast("Session", session)
+        return Worker(launch, cast("Session", session))
 
 
 def request(system: str = "") -> MessagesRequest:

@@ -3,7 +3,8 @@
 `ClaudeCodeTransport` is an HTTP transport. Knows the Messages API and sessions; does not know agents or models.
 """
 
+from .cli_tools import CLICall, CLITools, beside_requests
 from .pool import Route
 from .transport import ClaudeCodeTransport
 
-__all__ = ["ClaudeCodeTransport", "Route"]
+__all__ = ["CLICall", "CLITools", "ClaudeCodeTransport", "Route", "beside_requests"]

@@ -38,6 +38,15 @@ class Answer:
         """Why the model stopped, once it is known."""
         return self._message.get("stop_reason")
 
+    @property
+    def usage(self) -> dict[str, JsonValue]:
+        """What the message has used so far, as the API counts it."""
+        return self._message.get("usage", {})
+
+    def block(self, index: int) -> dict[str, Any]:
+        """A block of the message, as far as it has come."""
+        return self._blocks[index]
+
     def feed(self, event: Event) -> None:
         """Take the next event; kinds that are not known change nothing."""
         match event["type"]:

@@ -39,7 +39,7 @@ async def serve(pool: WorkerPool, request: MessagesRequest, exchange: Exchange) 
     except (Exception, asyncio.CancelledError) as error:
         # As after an answer: whoever tries again at once waits for this worker and starts no other.
         pool.settling(worker)
-        _tell(exchange, error)
+        _tell(exchange, error, may_repeat=not worker.has_run_tools)
     finally:
         await _give_back(pool, worker)
 
@@ -97,8 +97,13 @@ async def _give_back(pool: WorkerPool, worker: Worker) -> None:
         pool.release(worker)
 
 
-def _tell(exchange: Exchange, error: BaseException) -> None:
-    """Tell of an error as the API would: by a status, by an event once the answer has begun, or by a broken line."""
+def _tell(exchange: Exchange, error: BaseException, *, may_repeat: bool = True) -> None:
+    """Tell of an error as the API would: by a status, by an event once the answer has begun, or by a broken line.
+
+    A request that has run tools must not be repeated, and clients repeat one whose line broke.
+    """
+    if not may_repeat and not isinstance(error, APIError):
+        error = APIError(status=500, message=str(error) or "The request was given up")
     if not isinstance(error, APIError):
         broken = httpx2.ReadError(str(error) or "The request was given up")
         broken.__cause__ = error
@@ -108,6 +113,6 @@ def _tell(exchange: Exchange, error: BaseException) -> None:
     if exchange.has_head:
         exchange.write(sse(body))
     else:
-        exchange.start(error.status or 500, _JSON)
+        exchange.start(error.status or 500, _JSON if may_repeat else {**_JSON, "x-should-retry": "false"})
         exchange.write(json.dumps(body).encode())
     exchange.end()

@@ -15,15 +15,14 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, StrEnum, auto
 from typing import cast
 
-from cc_session import Session
 from cc_types import CLIConnectionError
 
 from .request import LaunchKey, MessagesRequest
 from .worker import Worker
 
-__all__ = ["OpenSession", "Route", "WorkerPool"]
+__all__ = ["OpenWorker", "Route", "WorkerPool"]
 
-OpenSession = Callable[[LaunchKey], Awaitable[Session]]
+OpenWorker = Callable[[LaunchKey], Awaitable[Worker]]
 
 logger = logging.getLogger(__name__)
 
@@ -58,13 +57,13 @@ class WorkerPool:
     """At most `size` processes, used by one request each at a time. Lives on one event loop.
 
     Args:
-        open_session: Starts a process.
+        open_worker: Starts a process.
         size: How many processes there may be.
         idle_seconds: After how long without a request a process is ended.
     """
 
-    def __init__(self, open_session: OpenSession, *, size: int, idle_seconds: float) -> None:
-        self._open_session = open_session
+    def __init__(self, open_worker: OpenWorker, *, size: int, idle_seconds: float) -> None:
+        self._open_worker = open_worker
         self._size = size
         self._idle_seconds = idle_seconds
         # In order of their last use, the longest unused first; each with the timer that ends it.
@@ -183,7 +182,7 @@ class WorkerPool:
         begun = time.monotonic()
         self._starting.add(task)
         try:
-            session = await self._open_session(launch)
+            worker = await self._open_worker(launch)
         except asyncio.CancelledError:
             self._check_open()
             raise
@@ -192,7 +191,6 @@ class WorkerPool:
             self._notify()
         self.start_seconds.append(time.monotonic() - begun)
         self.routes[Route.START] += 1
-        worker = Worker(launch, session)
         self._busy.add(worker)
         return worker
 

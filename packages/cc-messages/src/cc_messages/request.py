@@ -7,14 +7,18 @@ breakpoints are the exception: the CLI places its own, and the API allows four.
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cc_types import JsonValue
 
 from .carried import check_block, check_conversation
+from .cli_tools import Beside
 from .conversation import Message, as_blocks, merged, without_cache_control
 from .failure import invalid
+from .loop_answer import unfolded
+from .loop_request import renamed, tool_server_key, with_cli_names
+from .tool_server import ToolServerKey
 
 __all__ = ["LaunchKey", "MessagesRequest", "parse_request"]
 
@@ -34,6 +38,8 @@ class LaunchKey:
     model: str
     system: str
     betas: tuple[str, ...]
+    tool_server: ToolServerKey | None = None
+    """The tools that the CLI knows; None where it makes one API call for a request and calls nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +51,35 @@ class MessagesRequest:
     """The rest of the body, as JSON; equal texts mean equal parameters."""
     messages: tuple[Message, ...]
     stream: bool
+    beside: Beside | None = field(default=None, compare=False)
+    """What the caller has said beside the body."""
 
 
-def parse_request(body: bytes, betas: str = "") -> MessagesRequest:
+def parse_request(body: bytes, betas: str = "", beside: Beside | None = None) -> MessagesRequest:
     """Read a request.
 
     Args:
         body: The HTTP body.
         betas: The value of the `anthropic-beta` header.
+        beside: What the caller has said beside the body.
 
     Raises:
         APIError: The body is not what the Messages API takes (status 400), or says what the CLI cannot carry.
     """
     try:
         fields = _object(body)
+        server = tool_server_key(fields, beside.tools if beside is not None else None)
         return MessagesRequest(
             launch=LaunchKey(
                 model=_model(fields),
                 system=_system(fields.get("system")),
                 betas=tuple(sorted({beta.strip() for beta in betas.split(",")} - {""})),
+                tool_server=server,
             ),
-            parameters=_parameters(fields),
-            messages=_messages(fields.get("messages")),
+            parameters=_parameters(fields, server),
+            messages=_messages(fields.get("messages"), server),
             stream=_stream(fields),
+            beside=beside,
         )
     except RecursionError as error:
         raise invalid("The request body is nested too deeply") from error
@@ -123,7 +135,7 @@ def _system(system: JsonValue) -> str:
     return "\n\n".join(texts)
 
 
-def _parameters(fields: _Object) -> str:
+def _parameters(fields: _Object, server: ToolServerKey | None) -> str:
     parameters: _Object = {
         name: value for name, value in fields.items() if name not in _NOT_PARAMETERS and value is not None
     }
@@ -133,7 +145,7 @@ def _parameters(fields: _Object) -> str:
     tools = parameters.get("tools")
     if isinstance(tools, list):
         parameters["tools"] = [_tool(tool, f"tools.{index}") for index, tool in enumerate(tools)]
-    return json.dumps(parameters, sort_keys=True)
+    return json.dumps(renamed(parameters, server.name) if server is not None else parameters, sort_keys=True)
 
 
 def _tool(tool: JsonValue, place: str) -> JsonValue:
@@ -142,10 +154,12 @@ def _tool(tool: JsonValue, place: str) -> JsonValue:
     return without_cache_control(tool)
 
 
-def _messages(messages: JsonValue) -> tuple[Message, ...]:
+def _messages(messages: JsonValue, server: ToolServerKey | None) -> tuple[Message, ...]:
     if not isinstance(messages, list) or not messages:
         raise invalid("messages: at least one message is required")
-    parsed = merged(_message(message, f"messages.{index}") for index, message in enumerate(messages))
+    read = [_message(message, f"messages.{index}") for index, message in enumerate(messages)]
+    flat = [part for message in read for part in unfolded(message)]
+    parsed = merged(with_cli_names(flat, server) if server is not None else flat)
     if parsed[-1].role != "user":
         raise invalid(
             "messages: the last message must be the user's: Claude Code cannot continue an answer begun by the caller"

@@ -6,6 +6,7 @@ matter; only its path does.
 
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -18,16 +19,24 @@ from cc_session import (
     sealed_options,
     start_on_background,
     tell_background,
+    with_tool_server,
 )
 from cc_types import APIError
 
+from .cli_tools import current_beside
 from .engine import serve
 from .exchange import Body, Exchange
 from .failure import error_body
 from .pool import Route, WorkerPool
 from .request import LaunchKey, parse_request
+from .tool_server import ToolServer
+from .worker import Worker
 
 __all__ = ["ClaudeCodeTransport"]
+
+
+# The CLI repeats an API call of its loop itself: as often as the API's own clients do.
+_LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 
 
 class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
@@ -74,7 +83,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         try:
             if (request.method, request.url.path) != ("POST", "/v1/messages"):
                 raise APIError(status=404, message=f"{request.method} {request.url.path} is not served by Claude Code")
-            parsed = parse_request(body, request.headers.get("anthropic-beta", ""))
+            parsed = parse_request(body, request.headers.get("anthropic-beta", ""), current_beside())
         except APIError as error:
             return httpx2.Response(error.status or 500, json=error_body(error), request=request)
         exchange = Exchange()
@@ -120,14 +129,24 @@ class _Launcher:
     ) -> None:
         self._env, self._cwd, self._cli_path, self._timeouts = env, cwd, cli_path, timeouts
 
-    async def open(self, launch: LaunchKey) -> Session:
+    async def open(self, launch: LaunchKey) -> Worker:
         env = {**self._env}
         if launch.betas:
             env["ANTHROPIC_BETAS"] = ",".join(launch.betas)
         options = sealed_options(
             system_prompt=launch.system, model=launch.model, env=env, cwd=self._cwd, cli_path=self._cli_path
         )
-        return await Session.open(options, timeouts=self._timeouts)
+        if launch.tool_server is None:
+            return Worker(launch, await Session.open(options, timeouts=self._timeouts))
+        tools = ToolServer(launch.tool_server)
+        try:
+            # What a tool did cannot be done again, so a caller must not repeat a loop that an API call has failed in.
+            options = replace(options, env={**options.env, **_LOOP_ENV, **self._env})
+            options = with_tool_server(options, launch.tool_server.name, await tools.start())
+            return Worker(launch, await Session.open(options, timeouts=self._timeouts), tools)
+        except BaseException:
+            await tools.stop()
+            raise
 
 
 def _close_soon(pool: WorkerPool) -> None:

@@ -15,10 +15,11 @@ from cc_types import CLIConnectionError
 from .answer import Answer, Event
 from .carried import says_nothing
 from .conversation import Held
+from .conversation import Message as HeldMessage
 from .failure import turn_error
 from .request import MessagesRequest
 
-__all__ = ["Turn"]
+__all__ = ["Turn", "is_made_up"]
 
 # After these the turn is over, and the CLI keeps what the model said as it is.
 _KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
@@ -27,10 +28,11 @@ _KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
 class Turn:
     """The turn that answers the last message of `request`, in a session that holds the others. Begins at once."""
 
-    def __init__(self, request: MessagesRequest, session: Session) -> None:
+    def __init__(self, request: MessagesRequest, session: Session, answer: Answer | None = None) -> None:
         self.prompt = request.messages[-1]
-        self.answer = Answer()
+        self.answer = answer or Answer()
         self.history_length = len(request.messages) - 1
+        self._beside = request.beside
         self._session = session
         self._prompt_uuid: str | None = None
         self._answer_uuid: str | None = None
@@ -102,6 +104,11 @@ class Turn:
         """Whether there is an answer that a conversation can hold."""
         return self.answer.is_complete and not all(map(says_nothing, self.answer.as_history().content))
 
+    @property
+    def said(self) -> list[HeldMessage]:
+        """What comes after the prompt in a conversation that goes on from here; nothing if nothing can."""
+        return [self.answer.as_history()] if self.says_something else []
+
     def outcome(self) -> list[Held]:
         """The prompt and the answer, if there is one, with the names the CLI has for them.
 
@@ -121,6 +128,8 @@ class Turn:
                 self._prompt_uuid = self._session.last_user_uuid
                 self._begun.set()
                 self._take(message)
+                if self._beside is not None:
+                    self._beside.tell(message)
         except Exception as error:
             self._error = error
         finally:
@@ -148,7 +157,7 @@ class Turn:
         if kind == "message_start" and (self.answer.has_begun or self._apology is not None):
             self._break()  # the CLI asks the API again, which nobody has told it to
             return
-        if self._apology is not None and _is_made_up(event):
+        if self._apology is not None and is_made_up(event):
             return
         self.answer.feed(event)
         if kind != "message_stop" or self.answer.is_complete:
@@ -164,7 +173,7 @@ class Turn:
         return self._error or turn_error(self._result, self._apology)
 
 
-def _is_made_up(event: Event) -> bool:
+def is_made_up(event: Event) -> bool:
     """Whether the CLI has closed a stream that the API did not: it knows no reason for the end."""
     match event["type"]:
         case "content_block_stop":

@@ -26,7 +26,9 @@ from cc_types import ClaudeCodeError, CLIConnectionError
 
 from .answer import Event
 from .conversation import Held, Message, shared_prefix
+from .loop_turn import LoopTurn
 from .request import LaunchKey, MessagesRequest
+from .tool_server import ToolServer
 from .turn import Turn
 
 __all__ = ["Worker"]
@@ -38,9 +40,10 @@ _SETTLE_SECONDS = 10.0
 class Worker:
     """One process and its conversation."""
 
-    def __init__(self, launch: LaunchKey, session: Session) -> None:
+    def __init__(self, launch: LaunchKey, session: Session, tools: ToolServer | None = None) -> None:
         self.launch = launch
         self.session = session
+        self._tools = tools
         self.held: list[Held] = []
         """The conversation; from `message_stop` on, as it will be when the worker has settled."""
         self._parameters: str | None = None
@@ -60,6 +63,11 @@ class Worker:
     def awaits_tools(self) -> bool:
         """Whether the conversation ends in a tool call, so that somebody will probably come back to it."""
         return bool(self.held) and self.held[-1].message.calls_tools
+
+    @property
+    def has_run_tools(self) -> bool:
+        """Whether the CLI has called tools in the turn that runs, or ran last."""
+        return self._tools is not None and self._tools.has_run
 
     def fits(self, request: MessagesRequest) -> bool:
         """Whether the process holds a beginning of the request's conversation, and nothing else."""
@@ -88,7 +96,7 @@ class Worker:
             APIError: The API answered with an error.
             ClaudeCodeError: The process failed, or the connection to the API was lost.
         """
-        turn = self._turn = Turn(request, self.session)
+        turn = self._turn = self._begin(request)
         async for event in turn.events():
             if event["type"] == "message_stop":
                 self.held = [*self.held, *turn.outcome()]
@@ -106,15 +114,27 @@ class Worker:
             await self.close()
         finally:
             self._turn = None
+            if self._tools is not None:
+                self._tools.unbind()
 
     async def close(self) -> None:
         """End the process; a turn that runs in it fails."""
         if self._turn is not None:
             self._turn.abort()
-        await self.session.close()
+        try:
+            await self.session.close()
+        finally:
+            if self._tools is not None:
+                await self._tools.stop()
 
     def __repr__(self) -> str:
         return f"<Worker {self.launch.model} holds={len(self.held)} {self.session!r}>"
+
+    def _begin(self, request: MessagesRequest) -> Turn:
+        if self._tools is None or request.launch.tool_server is None or request.beside is None:
+            return Turn(request, self.session)
+        self._tools.bind(request.beside.call)
+        return LoopTurn(request, self.session, request.launch.tool_server)
 
     async def _settle(self, turn: Turn) -> None:
         await turn.begun()
@@ -131,10 +151,9 @@ class Worker:
         alone = turn.ends_by_itself and bool(self.held) and self.held[-1].is_cut
         await self._cut(len(self.held) - 1 if alone else turn.history_length)
         await turn.finish()
-        if turn.says_something and len(self.held) >= turn.history_length:
-            answer = turn.answer.as_history()
+        if (said := turn.said) and len(self.held) >= turn.history_length:
             prompt_is_gone = len(self.held) == turn.history_length
-            await self._write([turn.prompt, answer] if prompt_is_gone else [answer])
+            await self._write([turn.prompt, *said] if prompt_is_gone else said[-1:])
 
     async def _cut(self, keep: int) -> None:
         """Drop what comes after the first `keep` messages, and as many before it as a cut needs."""

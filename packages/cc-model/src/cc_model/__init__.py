@@ -3,9 +3,20 @@
 `ClaudeCodeModel` for `Agent(model)`, `claude_code()` for `Agent("claude-code:sonnet")`.
 """
 
+from cc_ipc import ToolNotFoundError
+
 from .capability import ClaudeCode, claude_code
+from .errors import ToolsetNotRegisteredError
 from .model import ClaudeCodeModel
 from .provider import ClaudeCodeProvider
 from .settings import ClaudeCodeModelSettings
 
-__all__ = ["ClaudeCode", "ClaudeCodeModel", "ClaudeCodeModelSettings", "ClaudeCodeProvider", "claude_code"]
+__all__ = [
+    "ClaudeCode",
+    "ClaudeCodeModel",
+    "ClaudeCodeModelSettings",
+    "ClaudeCodeProvider",
+    "ToolNotFoundError",
+    "ToolsetNotRegisteredError",
+    "claude_code",
+]

@@ -4,14 +4,14 @@ Most of it is done below: an HTTP status gives `ModelHTTPError` as with any prov
 adapter can know: what to do about it, and what the client's "Connection error." was about.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, UserError
 
 from cc_types import ClaudeCodeError, CLINotFoundError
 
-__all__ = ["claude_code_errors"]
+__all__ = ["ToolsetNotRegisteredError", "claude_code_errors"]
 
 _HINTS = {
     401: "Set ANTHROPIC_API_KEY to a valid key, or log in: run `claude` in a terminal and type /login.",
@@ -21,6 +21,20 @@ _HINTS = {
     500: "The failure is the API's: try again in a moment.",
     529: "The API is overloaded: try again in a moment, or use FallbackModel.",
 }
+
+
+class ToolsetNotRegisteredError(ClaudeCodeError):
+    """A request offers tools that the CLI is to call, and no toolsets were set that have them."""
+
+    tools: tuple[str, ...]
+    """The names of the tools."""
+
+    def __init__(self, *, tools: Sequence[str]) -> None:
+        self.tools = tuple(tools)
+        super().__init__(
+            f"Nobody would run the tools {', '.join(self.tools)}. Call set_agent_toolsets(agent.toolsets) first, or "
+            "use request(), whose answer tells the caller which tools to run."
+        )
 
 
 @contextmanager

@@ -4,20 +4,30 @@ It is `AnthropicModel` over another transport: parts, tools, output modes, strea
 mapped there. Here stands only what is different when Claude Code answers.
 """
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from claude_agent_sdk import Message
+from claude_agent_sdk.types import McpServerConfig
 from pydantic_ai import RunContext
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.profiles import ModelProfileSpec
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import RequestUsage
 
-from .errors import claude_code_errors
+from cc_ipc import TransportType
+from cc_messages import CLITools, beside_requests
+from cc_types import CLIResponse
+
+from .agent_tools import AgentTools
+from .errors import ToolsetNotRegisteredError, claude_code_errors
 from .provider import ClaudeCodeProvider, default_provider
+from .transcript import Listener, Transcript, metadata
 
 __all__ = ["ClaudeCodeModel"]
 
@@ -26,7 +36,8 @@ class ClaudeCodeModel(AnthropicModel):
     """A Claude model, answered by the Claude Code CLI with its login.
 
     The agent owns the loop: its tools run where it runs, and the CLI answers one request at a time. The model sees
-    what it would see through the API: no built-in tools, no settings, no files.
+    what it would see through the API: no built-in tools, no settings, no files. With `set_agent_toolsets()` the CLI
+    runs the loop instead.
 
     Args:
         model_name: A model id, or one of Claude Code's aliases such as `"sonnet"`.
@@ -48,11 +59,50 @@ class ClaudeCodeModel(AnthropicModel):
         profile: ModelProfileSpec | None = None,
     ) -> None:
         super().__init__(model_name, provider=provider or default_provider(), settings=settings, profile=profile)
+        self._agent_tools: AgentTools | None = None
 
     @property
     def batch_max_requests(self) -> int | None:
         """None: Claude Code has no batches."""
         return None
+
+    def set_agent_toolsets(
+        self,
+        toolsets: AbstractToolset[Any] | Sequence[AbstractToolset[Any]] | None,
+        *,
+        server_name: str = "pydantic_tools",
+        transport: TransportType = "auto",
+    ) -> None:
+        """Have the CLI run the loop: it calls the tools by itself and asks the model again, until there is an answer.
+
+        A request then is one request for the agent, whatever the CLI does meanwhile: the response has the calls and
+        their results as native tool parts, in order. Tools run in the event loop of the request, with the
+        dependencies of the agent's run. Of the toolsets only what the request offers as function tools can be called.
+        Approvals and deferred tools need the agent's own loop, which is the default.
+
+        Args:
+            toolsets: The toolsets, such as `agent.toolsets`; None gives the loop back to the agent.
+            server_name: The model sees the tools as `mcp__SERVER_NAME__TOOL`.
+            transport: How the CLI reaches them: `"stdio"` is a bridge process, `"sdk"` the connection that there is
+                anyway, `"auto"` the better one of what there is (`cc_ipc.resolve_transport()` says why).
+
+        Raises:
+            cc_ipc.TransportUnavailableError: There is no such transport here.
+            ValueError: `server_name` cannot be the name of a server.
+        """
+        if toolsets is None:
+            self._agent_tools = None
+            return
+        given = [toolsets] if isinstance(toolsets, AbstractToolset) else toolsets
+        self._agent_tools = AgentTools(self, given, server_name, transport)
+
+    def get_mcp_servers(self) -> dict[str, McpServerConfig]:
+        """The MCP servers by which the CLI gets the tools of `set_agent_toolsets()`, by name; none without it.
+
+        An in-process server may be given to an SDK client of one's own. Over `"stdio"` each process has a server of
+        its own, whose socket and file are there while the process is, so they are not told here.
+        """
+        return {} if self._agent_tools is None else self._agent_tools.mcp_servers()
 
     async def request(
         self,
@@ -66,9 +116,60 @@ class ClaudeCodeModel(AnthropicModel):
             UserError: There is no Claude Code CLI.
             ModelHTTPError: The API answered with an error.
             ModelConnectionError: A process failed, or lost the API.
+            cc_ipc.ToolNotFoundError: A function tool is in none of the toolsets that were set.
         """
-        with claude_code_errors(self.model_name):
-            return await super().request(messages, model_settings, model_request_parameters)
+        return await self._request(messages, model_settings, model_request_parameters, None)
+
+    async def request_with_metadata(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> tuple[ModelResponse, CLIResponse]:
+        """Make one request; returns the response, and what the CLI tells of it. Raises what `request()` raises."""
+        transcript = Transcript()
+        response = await self._request(messages, model_settings, model_request_parameters, transcript.take)
+        return response, metadata(await transcript.complete(), response.text)
+
+    async def stream_messages(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> AsyncGenerator[Message]:
+        """Make one request and yield the SDK's messages as the CLI sends them, the result as the last one.
+
+        Nobody runs tools but the CLI, so function tools must be set with `set_agent_toolsets()` first.
+
+        Raises:
+            ToolsetNotRegisteredError: There are function tools and no toolsets.
+            Exception: What `request()` raises, after the messages that came before.
+        """
+        function_tools = model_request_parameters.function_tools
+        if function_tools and self._agent_tools is None:
+            raise ToolsetNotRegisteredError(tools=[tool.name for tool in function_tools])
+        transcript = Transcript()
+        heard: asyncio.Queue[Message | None] = asyncio.Queue()
+
+        def hear(message: Message) -> None:
+            transcript.take(message)
+            heard.put_nowait(message)
+
+        async def ask() -> None:
+            try:
+                await self._request(messages, model_settings, model_request_parameters, hear)
+                await transcript.complete()
+            finally:
+                heard.put_nowait(None)
+
+        asking = asyncio.create_task(ask())
+        try:
+            while (message := await heard.get()) is not None:
+                yield message
+            await asking
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
 
     @asynccontextmanager
     async def request_stream(
@@ -80,9 +181,13 @@ class ClaudeCodeModel(AnthropicModel):
     ) -> AsyncGenerator[StreamedResponse]:
         """Make one request and stream its response. Raises what `request()` raises, also while it is read."""
         with claude_code_errors(self.model_name):
-            async with super().request_stream(
-                messages, model_settings, model_request_parameters, run_context
-            ) as response:
+            async with AsyncExitStack() as stack:
+                tools = await stack.enter_async_context(self._offered(model_request_parameters, run_context))
+                # Only while the request is sent: a stream may be closed in another task than it was opened in.
+                with beside_requests(tools=tools):
+                    response = await stack.enter_async_context(
+                        super().request_stream(messages, model_settings, model_request_parameters, run_context)
+                    )
                 yield response
 
     async def count_tokens(
@@ -97,3 +202,26 @@ class ClaudeCodeModel(AnthropicModel):
             NotImplementedError: Always.
         """
         raise NotImplementedError("Claude Code does not count tokens ahead of a request")
+
+    async def _request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        parameters: ModelRequestParameters,
+        listener: Listener | None,
+    ) -> ModelResponse:
+        with claude_code_errors(self.model_name):
+            async with self._offered(parameters) as tools:
+                with beside_requests(tools=tools, on_message=listener):
+                    return await super().request(messages, model_settings, parameters)
+
+    @asynccontextmanager
+    async def _offered(
+        self, parameters: ModelRequestParameters, run_context: RunContext[Any] | None = None
+    ) -> AsyncGenerator[CLITools | None]:
+        """The tools of the request that the CLI is to call, ready to run; None where the agent calls them."""
+        if self._agent_tools is None or not parameters.function_tools:
+            yield None
+            return
+        async with self._agent_tools.offered(parameters.function_tools, run_context) as tools:
+            yield tools

@@ -12,11 +12,15 @@ from .frames import Content
 from .options import has_api_key, sealed_options
 from .session import Session, SessionState
 from .timeouts import Timeouts
-from .tool_calls import ToolCall, ToolContent, ToolDefinition
+from .tool_calls import TOOL_CALL_ID, TOOL_META, ToolCall, ToolContent, ToolDefinition, check_length, with_tool_server
+from .turn import Turn
+from .turn_errors import TurnError
 
 _ = _cc_compat
 
 __all__ = [
+    "TOOL_CALL_ID",
+    "TOOL_META",
     "Content",
     "Session",
     "SessionBusyError",
@@ -25,10 +29,14 @@ __all__ = [
     "ToolCall",
     "ToolContent",
     "ToolDefinition",
+    "Turn",
+    "TurnError",
     "UnknownToolCallError",
+    "check_length",
     "has_api_key",
     "on_background",
     "sealed_options",
     "start_on_background",
     "tell_background",
+    "with_tool_server",
 ]

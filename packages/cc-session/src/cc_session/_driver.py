@@ -4,25 +4,26 @@
 """
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Self, cast
 
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage, Transport
 
-from cc_types import ClaudeCodeError, CLIConnectionError, ControlTimeoutError, JsonValue
+from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ControlTimeoutError, JsonValue
 
+from ._exchange import Exchange
 from ._folder import PrivateFolder
+from ._ledger import Ledger
 from ._process import CLIProcess, Phase
+from ._traces import Traces
 from ._translate import translated
-from ._turn import Turn
 from .background import at_exit
 from .control import ControlTransport
 from .errors import SessionBusyError
-from .frames import Content, Frame, assistant_frame, user_frame
+from .frames import Content, assistant_frame, frame_line, user_frame
 from .timeouts import Timeouts
 from .tool_calls import SuspendedCalls, with_tools
 
@@ -59,8 +60,14 @@ class Driver:
         self._reading: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._between: list[Message] = []
-        self.turn: Turn | None = None
+        self._draining: asyncio.Task[None] | None = None
+        self.ledger = Ledger()
+        self.turns = 0
+        """How many turns were begun."""
+        self.exchange: Exchange | None = None
         """The last message that was sent, until its result was read."""
+        self.first_user_uuid: str | None = None
+        """The user message that the conversation begins with."""
         self.last_user_uuid: str | None = None
         self.end: Exception | None = None
         """Why nothing can be sent any more."""
@@ -90,39 +97,81 @@ class Driver:
         """The process, if it is one of this machine."""
         return self._transport.inner if isinstance(self._transport.inner, CLIProcess) else None
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether `close()` was called, perhaps by a cancelled `open()`."""
+        return self._closing is not None
+
+    @property
+    def traces(self) -> Traces:
+        """What was done to the process that a rewind does not take back."""
+        return self._transport.traces
+
     async def add_user(self, content: Content) -> str:
         """Append a user message and wait until the CLI has taken it."""
+        exchange = Exchange(user_frame(content, ask=False), asks=False)
         async with self._within_control_timeout("user message"):
-            turn = await self._begin(user_frame(content, ask=False), asks=False)
+            await self.begin(exchange)
             # A frame that is written before the CLI's result of no turns may overtake this one.
-            await turn.has_ended.wait()
+            await exchange.has_ended.wait()
             self._check()
-        return turn.uuid
+        return exchange.uuid
 
     async def add_assistant(self, content: Content, model: str) -> str:
         """Append an assistant message; the CLI does not answer to it."""
+        frame = assistant_frame(content, model=model)
+        line = frame_line(frame)
         async with self._within_control_timeout("assistant message"):
-            frame = assistant_frame(content, model=model)
-            line = _line(frame)
             await self._vacate()
             await self._write(line)
         return cast(str, frame["uuid"])
 
-    async def ask(self, content: Content) -> Turn:
+    async def ask(self, content: Content) -> Exchange:
         """Append a user message that is to be answered."""
-        return await self._begin(user_frame(content, ask=True), asks=True)
+        exchange = Exchange(user_frame(content, ask=True), asks=True)
+        await self.begin(exchange)
+        return exchange
 
-    async def next(self, turn: Turn) -> Message:
-        """Return the next message of a turn."""
-        message = await turn.next()
-        if turn.is_read and self.turn is turn:
-            self.turn = None
+    async def next(self, exchange: Exchange) -> Message:
+        """Return the next message of an exchange."""
+        message = await exchange.next()
+        if exchange.is_read and self.exchange is exchange:
+            self.exchange = None
         return message
+
+    async def begin(self, exchange: Exchange) -> None:
+        """Send a message, when the one before it is done with."""
+        await self._vacate()
+        if exchange.is_left:  # before it was begun
+            raise asyncio.CancelledError
+        self.exchange = exchange
+        if exchange.asks:
+            self.turns += 1
+            self._set_phase("turn")
+            for message in self._between:
+                exchange.put(message)
+            self._between.clear()
+        self.first_user_uuid = self.first_user_uuid or exchange.uuid
+        self.last_user_uuid = exchange.uuid
+        await self._write(exchange.line)
+
+    def leave(self, exchange: Exchange) -> None:
+        """Have a turn end that nobody reads any more: it is interrupted, or its process is discarded."""
+        if exchange.is_left:
+            return
+        exchange.is_left = True
+        if self.exchange is exchange and not exchange.has_ended.is_set():
+            self._draining = asyncio.ensure_future(self._drain(exchange))
+
+    async def drained(self) -> None:
+        """Wait until the turn that was left has ended. Bounded by `timeouts.close`."""
+        if self._draining is not None:
+            await asyncio.wait({self._draining})
 
     async def rewind(self, target_uuid: str) -> bool:
         """Have the CLI drop a message and all after it."""
-        turn = self.turn
-        if turn is not None and not turn.asks:
+        exchange = self.exchange
+        if exchange is not None and not exchange.asks:
             await self._vacate()
         answer = await self.control(
             "rewind_conversation",
@@ -134,22 +183,28 @@ class Driver:
             },
         )
         rewound = answer.get("rewound") is True
-        if rewound and turn is not None:
-            turn.is_dropped = True
+        if rewound and exchange is not None:
+            exchange.is_dropped = True
+        if rewound and target_uuid == self.first_user_uuid:
+            self.first_user_uuid = None
         return rewound
+
+    async def reset(self) -> None:
+        """Go back to an empty conversation."""
+        self._check()
+        if self.first_user_uuid is not None and not await self.rewind(self.first_user_uuid):
+            raise ControlRequestError(subtype="rewind_conversation", message="the conversation was not rewound")
 
     async def interrupt(self) -> None:
         """End the turn that runs, if any."""
         self._check()
-        turn = self.turn
-        if turn is None or not turn.asks:
+        exchange = self.exchange
+        if exchange is None or not exchange.asks:
             # None of ours; the CLI may have begun one by itself.
             await self.control("interrupt", {})
             return
         async with self._within_control_timeout("interrupt"):
-            while not turn.has_ended.is_set():
-                await self.control("interrupt", {})
-                await _wait_for(turn.has_ended, _INTERRUPT_AGAIN_SECONDS)
+            await self._interrupt(exchange)
         self._check()
 
     async def control(self, subtype: str, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -202,13 +257,30 @@ class Driver:
             self.death = error
         self._finish(error)
 
+    async def _interrupt(self, exchange: Exchange) -> None:
+        while not exchange.has_ended.is_set():
+            await self.control("interrupt", {})
+            await _wait_for(exchange.has_ended, _INTERRUPT_AGAIN_SECONDS)
+
+    async def _drain(self, exchange: Exchange) -> None:
+        try:
+            async with asyncio.timeout(self._timeouts.close):
+                await self._interrupt(exchange)
+        except (TimeoutError, ClaudeCodeError):
+            self._die(CLIConnectionError(reason="A turn that was left did not end, so its process was discarded"))
+            self._close_soon()
+
     def _take(self, message: Message) -> None:
-        turn = self.turn
-        if turn is None or turn.has_ended.is_set():
+        if isinstance(message, ResultMessage):
+            self.ledger.take(message)
+        exchange = self.exchange
+        if exchange is None or exchange.has_ended.is_set():
             self._between.append(message)
             return
-        turn.put(message)
-        if turn.has_ended.is_set():
+        exchange.put(message)
+        if exchange.has_ended.is_set():
+            if exchange.asks:
+                exchange.spent = self.ledger.settle()
             self._set_phase(None)
             self.calls.cancel()
 
@@ -217,33 +289,20 @@ class Driver:
         self.end = self.end or error
         self._transport.end(self.end)
         self.calls.end(self.end)
-        if self.turn is not None:
-            self.turn.fail(self.end)
-
-    async def _begin(self, frame: Frame, *, asks: bool) -> Turn:
-        line = _line(frame)  # which may fail, and then nothing has happened
-        await self._vacate()
-        turn = self.turn = Turn(cast(str, frame["uuid"]), asks=asks)
-        if asks:
-            self._set_phase("turn")
-            for message in self._between:
-                turn.put(message)
-            self._between.clear()
-        self.last_user_uuid = turn.uuid
-        await self._write(line)
-        return turn
+        if self.exchange is not None:
+            self.exchange.fail(self.end)
 
     async def _vacate(self) -> None:
         """Wait until the CLI is done with the last message. If that one was asked, it is the caller's to read."""
         self._check()
-        while (turn := self.turn) is not None:
-            if turn.asks and not turn.is_dropped:
+        while (exchange := self.exchange) is not None:
+            if exchange.asks and not exchange.is_over_with:
                 raise SessionBusyError()
             async with self._within_control_timeout("user message"):
-                await turn.has_ended.wait()
+                await exchange.has_ended.wait()
             self._check()
-            if self.turn is turn:
-                self.turn = None
+            if self.exchange is exchange:
+                self.exchange = None
 
     async def _write(self, line: str) -> None:
         self._check()
@@ -306,10 +365,6 @@ class Driver:
                 await asyncio.wait(pending, timeout=self._timeouts.close / 2)
 
 
-def _line(frame: Frame) -> str:
-    return json.dumps(frame) + "\n"
-
-
 def _ignore_outcome(task: asyncio.Task[None]) -> None:
     """Take note of a task's error, as asyncio wants it, where its caller may have been cancelled."""
     if not task.cancelled():
@@ -323,6 +378,11 @@ async def _wait_for(event: asyncio.Event, seconds: float) -> None:
 
 
 _open_drivers: set[Driver] = set()
+
+
+async def closing_ones_closed() -> None:
+    """Wait until the sessions have gone that are being closed. Bounded as `close()` is."""
+    await asyncio.gather(*(driver.close() for driver in [*_open_drivers] if driver.is_closing), return_exceptions=True)
 
 
 async def _close_all() -> None:

@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal
 
-__all__ = ["at_exit", "on_background", "start_on_background", "tell_background"]
+__all__ = ["at_exit", "on_background", "run_on_background", "start_on_background", "tell_background"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,6 +43,11 @@ class _Background:
         self.portal, self.loop = started.result()
         # The loop itself keeps only weak references to its tasks.
         self._tasks: set[asyncio.Task[object]] = set()
+
+    @property
+    def is_this_thread(self) -> bool:
+        """Whether the caller runs on the loop."""
+        return threading.current_thread() is self._thread
 
     def start(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Start a task; runs on the loop."""
@@ -107,6 +112,29 @@ async def on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kw
         return await function(*args, **kwargs)
 
     return await asyncio.wrap_future(background.portal.start_task_soon(call))
+
+
+def run_on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Await `function(*args, **kwargs)` on the background loop, while this thread waits.
+
+    The thread may have a running event loop, which stands still meanwhile. What interrupts the wait cancels the call.
+
+    Raises:
+        RuntimeError: This is the thread of the background loop, which cannot wait for itself.
+    """
+    background = _background()
+    if background.is_this_thread:
+        raise RuntimeError("The thread that runs Claude Code's hooks and tools cannot wait for it; use `await`")
+
+    async def call() -> T:
+        return await function(*args, **kwargs)
+
+    future = background.portal.start_task_soon(call)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
 
 
 def start_on_background(function: Callable[P, Coroutine[Any, Any, object]], *args: P.args, **kwargs: P.kwargs) -> None:

@@ -17,6 +17,8 @@ from typing_extensions import override
 
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
+from ._traces import Traces
+
 __all__ = ["ControlTransport"]
 
 logger = logging.getLogger(__name__)
@@ -33,6 +35,7 @@ class ControlTransport(Transport):
 
     def __init__(self, inner: Transport, *, close_seconds: float) -> None:
         self.inner = inner
+        self.traces = Traces()
         self._close_seconds = close_seconds
         self._closing: asyncio.Future[None] | None = None
         self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
@@ -80,6 +83,7 @@ class ControlTransport(Transport):
 
     @override
     async def write(self, data: str) -> None:
+        self.traces.sent(data)
         try:
             await self.inner.write(data)
         except Exception:
@@ -94,6 +98,7 @@ class ControlTransport(Transport):
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         try:
             async for message in self.inner.read_messages():
+                self.traces.received(message)
                 if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
                     yield message
         except Exception as error:

@@ -1,8 +1,78 @@
-"""What a caller of a session can do wrong. What can go wrong with a process stands in cc-types."""
+"""What can go wrong with a session, and what its caller can do wrong. How a turn can fail stands in `turn_errors.py`.
 
-from cc_types import ClaudeCodeError
+An error that cc-types has a class for, and claude-agent-sdk as well, is an instance of both: so code that was written
+for either catches it. Their names here are those of cc-types. Two classes of the SDK's are taken from where it keeps
+them; `tests/test_sdk_internals.py` notices when it moves them.
+"""
 
-__all__ = ["SessionBusyError", "UnknownToolCallError"]
+from collections.abc import Sequence
+from typing import Literal
+
+import cc_types
+import claude_agent_sdk
+from cc_types import ClaudeCodeError, JsonValue
+from claude_agent_sdk import Message
+from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
+
+__all__ = [
+    "CLIConnectionError",
+    "CLIJSONDecodeError",
+    "CLINotFoundError",
+    "MessageParseError",
+    "ProcessExitedError",
+    "SessionBusyError",
+    "TurnTimeoutError",
+    "UnknownToolCallError",
+]
+
+
+class CLIConnectionError(cc_types.CLIConnectionError, claude_agent_sdk.CLIConnectionError):
+    """Claude Code cannot be reached: it did not start, has gone, or its pipes are closed."""
+
+    retryable = False
+    """Whether the same may succeed in a new session, with nothing else changed."""
+
+
+class CLINotFoundError(cc_types.CLINotFoundError, claude_agent_sdk.CLINotFoundError):
+    """There is no Claude Code CLI where one was expected."""
+
+    retryable = False
+    """Whether the same may succeed in a new session, with nothing else changed."""
+
+
+class ProcessExitedError(cc_types.ProcessExitedError, claude_agent_sdk.ProcessError):
+    """The CLI process ended while something was still expected of it."""
+
+    stderr: str | None
+    """The same as `stderr_tail`, under the SDK's name."""
+
+    def __init__(self, *, exit_code: int | None, stderr_tail: str = "", phase: str | None = None) -> None:
+        super().__init__(exit_code=exit_code, stderr_tail=stderr_tail, phase=phase)
+        # The SDK's class has set its own, to nothing.
+        self.exit_code, self.stderr = exit_code, self.stderr_tail
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same may succeed in a new session: one that ends by itself while it starts does so again."""
+        return self.phase != "connect" or self.signal is not None
+
+
+class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, claude_agent_sdk.CLIJSONDecodeError):
+    """The CLI wrote a line that is not JSON, or too long."""
+
+    retryable = False
+    """Whether the same may succeed in a new session, with nothing else changed."""
+
+    def __init__(self, *, line: str, reason: str) -> None:
+        ClaudeCodeError.__init__
+        self.original_error: Exception = ValueError(reason)
+        super().__init__(line=line, reason=reason)
+
+
+class MessageParseError(cc_types.MessageParseError, SDKMessageParseError):
+    """The CLI sent JSON that is not a message this version understands."""
+
+    retryable = False
 
 
 class SessionBusyError(ClaudeCodeError):
@@ -12,21 +82,4 @@ class SessionBusyError(ClaudeCodeError):
         super().__init__(
             "This session still answers another message, and it answers one at a time. Read that answer up to its "
             "result, or rewind or close the session; use another session to ask at the same time."
-        )
-
-
-class UnknownToolCallError(ClaudeCodeError, KeyError):
-    """No tool call with this id waits for an answer: it was answered already, was cancelled, or never made."""
-
-    call_id: str
-    """The id that was given."""
-
-    # `KeyError` would show the sentence in quotes.
-    __str__ = Exception.__str__
-
-    def __init__(self, *, call_id: str) -> None:
-        self.call_id = call_id
-        super().__init__(
-            f"No tool call {call_id!r} waits for an answer: it was answered already, was cancelled with its turn, or "
-            "never made. Answer each call of `suspended` once."
         )

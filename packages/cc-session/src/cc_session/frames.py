@@ -4,22 +4,33 @@ Measured on CLI 2.1.327. `client_composed` makes the CLI take text as it stands:
 command is run because of it. `shouldQuery: false` appends a message and asks nothing.
 """
 
+import json
 from typing import TypeAlias
 from uuid import uuid4
 
 from cc_types import JsonValue
 
-__all__ = ["Content", "Frame", "assistant_frame", "user_frame"]
+__all__ = ["Content", "Frame", "assistant_frame", "frame_line", "user_frame"]
 
 Frame: TypeAlias = dict[str, JsonValue]
 Content: TypeAlias = str | list[dict[str, JsonValue]]
 """The `content` of a Messages API message."""
 
 
-def user_frame(content: Content, *, ask: bool) -> Frame:
-    """A user message; with `ask`, one that the model is to answer."""
+def frame_line(frame: Frame) -> str:
+    """The line that carries a frame.
+
+    Raises:
+        TypeError: It is not JSON.
+    """
+    return json.dumps(frame) + "\n"
+
+
+def user_frame(content: Content, *, ask: bool, verbatim: bool = True) -> Frame:
+    """A user message; with `ask`, one that the model is to answer; with `verbatim`, taken as it stands."""
     frame = _frame("user", {"role": "user", "content": _json(content)})
-    frame["client_composed"] = True
+    if verbatim:
+        frame["client_composed"] = True
     if not ask:
         frame["shouldQuery"] = False
     return frame

@@ -4,6 +4,7 @@ It works on frames and events and does not know what they mean: which messages m
 do about a tool call, is its caller's business. Every coroutine may be awaited from any thread's asyncio loop.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Literal, Self
 
@@ -12,15 +13,17 @@ from claude_agent_sdk import ClaudeAgentOptions, Message, Transport
 from cc_types import JsonValue
 
 from ._driver import Driver
-from .background import on_background
+from ._run import Run
+from .background import on_background, start_on_background
 from .frames import Content
 from .options import sealed_options
 from .timeouts import Timeouts
 from .tool_calls import SuspendedCalls, ToolCall, ToolContent, ToolDefinition, tool_result
+from .turn import Turn
 
 __all__ = ["Session", "SessionState"]
 
-SessionState = Literal["idle", "busy", "dead"]
+SessionState = Literal["idle", "busy", "dirty", "dead"]
 
 
 class Session:
@@ -70,8 +73,10 @@ class Session:
         """What the session is doing."""
         if self._driver.end is not None:
             return "dead"
-        turn = self._driver.turn
-        return "busy" if turn is not None and turn.holds_session else "idle"
+        exchange = self._driver.exchange
+        if exchange is None or not exchange.holds_session:
+            return "idle"
+        return "dirty" if exchange.is_left else "busy"
 
     @property
     def death(self) -> Exception | None:
@@ -90,9 +95,39 @@ class Session:
         return self._driver.last_user_uuid
 
     @property
+    def turns(self) -> int:
+        """How many turns were begun since the session was opened."""
+        return self._driver.turns
+
+    @property
+    def cost_usd(self) -> float:
+        """What the session has cost since it was opened, in US dollars, as the CLI reckons."""
+        return self._driver.ledger.cost_usd
+
+    @property
     def suspended(self) -> tuple[ToolCall, ...]:
         """The tool calls that wait for an answer, in the order in which they came."""
         return self._driver.calls.suspended
+
+    async def run(self, prompt: Content, *, verbatim: bool = True) -> Turn:
+        """Ask, wait for the end of the turn, and return what came of it.
+
+        Raises:
+            TurnError: The turn failed; the error has all that came of it. The session can be used afterwards.
+            SessionBusyError: A turn runs.
+            ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
+        """
+        run = Run(self._driver, prompt, verbatim=verbatim)
+        try:
+            return await on_background(run.to_end)
+        except asyncio.CancelledError:
+            start_on_background(run.leave)
+            raise
+
+    async def reset(self) -> Literal["rewound", "cleared"]:
+        """Go back to an empty conversation; returns how."""
+        await on_background(self._driver.reset)
+        return "rewound"
 
     async def add_user(self, content: Content) -> str:
         """Append a user message without asking for an answer; returns its uuid.
@@ -117,9 +152,9 @@ class Session:
             SessionBusyError: A turn runs.
             ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
         """
-        turn = await on_background(self._driver.ask, content)
-        while not turn.is_read:
-            yield await on_background(self._driver.next, turn)
+        exchange = await on_background(self._driver.ask, content)
+        while not exchange.is_read:
+            yield await on_background(self._driver.next, exchange)
 
     async def next_call(self) -> ToolCall:
         """Return the next tool call that was not returned yet, waiting for one if need be.

@@ -9,9 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk.types import McpServerConfig
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.types import (
@@ -29,23 +30,36 @@ from cc_types import JsonValue
 
 from .errors import UnknownToolCallError
 
-__all__ = ["SuspendedCalls", "ToolCall", "ToolContent", "ToolDefinition", "tool_result", "with_tools"]
+__all__ = [
+    "TOOL_CALL_ID",
+    "TOOL_META",
+    "SuspendedCalls",
+    "ToolCall",
+    "ToolContent",
+    "ToolDefinition",
+    "check_length",
+    "tool_result",
+    "with_tool_server",
+    "with_tools",
+]
 
 ToolContent: TypeAlias = str | Sequence[Mapping[str, JsonValue]]
 """What a tool answers: a text, or MCP content blocks: `{"type": "text", "text": …}` and
 `{"type": "image", "data": …, "mimeType": …}`."""
 
-# Where the CLI says which of the model's calls a `tools/call` is.
-_CALL_ID = "claudecode/toolUseId"
+TOOL_CALL_ID: Final = "claudecode/toolUseId"
+"""Where in its `_meta` a `tools/call` of the CLI says which of the model's calls it is."""
 
 _SERVER_NAME = "session"
 
-_ENV = {
-    # The API gets the tools under the names they were given, not as `mcp__session__…`.
-    "CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1",
+# The API gets the tools under the names they were given, not as `mcp__session__…`.
+_NO_PREFIX = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
+
+_PATIENT = {
     # A person may have to answer. In milliseconds; the CLI takes no more than this.
     "MCP_TOOL_TIMEOUT": "2147483647",
-    # A longer result would be put into a file, and the model told where. The second limit of that kind is in `_META`.
+    # A longer result would be put into a file, and the model told where. The second limit of that kind is in the
+    # tool's `_meta`.
     "MAX_MCP_OUTPUT_TOKENS": "100000000",
 }
 
@@ -53,11 +67,12 @@ _ENV = {
 # file, unless an image is with it.
 _MAX_TEXT = 500_000
 
-_META = {
+TOOL_META: Final[Mapping[str, JsonValue]] = {
     # A tool in the request from the start, not behind the CLI's search for tools.
     "anthropic/alwaysLoad": True,
     "anthropic/maxResultSizeChars": _MAX_TEXT,
 }
+"""The `_meta` of a tool that the model sees from the start, and whose results it gets as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +193,28 @@ def with_tools(options: ClaudeAgentOptions, calls: SuspendedCalls) -> ClaudeAgen
     Raises:
         ValueError: The options name a file of MCP servers, to which none can be added.
     """
+    server: McpServerConfig = {"type": "sdk", "name": _SERVER_NAME, "instance": calls.server}
+    return with_tool_server(replace(options, env={**_NO_PREFIX, **options.env}), _SERVER_NAME, server)
+
+
+def with_tool_server(options: ClaudeAgentOptions, name: str, server: McpServerConfig) -> ClaudeAgentOptions:
+    """Return `options` with an MCP server whose tools the CLI may call without asking, as often as the model likes.
+
+    The CLI waits for their answers without a limit, and goes on by itself after each.
+
+    Raises:
+        ValueError: The options name a file of MCP servers, to which none can be added.
+    """
     servers = options.mcp_servers
     if not isinstance(servers, dict):
         raise ValueError(f"tools cannot be added to the MCP servers of the file {servers}: give the servers as a dict")
     return replace(
         options,
-        mcp_servers={**servers, _SERVER_NAME: {"type": "sdk", "name": _SERVER_NAME, "instance": calls.server}},
-        allowed_tools=[*options.allowed_tools, f"mcp__{_SERVER_NAME}"],
+        mcp_servers={**servers, name: server},
+        allowed_tools=[*options.allowed_tools, f"mcp__{name}"],
         # The CLI's own loop goes on after an answer, which takes a second API call.
         max_turns=None if options.max_turns == 1 else options.max_turns,
-        env={**_ENV, **options.env},
+        env={**_PATIENT, **options.env},
     )
 
 
@@ -208,6 +235,15 @@ def _check(blocks: Sequence[ContentBlock]) -> None:
     others = {block.type for block in blocks if not isinstance(block, (TextContent, ImageContent))}
     if others:
         raise ValueError(f"Only text and images reach the model as they are, not {', '.join(sorted(others))}")
+    check_length(blocks)
+
+
+def check_length(blocks: Sequence[ContentBlock]) -> None:
+    """Raise where the CLI would put a tool's result into a file and name that to the model.
+
+    Raises:
+        ValueError: The texts are longer than the CLI lets pass.
+    """
     texts = [block.text for block in blocks if isinstance(block, TextContent)]
     length = sum(len(text.encode("utf-16-le", "surrogatepass")) // 2 for text in texts)
     if length > _MAX_TEXT and len(texts) == len(blocks):
@@ -222,14 +258,14 @@ def _mcp_tool(tool: ToolDefinition) -> Tool:
             "inputSchema": tool.input_schema,
             # Calls of tools that are not read-only come one after another, each when the last one is answered.
             "annotations": {"readOnlyHint": True},
-            "_meta": _META,
+            "_meta": TOOL_META,
         }
     )
 
 
 def _call_id(params: CallToolRequestParams) -> str:
-    call_id = cast("Mapping[str, object]", params.meta or {}).get(_CALL_ID)
+    call_id = cast("Mapping[str, object]", params.meta or {}).get(TOOL_CALL_ID)
     if not isinstance(call_id, str):
         # Told to the model as the tool's error; there is nobody else to tell.
-        raise ValueError(f"this version of the CLI does not say which call it makes: no {_CALL_ID!r} in `_meta`")
+        raise ValueError(f"this version of the CLI does not say which call it makes: no {TOOL_CALL_ID!r} in `_meta`")
     return call_id

@@ -1,0 +1,139 @@
+"""Tools in the CLI's own loop: what a caller offers beside the body of a request, and how it reaches the transport.
+
+The Messages API has no place for a function. So whoever wants the CLI to run the loop says so around the request, and
+the transport finds it in the context of the call: `with beside_requests(tools=…): await client.messages.create(…)`.
+The body stays what it is: its `tools` say how the tools are described to the model, and `CLITools` which of them the
+CLI calls by itself. A call of any other tool ends the answer, as in any Messages API response.
+"""
+
+import asyncio
+import contextvars
+import logging
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from claude_agent_sdk import Message
+
+from cc_types import JsonValue
+
+__all__ = ["Beside", "CLICall", "CLITools", "beside_requests", "current_beside"]
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+# It becomes a part of the tools' names, `mcp__NAME__TOOL`, and the CLI replaces all other characters.
+_SERVER_NAME = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]*(?<!_)")
+
+
+@dataclass(frozen=True, slots=True)
+class CLICall:
+    """A call of a tool that the CLI makes by itself."""
+
+    id: str | None
+    """The model's id of the call; None where the CLI did not tell it."""
+    name: str
+    """The tool's name, as the request's body has it."""
+    arguments: dict[str, JsonValue]
+    """What the model gave it, unchecked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CLITools:
+    """Tools that the CLI calls in its own loop, without asking who sent the request.
+
+    Raises:
+        ValueError: The server's name cannot be one.
+    """
+
+    names: frozenset[str]
+    """Which of the tools in the request's body they are."""
+    call: Callable[[CLICall], Awaitable[Mapping[str, object]]]
+    """Runs a call, in the event loop and the context of `beside_requests()`, and returns a tool result in MCP's form:
+    `{"content": [{"type": "text", "text": …}], "isError": …}`. What it raises, the model gets as the tool's error."""
+    server_name: str = "tools"
+    """The name of the MCP server by which the CLI knows them."""
+    transport: Literal["stdio", "sdk"] = "sdk"
+    """Whether the CLI reaches them over a bridge process or over its connection to this process."""
+    sequential: frozenset[str] = frozenset()
+    """Those of which no two calls may run at the same time."""
+
+    def __post_init__(self) -> None:
+        if _SERVER_NAME.fullmatch(self.server_name) is None:
+            raise ValueError(
+                f"{self.server_name!r} cannot be the name of an MCP server: it needs letters, digits, '-' and single "
+                "'_', and begins with a letter or digit"
+            )
+
+
+class Beside:
+    """What was said beside a request, and where: the loop and the context in which the caller's code is to run."""
+
+    def __init__(self, tools: CLITools | None, on_message: Callable[[Message], object] | None) -> None:
+        self.tools = tools
+        self._on_message = on_message
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+
+    def tell(self, message: Message) -> None:
+        """Have the caller told of a message; waits for nothing."""
+        if self._on_message is None:
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._on_message, message, context=self._context.copy())
+        except RuntimeError:
+            logger.debug("A message of the CLI came when its listener's event loop had ended")
+
+    async def call(self, call: CLICall) -> Mapping[str, object]:
+        """Run a tool where the caller is. Cancelling this cancels the tool.
+
+        A call that is not the CLI's to make waits until then: its answer comes with a later request.
+        """
+        if self.tools is None or call.name not in self.tools.names:
+            return await asyncio.get_running_loop().create_future()
+        return await self._there(_awaited(self.tools.call, call))
+
+    async def _there(self, work: Coroutine[object, object, T]) -> T:
+        if self._loop.is_closed():
+            work.close()
+            raise RuntimeError("the event loop in which the request was made has ended")
+        future = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self._loop)
+        return await asyncio.wrap_future(future)
+
+
+_beside: ContextVar[Beside | None] = ContextVar("cc_messages_beside", default=None)
+
+
+@contextmanager
+def beside_requests(
+    *, tools: CLITools | None = None, on_message: Callable[[Message], object] | None = None
+) -> Generator[None]:
+    """Say what goes beside the requests that are made within, in this task and those started from it.
+
+    Args:
+        tools: Tools for the CLI's own loop.
+        on_message: Called in the current event loop with every message of the CLI that belongs to such a request, in
+            order, up to and with the turn's `ResultMessage`. The last ones may come after the response.
+    """
+    token = _beside.set(Beside(tools, on_message))
+    try:
+        yield
+    finally:
+        _beside.reset(token)
+
+
+def current_beside() -> Beside | None:
+    """What was said beside the request that the current task makes."""
+    return _beside.get()
+
+
+async def _awaited(function: Callable[[CLICall], Awaitable[T]], call: CLICall) -> T:
+    try:
+        return await function(call)
+    except SystemExit as error:
+        # A task that raises it takes its event loop along, which a tool built on a command line parser does not mean.
+        raise RuntimeError(f"SystemExit: {error}") from error

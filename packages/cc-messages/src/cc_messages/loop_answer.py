@@ -1,0 +1,272 @@
+"""The answers and tool calls of the CLI's own loop, told as one answer of the Messages API.
+
+The API has a form for tools that run on the other side: `mcp_tool_use` and `mcp_tool_result` blocks in the model's
+message. So a loop of many API calls becomes one message, whose blocks stand in the order in which they came, and whose
+usage is the sum, with each API call as an iteration. A later request carries that message in its history, and
+`unfolded()` makes the messages of the loop out of it again. Pure: events go in, events come out.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cc_types import JsonValue
+
+from .answer import Answer, Event
+from .conversation import Block, Message
+
+__all__ = ["OWN_SERVER", "LoopAnswer", "cli_name", "unfolded"]
+
+OWN_SERVER = "claude-code"
+"""The server name under which tools of the CLI itself are told of."""
+
+# The ids of calls that the API itself has made at an MCP server. Those stay as they are.
+_OF_THE_API = "mcptoolu_"
+
+
+class LoopAnswer:
+    """The one message that is told, growing as events and tool results are fed.
+
+    Args:
+        server_name: The MCP server of the caller's tools.
+        own: Names of the caller's tools whose calls the CLI makes; calls of its other tools end the answer.
+        others: Names of these.
+    """
+
+    def __init__(self, server_name: str, own: Iterable[str], others: Iterable[str]) -> None:
+        self.told = Answer()
+        """The message as it is told."""
+        self._server_name = server_name
+        self._own = {cli_name(server_name, name): name for name in own}
+        self._others = {cli_name(server_name, name): name for name in others}
+        self._steps: list[_Step] = []
+        self._next_index = 0
+        self._unanswered: set[str] = set()
+        self._waits_for_results = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the message has ended; what the CLI does after that is not told."""
+        return self.told.is_complete
+
+    @property
+    def calls_others(self) -> bool:
+        """Whether the message ends in calls that the CLI does not make, and waits for."""
+        return self.told.is_complete and self.told.as_history().calls_tools
+
+    @property
+    def is_within_answer(self) -> bool:
+        """Whether an answer of the API has begun and not ended."""
+        return bool(self._steps) and not self._steps[-1].has_ended
+
+    @property
+    def has_stopped_early(self) -> bool:
+        """Whether the API's last message has ended without a reason, as the CLI ends one that was cut."""
+        return bool(self._steps) and self._steps[-1].has_ended and not self._steps[-1].answer.is_complete
+
+    def said(self) -> list[Message]:
+        """The messages of the loop, as the CLI holds them: the model's and, between them, the tools' results.
+
+        Results that came together with a call of another tool are left out: the caller sends them with that one's.
+        """
+        messages: list[Message] = []
+        for step in self._steps:
+            messages.append(step.answer.as_history())
+            if step is not self._steps[-1] and step.results:
+                messages.append(Message("user", tuple(step.results)))
+        return messages
+
+    def feed(self, event: Event) -> list[Event]:
+        """Take the API's next event; returns what is to be told of it."""
+        if event["type"] == "message_start":
+            self._steps.append(_Step())
+        elif not self._steps:
+            return []
+        step = self._steps[-1]
+        step.answer.feed(event)
+        match event["type"]:
+            case "message_start":
+                return self._tell(event) if len(self._steps) == 1 else []
+            case "content_block_start":
+                return self._begin_block(step, event)
+            case "content_block_delta":
+                step.has_input.add(event["index"])
+                return self._tell({**event, "index": step.indices[event["index"]]})
+            case "content_block_stop":
+                return self._end_block(step, event)
+            case "message_delta":
+                step.end = event
+                return []
+            case "message_stop":
+                return self._end_step(step)
+            case _:
+                return self._tell(event)
+
+    def feed_results(self, results: Sequence[Block]) -> list[Event]:
+        """Take results of tools that the CLI has run; returns what is to be told of them."""
+        if not self._steps or self.is_complete:
+            return []
+        events: list[Event] = []
+        for result in results:
+            call_id = str(result["tool_use_id"])
+            self._steps[-1].results.append(result)
+            self._steps[-1].answered.add(call_id)
+            self._unanswered.discard(call_id)
+            events += self._tell_block(_as_mcp_result(result))
+        if self._waits_for_results and not self._unanswered:
+            events += self._finish(self._steps[-1])
+        return events
+
+    def _begin_block(self, step: "_Step", event: Event) -> list[Event]:
+        step.indices[event["index"]] = self._next_index
+        self._next_index += 1
+        block = event["content_block"]
+        if block["type"] == "tool_use":
+            block = self._as_told(block)
+        return self._tell({**event, "index": step.indices[event["index"]], "content_block": block})
+
+    def _as_told(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """A call as the caller knows it: of its own tools by their names, of the CLI's as a tool of another server."""
+        name = call["name"]
+        if name in self._others:
+            return {**call, "name": self._others[name]}
+        server, tool = (self._server_name, self._own[name]) if name in self._own else _server_and_tool(name)
+        return {**call, "type": "mcp_tool_use", "server_name": server, "name": tool}
+
+    def _end_block(self, step: "_Step", event: Event) -> list[Event]:
+        index = step.indices[event["index"]]
+        events: list[Event] = []
+        if step.answer.block(event["index"])["type"] == "tool_use" and event["index"] not in step.has_input:
+            # Clients put the arguments together from the deltas, of which there would be none.
+            delta = {"type": "input_json_delta", "partial_json": "{}"}
+            events += self._tell({"type": "content_block_delta", "index": index, "delta": delta})
+        return events + self._tell({**event, "index": index})
+
+    def _end_step(self, step: "_Step") -> list[Event]:
+        step.has_ended = True
+        if not step.answer.is_complete:
+            return []
+        calls = [block for block in step.answer.as_history().content if block.get("type") == "tool_use"]
+        waiting = [call for call in calls if call["name"] in self._others]
+        made = {str(call["id"]) for call in calls if call not in waiting}
+        if made and not waiting and step.answer.stop_reason == "tool_use":
+            return []
+        self._unanswered = made - step.answered if waiting else set()
+        self._waits_for_results = bool(self._unanswered)
+        return [] if self._waits_for_results else self._finish(step)
+
+    def _finish(self, step: "_Step") -> list[Event]:
+        end = step.end
+        if len(self._steps) > 1:
+            end = {**end, "usage": _total([step.answer.usage for step in self._steps])}
+        return self._tell(end) + self._tell({"type": "message_stop"})
+
+    def _tell_block(self, block: dict[str, Any]) -> list[Event]:
+        index = self._next_index
+        self._next_index += 1
+        start: Event = {"type": "content_block_start", "index": index, "content_block": block}
+        return self._tell(start) + self._tell({"type": "content_block_stop", "index": index})
+
+    def _tell(self, event: Event) -> list[Event]:
+        self.told.feed(event)
+        return [event]
+
+
+class _Step:
+    """One API call of the loop, and the results of the tools that its answer called."""
+
+    def __init__(self) -> None:
+        self.answer = Answer()
+        self.indices: dict[int, int] = {}
+        """From the block's index in the API's message to the one in the told message."""
+        self.has_input: set[int] = set()
+        self.end: Event = {}
+        self.has_ended = False
+        self.results: list[Block] = []
+        self.answered: set[str] = set()
+
+
+def cli_name(server_name: str, tool: str) -> str:
+    """The CLI's name for a tool of an MCP server."""
+    return tool if server_name == OWN_SERVER else f"mcp__{server_name}__{tool}"
+
+
+def unfolded(message: Message) -> list[Message]:
+    """The messages of the CLI's loop that stand folded in one message of the model; itself if there are none."""
+    if message.role != "assistant" or not any(map(_is_folded, message.content)):
+        return [message]
+    messages: list[Message] = []
+    said: list[Block] = []
+    results: list[Block] = []
+    for block in message.content:
+        if _is_folded(block) and block["type"] == "mcp_tool_result":
+            results.append(_as_tool_result(block))
+            continue
+        if results:
+            messages += [Message("assistant", tuple(said)), Message("user", tuple(results))]
+            said, results = [], []
+        said.append(_as_tool_use(block) if _is_folded(block) else block)
+    messages.append(Message("assistant", tuple(said)))
+    return [*messages, Message("user", tuple(results))] if results else messages
+
+
+def _is_folded(block: Block) -> bool:
+    kind = block.get("type")
+    name = "id" if kind == "mcp_tool_use" else "tool_use_id"
+    return kind in ("mcp_tool_use", "mcp_tool_result") and not str(block.get(name)).startswith(_OF_THE_API)
+
+
+def _as_tool_use(block: Block) -> Block:
+    name = cli_name(str(block.get("server_name")), str(block.get("name")))
+    return {"type": "tool_use", "id": block.get("id"), "name": name, "input": block.get("input")}
+
+
+def _as_tool_result(block: Block) -> Block:
+    result: Block = {
+        "type": "tool_result",
+        "tool_use_id": block.get("tool_use_id"),
+        "content": block.get("content"),
+    }
+    return {**result, "is_error": True} if block.get("is_error") else result
+
+
+def _as_mcp_result(result: Block) -> dict[str, Any]:
+    return {
+        "type": "mcp_tool_result",
+        "tool_use_id": result["tool_use_id"],
+        "is_error": result.get("is_error") is True,
+        "content": result.get("content") or [],
+    }
+
+
+def _server_and_tool(name: str) -> tuple[str, str]:
+    if name.startswith("mcp__"):
+        server, found, tool = name.removeprefix("mcp__").partition("__")
+        if found:
+            return server, tool
+    return OWN_SERVER, name
+
+
+def _total(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
+    """The usage of a whole loop: the sum, and what each API call had in it."""
+    iterations: list[JsonValue] = [{"type": "message", **_counts(usage)} for usage in usages]
+    return {**_sum(usages), "iterations": iterations}
+
+
+def _counts(usage: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return {**{name: usage.get(name) or 0 for name in names}, "cache_creation": usage.get("cache_creation")}
+
+
+def _sum(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Numbers are added up, in objects too; of anything else the last word counts."""
+    total: dict[str, JsonValue] = {}
+    for usage in usages:
+        for name, value in usage.items():
+            before = total.get(name)
+            if isinstance(value, dict) and isinstance(before, dict):
+                total[name] = _sum([before, value])
+            elif isinstance(value, (int, float)) and isinstance(before, (int, float)) and not isinstance(value, bool):
+                total[name] = before + value
+            elif value is not None or name not in total:
+                total[name] = value
+    return total

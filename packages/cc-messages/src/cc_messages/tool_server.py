@@ -1,0 +1,170 @@
+"""The MCP server of one process: the tools of its requests, and whom each call goes to at the moment.
+
+The CLI learns its tools when it starts, and a process serves one request after another. So the server is the
+process's, and the request that the process works on is bound to it for its time. Lives on the background loop.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from claude_agent_sdk.types import McpServerConfig
+from mcp.server import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
+
+from cc_ipc import IPCSession, ToolSchema, current_call
+from cc_session import TOOL_CALL_ID, TOOL_META, check_length
+from cc_types import JsonValue
+
+from .cli_tools import CLICall
+
+__all__ = ["Run", "ToolServer", "ToolServerKey"]
+
+Run = Callable[[CLICall], Awaitable[Mapping[str, object]]]
+"""Runs a call and returns its result in MCP's form."""
+
+logger = logging.getLogger(__name__)
+
+# The model reads it, and an exception may quote megabytes of what it choked on.
+_MESSAGE_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServerKey:
+    """What the CLI knows of a server from its start."""
+
+    name: str
+    transport: Literal["stdio", "sdk"]
+    tools: str
+    """The tools as JSON: a list of objects with `name`, `description`, `input_schema` and `sequential`."""
+
+    def schemas(self) -> list[ToolSchema]:
+        """The tools in the form in which a server lists them."""
+        return [_schema(tool) for tool in cast("list[dict[str, JsonValue]]", json.loads(self.tools))]
+
+
+class ToolServer:
+    """Lists tools and passes their calls on to whoever is bound."""
+
+    def __init__(self, key: ToolServerKey) -> None:
+        self._key = key
+        self._schemas = key.schemas()
+        self._run: Run | None = None
+        self._calls: set[asyncio.Future[CallToolResult]] = set()
+        self.has_run = False
+        """Whether a call has come since `bind()`."""
+        self._ipc: IPCSession | None = None
+
+    async def start(self) -> McpServerConfig:
+        """Take calls; returns how the CLI reaches the server.
+
+        Raises:
+            IPCError: The files of the bridge could not be made.
+            OSError: Neither could their folder.
+        """
+        if self._key.transport == "sdk":
+            server = Server[dict[str, Any]](self._key.name, on_list_tools=self._list, on_call_tool=self._call)
+            return {"type": "sdk", "name": self._key.name, "instance": server}
+        handlers = {schema["name"]: self._handler(schema["name"]) for schema in self._schemas}
+        self._ipc = IPCSession(handlers, self._schemas)
+        await self._ipc.start()
+        config = self._ipc.mcp_server_config()
+        return {"type": "stdio", "command": config["command"], "args": config["args"]}
+
+    async def stop(self) -> None:
+        """Cancel the calls that run, and remove what `start()` has made. Allowed at any time."""
+        self.unbind()
+        if self._ipc is not None:
+            await self._ipc.stop()
+
+    def bind(self, run: Run) -> None:
+        """Have calls go to `run` until `unbind()`."""
+        self._run, self.has_run = run, False
+
+    def unbind(self) -> None:
+        """Cancel the calls that run; the CLI gets an error for each, and for those that come later."""
+        self._run = None
+        for call in self._calls:
+            call.cancel()
+
+    async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
+        """Run a call. Whatever happens in it, there is a result."""
+        if self._run is None:
+            return _error("Nobody waits for this call any more.")
+        call = CLICall(call_id, name, cast("dict[str, JsonValue]", dict(arguments)))
+        self.has_run = True
+        running = asyncio.ensure_future(_result(self._run, call))
+        self._calls.add(running)
+        try:
+            return await running
+        except asyncio.CancelledError:
+            running.cancel()
+            if _is_cancelled():  # by the CLI, which reads no answer
+                raise
+            # By the end of the turn, or by the tool itself. Answered, since an MCP server takes seconds to close over
+            # a handler that still waits.
+            return _error("CancelledError: The call was cancelled.")
+        finally:
+            self._calls.discard(running)
+
+    def _handler(self, name: str) -> Callable[[dict[str, object]], Awaitable[dict[str, object]]]:
+        async def handle(arguments: dict[str, object]) -> dict[str, object]:
+            call = current_call()
+            result = await self._answer(name, arguments, call.tool_use_id if call is not None else None)
+            return result.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+        return handle
+
+    async def _list(
+        self, _context: ServerRequestContext[dict[str, Any]], _params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        return ListToolsResult(tools=[_mcp_tool(schema) for schema in self._schemas])
+
+    async def _call(
+        self, _context: ServerRequestContext[dict[str, Any]], params: CallToolRequestParams
+    ) -> CallToolResult:
+        call_id = cast("Mapping[str, object]", params.meta or {}).get(TOOL_CALL_ID)
+        return await self._answer(params.name, params.arguments or {}, str(call_id) if call_id else None)
+
+
+async def _result(run: Run, call: CLICall) -> CallToolResult:
+    try:
+        result = CallToolResult.model_validate(dict(await run(call)))
+        check_length(result.content)
+        return result
+    except Exception as error:
+        logger.error("The tool %r failed", call.name, exc_info=error)
+        return _error(f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS])
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _error(message: str) -> CallToolResult:
+    return CallToolResult.model_validate({"content": [{"type": "text", "text": message}], "isError": True})
+
+
+def _schema(tool: Mapping[str, JsonValue]) -> ToolSchema:
+    # The CLI runs calls of read-only tools in parallel, and others one after another.
+    annotations: dict[str, JsonValue] = {"readOnlyHint": not tool["sequential"]}
+    schema = {**tool, "annotations": annotations, "_meta": dict(TOOL_META)}
+    del schema["sequential"]
+    return cast("ToolSchema", schema)
+
+
+def _mcp_tool(schema: ToolSchema) -> Tool:
+    return Tool.model_validate(
+        {
+            "name": schema["name"],
+            "description": schema["description"],
+            "inputSchema": {"type": "object", **schema["input_schema"]},
+            "annotations": schema.get("annotations"),
+            "_meta": schema.get("_meta"),
+        }
+    )

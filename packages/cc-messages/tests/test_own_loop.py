@@ -1,0 +1,442 @@
+"""Tools that the CLI calls by itself, over either transport, in a real CLI."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import anyio
+import pytest
+
+from cc_messages import CLICall, CLITools, beside_requests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from claude_agent_sdk import Message
+    from conftest import Answered, Client
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
+
+Transport = Literal["sdk", "stdio"]
+Handler = Callable[[CLICall], Awaitable[Mapping[str, object]]]
+
+
+@pytest.fixture(params=["sdk", "stdio"])
+def transport(request: pytest.FixtureRequest) -> Transport:
+    return request.param
+
+
+def tool(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "description": f"The tool {name}.", "input_schema": NUMBERS, **fields}
+
+
+def text(value: object) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": str(value)}], "isError": False}
+
+
+async def add(call: CLICall) -> dict[str, object]:
+    return text(cast("int", call.arguments["a"]) + cast("int", call.arguments["b"]))
+
+
+def tools(call: Handler, transport: Transport, *names: str, **fields: Any) -> CLITools:
+    return CLITools(names=frozenset(names), call=call, transport=transport, **fields)
+
+
+def calls(*names: str, **arguments: Any) -> list[dict[str, Any]]:
+    """An answer of the model that calls tools, by the CLI's names for them."""
+    given = arguments or {"a": 2, "b": 3}
+    return [{"type": "tool_use", "name": f"mcp__tools__{name}", "input": given} for name in names]
+
+
+def says(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def script(client: Client, *replies: Any) -> None:
+    """Have the API give these answers, one after another."""
+    left = list(replies)
+    client.answers(lambda _body: left.pop(0))
+
+
+def kinds(answered: Answered) -> list[str]:
+    return [block["type"] for block in answered.body["content"]]
+
+
+def results(answered: Answered) -> list[tuple[Any, bool]]:
+    blocks = [block for block in answered.body["content"] if block["type"] == "mcp_tool_result"]
+    return [(block["content"], block["is_error"]) for block in blocks]
+
+
+async def test_a_loop_is_told_as_one_answer(client: Client, transport: Transport) -> None:
+    """IPC-P-50, IPC-P-56"""
+    script(client, [says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], "Done.")
+    with beside_requests(tools=tools(add, transport, "add")):
+        answered = await client.ask("Add.", tools=[tool("add")])
+    assert answered.status == 200
+    content = answered.body["content"]
+    assert kinds(answered) == ["text", "mcp_tool_use", "mcp_tool_result"] * 2 + ["text"]
+    assert (content[1]["server_name"], content[1]["name"], content[1]["input"]) == ("tools", "add", {"a": 2, "b": 3})
+    assert content[2]["tool_use_id"] == content[1]["id"]
+    assert results(answered) == [([{"type": "text", "text": "5"}], False), ([{"type": "text", "text": "11"}], False)]
+    assert answered.stop_reason == "end_turn"
+    assert len(client.api.requests) == 3
+
+
+async def test_the_model_gets_the_tools_as_the_request_describes_them(client: Client, transport: Transport) -> None:
+    described = [tool("add", strict=True), tool("sub", eager_input_streaming=True)]
+    with beside_requests(tools=tools(add, transport, "add", "sub")):
+        await client.ask("Add.", tools=described, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
+    sent = client.api.requests[0]
+    assert sent["tools"] == [{**tool, "name": f"mcp__tools__{tool['name']}"} for tool in described]
+    assert sent["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+
+
+async def test_usage_is_the_sum_and_each_api_call_an_iteration(client: Client) -> None:
+    first = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 3}
+    second = {"input_tokens": 20, "output_tokens": 7, "cache_read_input_tokens": 4}
+    script(client, {"content": calls("add"), "usage": first}, {"content": "Done.", "usage": second})
+    with beside_requests(tools=tools(add, "sdk", "add")):
+        usage = (await client.ask("Add.", tools=[tool("add")])).body["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["cache_read_input_tokens"]) == (30, 12, 7)
+    assert [iteration["input_tokens"] for iteration in usage["iterations"]] == [10, 20]
+
+
+async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, transport: Transport) -> None:
+    """MSG-R1"""
+    may_answer = asyncio.Event()
+
+    async def patient(call: CLICall) -> dict[str, object]:
+        await may_answer.wait()
+        return await add(call)
+
+    script(client, [says("Let me see."), *calls("add")], "Done.")
+    with beside_requests(tools=tools(patient, transport, "add")):
+        async with client.stream("Add.", tools=[tool("add")]) as response:
+            lines = response.aiter_lines()
+            async with asyncio.timeout(20):
+                while "mcp_tool_use" not in await anext(lines):
+                    pass
+                may_answer.set()
+                rest = [line async for line in lines]
+    started = [line for line in rest if "content_block_start" in line and line.startswith("data")]
+    assert ["mcp_tool_result" in line for line in started] == [True, False]
+    assert sum("message_stop" in line for line in rest if line.startswith("data")) == 1
+
+
+async def test_a_call_without_arguments_has_them_as_an_empty_object(client: Client) -> None:
+    script(client, [{"type": "tool_use", "name": "mcp__tools__now", "input": {}}], "Done.")
+    nothing = {"type": "object", "properties": {}}
+
+    async def now(_call: CLICall) -> dict[str, object]:
+        return text("noon")
+
+    with beside_requests(tools=tools(now, "sdk", "now")):
+        answered = await client.ask("When?", stream=True, tools=[tool("now", input_schema=nothing)])
+    deltas = [event["delta"] for event in answered.events if event["type"] == "content_block_delta"]
+    assert "".join(delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta") == "{}"
+
+
+async def test_the_next_request_goes_on_in_the_same_process(client: Client, transport: Transport, plain: Any) -> None:
+    """MSG-R1"""
+    with beside_requests(tools=tools(add, transport, "add")):
+        first = await client.ask("Add.", tools=[tool("add")])
+        sent = client.received
+        script(client, "Bye.")
+        await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
+    assert client.routes == {"start": 1, "extend": 1}
+    assert client.received[: len(sent)] == sent
+    assert client.received[-1] == plain({"role": "user", "content": "Thanks."})
+
+
+async def test_another_process_gets_the_loop_block_by_block(client: Client, connect: Any, transport: Transport) -> None:
+    """MSG-R1: the history says all, so that any process can take it."""
+    with beside_requests(tools=tools(add, transport, "add")):
+        first = await client.ask("Add.", tools=[tool("add")])
+        script(client, "Bye.", "Bye.")
+        await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
+        warm = client.received
+        await connect(size=1).ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
+    assert client.received == warm
+
+
+async def test_a_call_of_any_other_tool_ends_the_answer(client: Client, transport: Transport) -> None:
+    """Its result comes with the next request, and the loop goes on."""
+    script(client, [says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
+    with beside_requests(tools=tools(add, transport, "add")):
+        both = [tool("add"), tool("ask_user")]
+        first = await client.ask("Add.", tools=both)
+        assert kinds(first) == ["text", "mcp_tool_use", "tool_use", "mcp_tool_result"]
+        assert first.stop_reason == "tool_use"
+        call = first.body["content"][2]
+        assert call["name"] == "ask_user"
+        await client.settled()
+        assert len(client.api.requests) == 1
+        result = {"type": "tool_result", "tool_use_id": call["id"], "content": "yes"}
+        second = await client.ask("Add.", first.body["content"], {"role": "user", "content": [result]}, tools=both)
+    assert kinds(second) == ["mcp_tool_use", "mcp_tool_result", "text"]
+    assert client.routes == {"start": 1, "resume": 1}
+    assert [block["type"] for block in client.api.requests[1]["messages"][-1]["content"]] == ["tool_result"] * 2
+
+
+async def test_tools_run_in_the_callers_loop_and_context(client: Client, transport: Transport) -> None:
+    """IPC-P-51"""
+    whose = contextvars.ContextVar("whose", default="nobody's")
+    seen: list[tuple[bool, str]] = []
+    mine = asyncio.get_running_loop()
+
+    async def look(_call: CLICall) -> dict[str, object]:
+        seen.append((asyncio.get_running_loop() is mine, whose.get()))
+        return text("ok")
+
+    whose.set("the caller's")
+    with beside_requests(tools=tools(look, transport, "add")):
+        await client.ask("Add.", tools=[tool("add")])
+    assert seen == [(True, "the caller's")]
+
+
+async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(client: Client, transport: Transport) -> None:
+    all_are_there = asyncio.Barrier(8)
+    running = 0
+    most = 0
+
+    async def together(call: CLICall) -> dict[str, object]:
+        nonlocal running, most
+        if call.name == "alone":
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.02)
+            running -= 1
+        else:
+            await all_are_there.wait()
+        return text("ok")
+
+    names = [f"t{number}" for number in range(8)]
+    script(client, [*calls(*names)], [*calls("alone"), *calls("alone"), *calls("alone")], "Done.")
+    offer = tools(together, transport, *names, "alone", sequential=frozenset({"alone"}))
+    with beside_requests(tools=offer), anyio.fail_after(30):
+        answered = await client.ask("All.", tools=[tool(name) for name in [*names, "alone"]])
+    assert [content[0]["text"] for content, _ in results(answered)] == ["ok"] * 11
+    assert most == 1
+
+
+async def raises(_call: CLICall) -> dict[str, object]:
+    raise ValueError("the number is odd")
+
+
+async def exits(_call: CLICall) -> dict[str, object]:
+    raise SystemExit("usage")
+
+
+async def cancels(_call: CLICall) -> dict[str, object]:
+    raise asyncio.CancelledError
+
+
+async def nonsense(_call: CLICall) -> dict[str, object]:
+    return {"content": [{"type": "hologram"}]}
+
+
+async def nothing(_call: CLICall) -> dict[str, object]:
+    return cast("dict[str, object]", None)
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (raises, "ValueError: the number is odd"),
+        (exits, "SystemExit: usage"),
+        (cancels, "CancelledError"),
+        (nonsense, "ValidationError"),
+        (nothing, "TypeError"),
+    ],
+)
+async def test_a_handler_that_fails_gives_the_model_an_error(
+    client: Client, transport: Transport, handler: Handler, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """IPC-P-21"""
+    script(client, [*calls("add")], "Done.")
+    with beside_requests(tools=tools(handler, transport, "add")):
+        answered = await client.ask("Add.", tools=[tool("add")])
+    ((content, is_error),) = results(answered)
+    assert is_error
+    assert said in str(content)
+    assert "Traceback" not in str(content)
+    assert answered.stop_reason == "end_turn"
+
+
+async def test_images_reach_the_model(client: Client, transport: Transport) -> None:
+    data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+    async def picture(_call: CLICall) -> dict[str, object]:
+        return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}], "isError": False}
+
+    script(client, [*calls("add")], "Done.")
+    with beside_requests(tools=tools(picture, transport, "add")):
+        await client.ask("Show.", tools=[tool("add")])
+    (result,) = client.received[-1]["content"]
+    (image,) = result["content"]
+    assert (image["type"], image["source"]["data"]) == ("image", data)
+
+
+async def test_a_text_that_the_cli_would_put_into_a_file_is_an_error(client: Client, transport: Transport) -> None:
+    async def long(_call: CLICall) -> dict[str, object]:
+        return text("x" * 500_001)
+
+    script(client, [*calls("add")], "Done.")
+    with beside_requests(tools=tools(long, transport, "add")):
+        answered = await client.ask("Add.", tools=[tool("add")])
+    ((content, is_error),) = results(answered)
+    assert is_error
+    assert "500000" in str(content)
+
+
+async def test_who_gives_up_cancels_the_tool(client: Client, transport: Transport) -> None:
+    """IPC-P-53"""
+    has_begun, was_cancelled = asyncio.Event(), asyncio.Event()
+
+    async def endless(_call: CLICall) -> dict[str, object]:
+        has_begun.set()
+        try:
+            return await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            was_cancelled.set()
+            raise
+
+    script(client, [*calls("add")], "Hello.")
+    with beside_requests(tools=tools(endless, transport, "add")), anyio.fail_after(20):
+        asking = asyncio.create_task(client.ask("Add.", tools=[tool("add")]))
+        await has_begun.wait()
+        asking.cancel()
+        await was_cancelled.wait()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert (await client.ask("Hi.", tools=[tool("add")])).text == "Hello."
+
+
+async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, transport: Transport) -> None:
+    """What the tool did would be done again."""
+    done: list[str] = []
+
+    async def once(call: CLICall) -> dict[str, object]:
+        done.append(call.name)
+        client.api.fail_next(status=400, message="No more.")
+        return text("ok")
+
+    script(client, [*calls("add")])
+    with beside_requests(tools=tools(once, transport, "add")):
+        answered = await client.ask("Add.", tools=[tool("add")])
+    assert (answered.status, answered.headers["x-should-retry"]) == (400, "false")
+    assert done == ["add"]
+
+
+async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_server(
+    client: Client, processes: Any, transport: Transport
+) -> None:
+    """Clients repeat a request whose connection breaks."""
+
+    async def kill(_call: CLICall) -> dict[str, object]:
+        for process in processes():
+            os.kill(process.pid, signal.SIGKILL)
+        return text("ok")
+
+    script(client, [*calls("add")], "Hello.")
+    with beside_requests(tools=tools(kill, transport, "add")):
+        answered = await client.ask("Add.", tools=[tool("add")])
+        assert (answered.status, answered.headers["x-should-retry"]) == (500, "false")
+        assert "SIGKILL" in answered.error["message"]
+        assert (await client.ask("Hi.", tools=[tool("add")])).text == "Hello."
+
+
+async def test_a_failure_before_any_call_may_be_repeated(client: Client) -> None:
+    client.api.fail_next(status=529, times=3)
+    with beside_requests(tools=tools(add, "sdk", "add")):
+        answered = await client.ask("Add.", tools=[tool("add")])
+    assert answered.status == 529
+    assert "x-should-retry" not in answered.headers
+
+
+async def test_the_cli_repeats_an_api_call_of_its_loop(client: Client) -> None:
+    async def then_fail(call: CLICall) -> dict[str, object]:
+        client.api.fail_next(status=529)
+        return await add(call)
+
+    script(client, [*calls("add")], "Done.")
+    with beside_requests(tools=tools(then_fail, "sdk", "add")):
+        answered = await client.ask("Add.", tools=[tool("add")])
+    assert (answered.status, answered.text) == (200, "Done.")
+
+
+async def test_requests_without_tools_of_the_cli_are_served_as_ever(client: Client) -> None:
+    script(client, "Hello.", [{"type": "tool_use", "name": "other", "input": {"a": 1, "b": 2}}])
+    with beside_requests(tools=tools(add, "sdk", "add")):
+        assert (await client.ask("Hi.")).text == "Hello."
+        answered = await client.ask("Hi.", tools=[tool("other")])
+    assert kinds(answered) == ["tool_use"]
+    assert client.routes == {"start": 1, "rebuild": 1}
+
+
+async def test_a_tool_of_the_api_cannot_stand_beside_them(client: Client) -> None:
+    with beside_requests(tools=tools(add, "sdk", "add")):
+        search = {"type": "web_search_20250305", "name": "web_search"}
+        answered = await client.ask("Hi.", tools=[tool("add"), search])
+    assert answered.status == 400
+    assert "tools.1" in answered.error["message"]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a__b", "_a", "a_", "ü"])
+def test_a_name_that_the_cli_would_change_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="MCP server"):
+        CLITools(names=frozenset(), call=add, server_name=name)
+
+
+async def test_a_listener_hears_all_messages_up_to_the_result(client: Client) -> None:
+    heard: list[str] = []
+    has_ended = asyncio.Event()
+
+    def hear(message: Message) -> None:
+        heard.append(type(message).__name__)
+        if heard[-1] == "ResultMessage":
+            has_ended.set()
+
+    with beside_requests(tools=tools(add, "sdk", "add"), on_message=hear), anyio.fail_after(20):
+        await client.ask("Add.", tools=[tool("add")])
+        await has_ended.wait()
+    spoken = [name for name in heard if name in ("AssistantMessage", "UserMessage", "ResultMessage")]
+    assert spoken == ["AssistantMessage", "AssistantMessage", "UserMessage", "AssistantMessage", "ResultMessage"]
+
+
+async def test_eight_loops_at_once_do_not_mix(connect: Any, transport: Transport) -> None:
+    client: Client = connect(size=4)
+
+    async def one(number: int) -> None:
+        async def mine(_call: CLICall) -> dict[str, object]:
+            await asyncio.sleep(0.01 * (number % 3))
+            return text(f"<{number}>")
+
+        with beside_requests(tools=tools(mine, transport, "add")):
+            answered = await client.ask(f"Number {number}.", tools=[tool("add")])
+        assert results(answered) == [([{"type": "text", "text": f"<{number}>"}], False)]
+        assert f"Number {number}." in answered.body["content"][-1]["text"]
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(8):
+            group.create_task(one(number))
+
+
+async def test_closing_ends_servers_and_bridges(
+    client: Client, private_temp_folder: Path, transport: Transport
+) -> None:
+    """IPC-P-53: sockets and files go with the process."""
+    before = {*os.listdir(private_temp_folder)}
+    with beside_requests(tools=tools(add, transport, "add")):
+        await client.ask("Add.", tools=[tool("add")])
+    made = sorted(os.path.splitext(name)[1] for name in {*os.listdir(private_temp_folder)} - before)
+    assert made == ([""] if transport == "sdk" else ["", ".json", ".sock"])
+    await client.transport.aclose()
+    assert {*os.listdir(private_temp_folder)} == before

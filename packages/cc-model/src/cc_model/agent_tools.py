@@ -1,0 +1,146 @@
+"""An agent's tools for the CLI's own loop: from pydantic-ai's toolsets to what the transport takes beside a request.
+
+The toolsets run as in pydantic-ai's own loop: arguments are validated, dependencies and retries are in the context,
+what needs an approval does not run without one. They run in the event loop of whoever makes the request.
+"""
+
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from claude_agent_sdk.types import McpServerConfig
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailedError, ToolRetryError
+from pydantic_ai.messages import RetryFeedbackPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models import Model
+from pydantic_ai.tool_manager import ToolManager
+from pydantic_ai.tools import ToolDefinition, ToolDenied
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset
+
+from cc_ipc import ToolNotFoundError, TransportChoice, TransportType, resolve_transport
+from cc_messages import CLICall, CLITools
+from cc_types import JsonValue
+
+from .run_context import run_context_for
+from .tool_content import as_tool_result, error_result
+from .toolset_server import sdk_server
+
+__all__ = ["AgentTools"]
+
+_NEEDS_APPROVAL = (
+    "The tool {name!r} was not run: it needs an answer from outside (an approval, or a result), and Claude Code's own "
+    "loop cannot wait for one."
+)
+
+
+class AgentTools:
+    """Toolsets, and how the CLI reaches them.
+
+    Args:
+        model: The model whose requests offer them.
+        toolsets: The toolsets.
+        server_name: The name of the MCP server by which the CLI knows them.
+        transport: Over what it reaches them.
+
+    Raises:
+        cc_ipc.TransportUnavailableError: There is no such transport here.
+        ValueError: `server_name` cannot be the name of a server.
+    """
+
+    def __init__(
+        self, model: Model, toolsets: Sequence[AbstractToolset[Any]], server_name: str, transport: TransportType
+    ) -> None:
+        self._model = model
+        self._toolset = CombinedToolset(list(toolsets))
+        self._server_name = server_name
+        self.transport: TransportChoice = resolve_transport(transport)
+        """The transport, and why it is the one."""
+        self._cli_tools([], ToolManager(self._toolset))  # refuses a bad name now and not later
+
+    @asynccontextmanager
+    async def offered(
+        self, function_tools: Sequence[ToolDefinition], run_context: RunContext[Any] | None
+    ) -> AsyncGenerator[CLITools]:
+        """Have the toolsets ready for a request that offers `function_tools`; only those can be called.
+
+        Args:
+            function_tools: The tools that the request offers.
+            run_context: The context of the agent's run, where it is known.
+
+        Raises:
+            cc_ipc.ToolNotFoundError: A function tool is in none of the toolsets.
+        """
+        async with self._prepared(run_context) as manager:
+            known = sorted(tool.name for tool in manager.tool_defs)
+            for tool in function_tools:
+                if tool.name not in known:
+                    raise ToolNotFoundError(name=tool.name, known=known)
+            yield self._cli_tools(function_tools, manager)
+
+    def mcp_servers(self) -> dict[str, McpServerConfig]:
+        """The server as the CLI is told of it, by its name.
+
+        The in-process one can be given to a client of the SDK. A bridge needs the socket and the schema file of a
+        process, which are there only while that process is, so they are left out.
+        """
+        if self.transport.transport == "sdk":
+            return {self._server_name: sdk_server(self._server_name, self._definitions, self._call)}
+        return {self._server_name: {"type": "stdio", "command": sys.executable, "args": ["-P", "-m", "cc_ipc.bridge"]}}
+
+    async def _definitions(self) -> list[ToolDefinition]:
+        async with self._prepared() as manager:
+            return manager.tool_defs
+
+    async def _call(self, name: str, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
+        async with self._prepared() as manager:
+            return await _Calls(manager).run(CLICall(None, name, dict(arguments)))
+
+    @asynccontextmanager
+    async def _prepared(self, run_context: RunContext[Any] | None = None) -> AsyncGenerator[ToolManager[Any]]:
+        context = run_context_for(self._model, run_context)
+        async with await self._toolset.for_run(context) as toolset:
+            yield await ToolManager(toolset).for_run_step(context)
+
+    def _cli_tools(self, tools: Sequence[ToolDefinition], manager: ToolManager[Any]) -> CLITools:
+        return CLITools(
+            names=frozenset(tool.name for tool in tools),
+            call=_Calls(manager).run,
+            server_name=self._server_name,
+            transport=self.transport.transport,
+            sequential=frozenset(tool.name for tool in tools if tool.sequential),
+        )
+
+
+class _Calls:
+    """Runs calls by a tool manager, and counts what has to be tried again."""
+
+    def __init__(self, manager: ToolManager[Any]) -> None:
+        self._manager = manager
+
+    async def run(self, call: CLICall) -> dict[str, object]:
+        part = ToolCallPart(call.name, dict(call.arguments))
+        part = replace(part, tool_call_id=call.id) if call.id is not None else part
+        try:
+            value = await self._manager.handle_call(part)
+        except ToolRetryError as error:
+            self._count_retry(call.name)
+            return error_result(_words(error.tool_retry))
+        except (ApprovalRequired, CallDeferred):
+            return error_result(_NEEDS_APPROVAL.format(name=call.name))
+        except ToolFailedError as error:
+            return error_result(_words(error.tool_failed))
+        if isinstance(value, ToolDenied):
+            return error_result(value.message)
+        return as_tool_result(call.name, value)
+
+    def _count_retry(self, name: str) -> None:
+        # In the agent's loop each answer of the model is a step, and retries are counted from step to step.
+        if (context := self._manager.ctx) is not None:
+            context.retries[name] = context.retries.get(name, 0) + 1
+
+
+def _words(part: RetryFeedbackPart | ToolReturnPart) -> str:
+    # MCP has a place of its own for the fact that it is an error.
+    return part.model_response_str(wrap_if_error=False) if isinstance(part, ToolReturnPart) else part.model_response()

@@ -1,0 +1,73 @@
+"""What a tool returned, as MCP content: nothing is left out, and what MCP has no form for becomes text. Pure."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic_ai.messages import (
+    BinaryContent,
+    FileUrl,
+    TextContent,
+    ToolReturn,
+    ToolReturnPart,
+    UploadedFile,
+    UserContent,
+)
+
+from cc_types import JsonValue
+
+__all__ = ["as_tool_result", "error_result"]
+
+_Block = dict[str, JsonValue]
+
+
+def as_tool_result(name: str, value: Any) -> dict[str, object]:
+    """The MCP result of a tool that returned `value`, a `ToolReturn` included.
+
+    Texts stay as they are, images, audio and other files keep their bytes, and any other value is written as JSON, in
+    the form in which pydantic-ai shows it to a model.
+    """
+    extra: str | Sequence[UserContent] = ()
+    if isinstance(value, ToolReturn):
+        extra = value.content or ()
+        value = value.return_value
+    returned = ToolReturnPart(name, value, tool_call_id="").content_items(mode="str")
+    blocks = [*_blocks(returned), *_blocks([extra] if isinstance(extra, str) else extra)]
+    return {"content": blocks or [_text("")], "isError": False}
+
+
+def error_result(message: str) -> dict[str, object]:
+    """The MCP result of a tool that failed."""
+    return {"content": [_text(message)], "isError": True}
+
+
+def _blocks(items: Iterable[object]) -> list[_Block]:
+    return [_block(item) for item in items]
+
+
+def _block(item: object) -> _Block:
+    match item:
+        case str():
+            return _text(item)
+        case TextContent():
+            return _text(item.content)
+        case BinaryContent():
+            return _file(item)
+        case FileUrl():
+            return {"type": "resource_link", "uri": item.url, "name": item.identifier, "mimeType": item.media_type}
+        case UploadedFile():
+            return {"type": "resource_link", "uri": item.file_id, "name": item.identifier}
+        case _:
+            return _text(str(item))
+
+
+def _text(text: str) -> _Block:
+    return {"type": "text", "text": text}
+
+
+def _file(file: BinaryContent) -> _Block:
+    data = base64.b64encode(file.data).decode()
+    if file.is_image or file.is_audio:
+        return {"type": "image" if file.is_image else "audio", "data": data, "mimeType": file.media_type}
+    resource: _Block = {"uri": f"file:///{file.identifier}", "blob": data, "mimeType": file.media_type}
+    return {"type": "resource", "resource": resource}

@@ -1,0 +1,299 @@
+"""The processes of a pool: started, lent, brought back, looked after and ended, within their limits.
+
+It does what it is told at once and without awaiting; what takes time goes on in tasks, at the end of which `on_change`
+is called. It does not know who waits for what.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from . import _driver
+from ._launch import Launch
+from ._memory import memory_of
+from ._worker import ResetBy, Worker
+
+__all__ = ["Fleet", "Limits"]
+
+logger = logging.getLogger(__name__)
+
+# How often processes are looked at: have they died, grown, or been idle for too long?
+_LOOK_SECONDS = 1.0
+
+# A reset takes milliseconds; where it ends a turn, up to the close timeout; where the process hangs, up to the control
+# timeout. After this, in seconds, the process is not worth waiting for.
+_RESET_SECONDS = 15.0
+# And a lease that waits has another one started rather than wait for a reset that takes longer than a start.
+_RESET_SOON_SECONDS = 0.5
+
+# What a process takes of its own, in megabytes, as long as there is none to go by.
+_FIRST_GUESS_MB = 120.0
+
+_STARTS_REMEMBERED = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a pool may use. See `SessionPool`."""
+
+    size: int
+    prewarm: int
+    start_limit: int
+    max_uses: int
+    max_rss_mb: float
+    max_total_mb: float | None
+    idle_seconds: float
+    reset: ResetBy
+
+    def __post_init__(self) -> None:
+        for name in ("size", "start_limit", "max_uses", "max_rss_mb", "max_total_mb", "idle_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} is {value}: it must be greater than 0")
+        if not 0 <= self.prewarm <= self.size:
+            raise ValueError(f"prewarm is {self.prewarm}: it must lie between 0 and the size, {self.size}")
+        if self.reset not in ("rewind", "clear", "fresh"):
+            raise ValueError(f"reset is {self.reset!r}: it must be 'rewind', 'clear' or 'fresh'")
+
+
+class Fleet:
+    """At most `limits.size` processes. Lives on the background loop.
+
+    Args:
+        limits: How many, how large, for how long.
+        keep: How many idle processes with this key are not ended for being idle.
+        on_change: Called when a process has come free, has gone, or has failed to start.
+        on_failure: Called with the key and the error when a process could not be started.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        keep: Callable[[Hashable], int],
+        on_change: Callable[[], None],
+        on_failure: Callable[[Hashable, Exception], None],
+    ) -> None:
+        self._limits = limits
+        self._keep = keep
+        self._on_change = on_change
+        self._on_failure = on_failure
+        self.idle: list[Worker] = []
+        """In order of their last use, the longest unused first."""
+        self.busy: set[Worker] = set()
+        self.resetting: dict[Worker, float] = {}
+        """Since when."""
+        self.starting: dict[asyncio.Task[None], Hashable] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self.starts = 0
+        self.failed_starts = 0
+        self.resets = 0
+        self.recycled: Counter[str] = Counter()
+        self.start_seconds: deque[float] = deque(maxlen=_STARTS_REMEMBERED)
+
+    @property
+    def running(self) -> list[Worker]:
+        """The processes that are ready."""
+        return [*self.idle, *self.busy, *self.resetting]
+
+    def count(self, key: Hashable) -> int:
+        """How many processes with this key are ready."""
+        return sum(worker.launch.key == key for worker in self.running)
+
+    def count_starting(self, key: Hashable) -> int:
+        """How many processes with this key are being started."""
+        return sum(other == key for other in self.starting.values())
+
+    def coming(self) -> Counter[Hashable]:
+        """How many processes of which key will be idle in a moment."""
+        since = time.monotonic() - _RESET_SOON_SECONDS
+        resetting = (worker.launch.key for worker, begun in self.resetting.items() if begun > since)
+        return Counter([*self.starting.values(), *resetting])
+
+    def take(self, launch: Launch) -> Worker | None:
+        """Take the idle process that suits best: one that needs no change, and of these the one used last."""
+        fitting = [worker for worker in self.idle if worker.launch.key == launch.key]
+        if not fitting:
+            return None
+        worker = ([worker for worker in fitting if worker.matches(launch)] or fitting)[-1]
+        self.idle.remove(worker)
+        self.busy.add(worker)
+        return worker
+
+    def start(self, launch: Launch, *, may_evict: bool) -> bool:
+        """Begin to start a process, in the place of idle ones if need be. Returns whether that is allowed now."""
+        if len(self.starting) >= self._limits.start_limit or not self._make_room(may_evict=may_evict):
+            return False
+        self.starting[self._go_on_with(self._start(launch))] = launch.key
+        return True
+
+    def give_back(self, worker: Worker) -> None:
+        """Take a process back, which is then reset and idle, or replaced."""
+        self.busy.discard(worker)
+        worker.take_back()
+        reason = worker.unfit(self._limits.reset)
+        if reason is None and worker.uses >= self._limits.max_uses:
+            reason = "uses"
+        if reason is not None:
+            self.end(worker, reason)
+        elif worker.is_untouched:
+            self._settle(worker)
+        else:
+            self.resetting[worker] = time.monotonic()
+            self._go_on_with(self._reset(worker))
+        self._on_change()
+
+    def end(self, worker: Worker, reason: str) -> None:
+        """End a process, and count it under `reason`."""
+        self._forget(worker)
+        self.recycled[reason] += 1
+        self._go_on_with(worker.close())
+
+    def end_unfit(self) -> None:
+        """End the idle processes that nobody may get any more."""
+        for worker in [*self.idle]:
+            if not worker.is_alive:
+                self.end(worker, "dead")
+            elif worker.is_of_another_day:
+                self.end(worker, "date")
+
+    async def aclose(self) -> None:
+        """End all of them. When it returns, nothing of them is left."""
+        self._is_closed = True
+        if self._looking is not None:
+            self._looking.cancel()
+        for task in self.starting:
+            task.cancel()
+        for worker in self.running:
+            self._forget(worker)
+            self._go_on_with(worker.close())
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        # Those whose start was cancelled end by themselves.
+        await _driver.closing_ones_closed()
+
+    def memory_mb(self) -> float:
+        """What all of them take, by what was measured last. Pages of the program itself are counted once."""
+        memories = [worker.memory for worker in self.running]
+        return sum(memory.own for memory in memories) + max((memory.shared for memory in memories), default=0)
+
+    async def _start(self, launch: Launch) -> None:
+        begun = time.monotonic()
+        failure: Exception | None = None
+        try:
+            worker = await Worker.start(launch)
+        except Exception as error:
+            failure = error
+            self.failed_starts += 1
+        else:
+            self.starts += 1
+            self.start_seconds.append(time.monotonic() - begun)
+            await self._measure([worker])
+            self._settle(worker)
+        finally:
+            self.starting = {task: key for task, key in self.starting.items() if task is not asyncio.current_task()}
+        if failure is not None:
+            self._on_failure(launch.key, failure)
+        self._on_change()
+
+    async def _reset(self, worker: Worker) -> None:
+        reason = None
+        try:
+            async with asyncio.timeout(_RESET_SECONDS):
+                await worker.reset(self._limits.reset)
+            self.resets += 1
+            await self._measure([worker])
+        except Exception as error:
+            logger.info("A Claude Code process is replaced, since it was not brought back: %s", error)
+            reason = "dead" if worker.session.state == "dead" else "reset"
+        self._forget(worker)
+        if reason is None and worker.memory.resident > self._limits.max_rss_mb:
+            reason = "memory"
+        if reason is None:
+            self._settle(worker)
+        else:
+            self.end(worker, reason)
+        self._on_change()
+
+    def _settle(self, worker: Worker) -> None:
+        if self._is_closed:
+            self._go_on_with(worker.close())
+            return
+        worker.idle_since = time.monotonic()
+        self.idle.append(worker)
+        self._look_later()
+
+    def _make_room(self, *, may_evict: bool) -> bool:
+        for count in range(len(self.idle) + 1 if may_evict else 1):
+            victims = self.idle[:count]
+            if self._fits(victims):
+                for victim in victims:
+                    self.end(victim, "evicted")
+                return True
+        return False
+
+    def _fits(self, gone: Iterable[Worker]) -> bool:
+        """Whether there is room for one more when those have gone."""
+        rest = {*self.running} - {*gone}
+        count = len(rest) + len(self.starting)
+        if count >= self._limits.size:
+            return False
+        if self._limits.max_total_mb is None or count == 0:
+            return True
+        own = [worker.memory.own for worker in self.running]
+        guess = sum(own) / len(own) if own else _FIRST_GUESS_MB
+        shared = max((worker.memory.shared for worker in self.running), default=0)
+        to_come = (len(self.starting) + 1) * guess
+        return sum(worker.memory.own for worker in rest) + to_come + shared <= self._limits.max_total_mb
+
+    def _look_later(self) -> None:
+        if self._looking is None and not self._is_closed:
+            self._looking = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_soon)
+
+    def _look_soon(self) -> None:
+        self._go_on_with(self._look())
+
+    async def _look(self) -> None:
+        await self._measure(self.running)
+        self._looking = None
+        self._end_expired()
+        if self.running:
+            self._look_later()
+        self._on_change()
+
+    def _end_expired(self) -> None:
+        """End those at the far end that have been idle for too long, but for the spare ones."""
+        before = time.monotonic() - self._limits.idle_seconds
+        left = Counter(worker.launch.key for worker in self.idle)
+        for worker in [*self.idle]:
+            key = worker.launch.key
+            if worker.idle_since < before and left[key] > self._keep(key):
+                left[key] -= 1
+                self.end(worker, "idle")
+
+    async def _measure(self, workers: Iterable[Worker]) -> None:
+        by_pid = {worker.session.pid: worker for worker in workers}
+        for pid, memory in (await memory_of([pid for pid in by_pid if pid is not None])).items():
+            by_pid[pid].memory = memory
+
+    def _forget(self, worker: Worker) -> None:
+        self.busy.discard(worker)
+        self.resetting.pop(worker, None)
+        if worker in self.idle:
+            self.idle.remove(worker)
+
+    def _go_on_with(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("Looking after a Claude Code process failed", exc_info=error)

@@ -1,0 +1,87 @@
+"""Which leases may share a process: the launch key, a value made of everything that is fixed when a process starts.
+
+What the CLI can change on a warm process so exactly that no request shows it is left out. Measured on CLI 2.1.329, by
+the bodies and headers of the requests of a fresh process and of one that was changed:
+
+- The model, on an empty conversation; later a `/model` echo would stand in it. But Claude Code's own system prompt is
+  written for the model that the process began with.
+- The permission mode, among those in `EXACT_MODES`. `auto` and `plan` leave a header or a reminder behind, and
+  `bypassPermissions` has to be allowed at the start.
+"""
+
+import os
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import cast
+
+from claude_agent_sdk import ClaudeAgentOptions
+
+__all__ = ["EXACT_MODES", "environment", "frozen", "model_is_fixed", "serves_once"]
+
+EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
+"""The permission modes between which a process changes without a trace."""
+
+# What of this process's own environment chooses a login or an API. The rest is taken as it is when a process starts.
+_LOGIN = ("ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "GOOGLE_", "HOME")
+
+# With one of these a conversation does not begin empty, belongs to a session with a name, or has a budget of which
+# each lease would leave the next one less.
+_ONCE = (
+    "continue_conversation", "fork_session", "max_budget_usd", "resume", "resume_session_at", "session_id",
+    "session_store", "task_budget",
+)  # fmt: skip
+_ONCE_ARGS = frozenset({"continue", "fork-session", "max-budget-usd", "resume", "session-id", "task-budget"})
+
+
+class _Same:
+    """An object that is equal to itself alone. Holds it, so that no other one gets its id."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other._value is self._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+def frozen(value: object) -> Hashable:
+    """Return a hashable copy: containers and dataclasses by their contents, other objects by their identity."""
+    match value:
+        case None | bool() | int() | float() | str() | bytes():
+            return value
+        case Path():
+            return str(value)
+        case Mapping():
+            items = cast("Mapping[object, object]", value).items()
+            return ("mapping", *((frozen(key), frozen(item)) for key, item in items))
+        case Sequence():
+            return ("sequence", *map(frozen, cast("Sequence[object]", value)))
+        case Set():
+            return frozenset(map(frozen, cast("Set[object]", value)))
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return (type(value), *(frozen(getattr(value, field.name)) for field in fields(value)))
+        case _:
+            return _Same(value)
+
+
+def environment() -> Hashable:
+    """Return what of this process's environment belongs to the key."""
+    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN)))
+
+
+def model_is_fixed(options: ClaudeAgentOptions) -> bool:
+    """Whether a process that began with another model would send other requests."""
+    has_own_prompt = options.system_prompt is None or isinstance(options.system_prompt, str)
+    # Settings can name a model, which is then what "no model" means; after a failure a fallback model may stay.
+    has_settings = options.setting_sources != [] or options.settings is not None
+    return not has_own_prompt or has_settings or options.fallback_model is not None
+
+
+def serves_once(options: ClaudeAgentOptions) -> bool:
+    """Whether a process is of no use to a second lease, whatever is done about it."""
+    return any(getattr(options, name) not in (None, False) for name in _ONCE) or bool(
+        _ONCE_ARGS & options.extra_args.keys()
+    )

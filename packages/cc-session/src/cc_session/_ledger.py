@@ -1,0 +1,88 @@
+"""What a session has spent. The CLI reports totals that grow over its session and start again at `/clear`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from claude_agent_sdk import ResultMessage
+
+from cc_convert import convert_sdk_messages_to_cli_response
+from cc_types import ModelUsage
+
+__all__ = ["Ledger", "Spent"]
+
+# The fields of a `ModelUsage` that are no amounts of something used.
+_NO_AMOUNTS = frozenset({"context_window", "max_output_tokens"})
+
+# Prices are given by the million tokens; below this there is only the noise of subtracting floats. In US dollars.
+_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """An amount of money and of tokens."""
+
+    cost_usd: float = 0.0
+    models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
+
+
+class Ledger:
+    """Turns the CLI's totals into differences, which are never negative and add up to what the session has spent."""
+
+    def __init__(self) -> None:
+        self.cost_usd = 0.0
+        """What the session has cost since it was opened, whatever was cleared, in US dollars."""
+        self._session_id: str | None = None
+        self._cost = 0.0
+        self._models: Mapping[str, ModelUsage] = {}
+        self._unsettled = Spent()
+
+    def take(self, result: ResultMessage) -> None:
+        """Take note of the totals of a result."""
+        if result.session_id != self._session_id:
+            # A conversation that was cleared goes on under another id, with totals of its own.
+            self._session_id, self._cost, self._models = result.session_id, 0.0, {}
+        if result.total_cost_usd == self._cost and not result.num_turns:
+            return  # the answer to a message that asks nothing
+        totals = convert_sdk_messages_to_cli_response([result])
+        cost = max(totals.total_cost_usd or 0.0, self._cost)
+        models = {**self._models, **(totals.model_usage or {})}
+        self._add(cost - self._cost, _difference(models, self._models))
+        self._cost, self._models = cost, models
+
+    def settle(self) -> Spent:
+        """Return what was spent since this was last called."""
+        spent, self._unsettled = self._unsettled, Spent()
+        return spent
+
+    def _add(self, cost: float, models: Mapping[str, ModelUsage]) -> None:
+        self.cost_usd = round(self.cost_usd + cost, _DIGITS)
+        before = self._unsettled
+        self._unsettled = Spent(round(before.cost_usd + cost, _DIGITS), _sum(before.models, models))
+
+
+def _difference(now: Mapping[str, ModelUsage], before: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
+    differences = {name: _combined(usage, before.get(name), -1) for name, usage in now.items()}
+    return {name: usage for name, usage in differences.items() if any(_amounts(usage).values())}
+
+
+def _sum(one: Mapping[str, ModelUsage], other: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
+    return {**one, **{name: _combined(usage, one.get(name), 1) for name, usage in other.items()}}
+
+
+def _combined(usage: ModelUsage, other: ModelUsage | None, sign: int) -> ModelUsage:
+    if other is None:
+        return usage
+    others = _amounts(other)
+    return usage.model_copy(
+        update={
+            name: max(0, round(amount + sign * others.get(name, 0), _DIGITS)) for name, amount in _amounts(usage).items()
+        }
+    )
+
+
+def _amounts(usage: ModelUsage) -> dict[str, float]:
+    return {
+        name: value
+        for name in ModelUsage.model_fields
+        if name not in _NO_AMOUNTS and isinstance(value := getattr(usage, name), int | float)
+    }

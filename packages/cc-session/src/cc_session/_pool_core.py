@@ -1,0 +1,237 @@
+"""The side of a pool that lives on the background loop: which process serves which lease.
+
+It decides without awaiting, so what it decides on cannot change meanwhile, and anew whenever a process comes free, goes
+or fails. Leases are served in the order in which they came: the first that waits takes the next process that comes
+free, or its place, and only what it has no use for goes to those behind it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Hashable
+
+from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError
+
+from ._fleet import Fleet, Limits
+from ._launch import Launch
+from ._worker import Worker
+from .frames import Content
+from .pool_stats import PoolStats
+from .session import Session
+from .turn import Turn
+
+__all__ = ["Lease", "PoolCore"]
+
+logger = logging.getLogger(__name__)
+
+
+class Lease:
+    """A wish for a session, from when it is made until it is given back."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.is_over = False
+        self.worker: Worker | None = None
+        self.coming: asyncio.Future[Worker] | None = None
+        """Set while it waits."""
+
+
+class PoolCore:
+    """Leases, and the fleet that serves them. Nothing in here may be called from another loop, but `stats()`.
+
+    Args:
+        launch: What spare processes are started with.
+        limits: How many processes there may be, and so on.
+    """
+
+    def __init__(self, launch: Launch, limits: Limits) -> None:
+        self._launch = launch
+        self._limits = limits
+        self._fleet = Fleet(limits, self._spares, self._decide, self._fail)
+        self._waiting: list[Lease] = []
+        self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
+        self._keeps_spares = False
+        self._is_closed = False
+        self._leases = 0
+        self._reuses = 0
+        self._waits = 0
+
+    async def acquire(self, lease: Lease) -> Worker:
+        """Return a clean process. Whatever becomes of this, `give_back()` the lease.
+
+        Raises:
+            ClaudeCodeError: A process could not be started, or the pool is closed.
+        """
+        self._keeps_spares = True
+        waits = is_second_try = False
+        while True:
+            coming = self._ask_for(lease, first=is_second_try)
+            waits |= not coming.done()
+            worker = await coming
+            try:
+                await worker.prepare(lease.launch)
+                break
+            except ControlRequestError:
+                raise  # another process would refuse it as well
+            except ClaudeCodeError:
+                lease.worker = None
+                self._fleet.end(worker, "dead")
+                is_second_try = True
+        self._leases += 1
+        self._waits += waits
+        self._reuses += worker.uses > 0
+        return worker
+
+    async def lend(self, lease: Lease) -> Session:
+        """Acquire a process, and return the face of its session."""
+        return (await self.acquire(lease)).lend()
+
+    async def release(self, lease: Lease) -> None:
+        """`give_back()`, from other threads."""
+        self.give_back(lease)
+
+    async def run(
+        self, lease: Lease, prompt: Content, *, verbatim: bool, timeout: float | None, max_cost_usd: float | None
+    ) -> Turn:
+        """Run one turn in a session of its own."""
+        try:
+            session = (await self.acquire(lease)).keep()
+            return await session.run(prompt, verbatim=verbatim)  # TODO timeout
+        finally:
+            self.give_back(lease)
+
+    def give_back(self, lease: Lease) -> None:
+        """End a lease, wherever it is. The second time does nothing."""
+        if lease.is_over:
+            return
+        lease.is_over = True
+        if lease in self._waiting:
+            self._waiting.remove(lease)
+        if lease.coming is not None:
+            lease.coming.cancel()
+        if lease.worker is not None:
+            self._fleet.give_back(lease.worker)
+        else:
+            self._decide()
+
+    async def warm(self, launch: Launch, count: int) -> None:
+        """Return when there are `count` processes for `launch`, leased ones included."""
+        self._check_open()
+        self._keeps_spares = True
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        target = (launch, count, done)
+        self._warming.append(target)
+        self._decide()
+        try:
+            await done
+        finally:
+            self._warming.remove(target)
+
+    async def keep_spares(self) -> None:
+        """Start the spare processes before the first lease asks for one."""
+        self._keeps_spares = True
+        self._decide()
+
+    async def aclose(self) -> None:
+        """Fail all that waits and end all processes. When it returns, nothing of them is left."""
+        self._is_closed = True
+        waiting = [lease.coming for lease in self._waiting]
+        self._waiting.clear()
+        for future in (*waiting, *(done for _, _, done in self._warming)):
+            if future is not None and not future.done():
+                future.set_exception(_closed())
+        await self._fleet.aclose()
+
+    def stats(self) -> PoolStats:
+        """The figures of now. May be called from any thread."""
+        fleet = self._fleet
+        return PoolStats(
+            size=self._limits.size,
+            idle=len(fleet.idle),
+            busy=len(fleet.busy),
+            resetting=len(fleet.resetting),
+            starting=len(fleet.starting),
+            waiting=len(self._waiting),
+            leases=self._leases,
+            reuses=self._reuses,
+            waits=self._waits,
+            starts=fleet.starts,
+            failed_starts=fleet.failed_starts,
+            resets=fleet.resets,
+            recycled=dict(fleet.recycled),
+            start_seconds=tuple(fleet.start_seconds.copy()),
+            memory_mb=fleet.memory_mb(),
+        )
+
+    def _ask_for(self, lease: Lease, *, first: bool) -> asyncio.Future[Worker]:
+        self._check_open()
+        if lease.is_over:  # given back before it began
+            raise asyncio.CancelledError
+        lease.coming = asyncio.get_running_loop().create_future()
+        self._waiting.insert(0 if first else len(self._waiting), lease)
+        self._decide()
+        return lease.coming
+
+    def _decide(self) -> None:
+        """Give the leases that wait what there is, and start what is missing."""
+        if self._is_closed:
+            return
+        self._fleet.end_unfit()
+        coming = self._fleet.coming()
+        for lease in [*self._waiting]:
+            key = lease.launch.key
+            if (worker := self._fleet.take(lease.launch)) is not None:
+                self._hand_over(lease, worker)
+            elif coming[key] > 0:
+                coming[key] -= 1
+            else:
+                self._fleet.start(lease.launch, may_evict=True)
+        self._warm_up()
+        self._start_spares()
+
+    def _hand_over(self, lease: Lease, worker: Worker) -> None:
+        self._waiting.remove(lease)
+        lease.worker = worker
+        if lease.coming is not None:
+            lease.coming.set_result(worker)
+
+    def _warm_up(self) -> None:
+        for launch, count, done in self._warming:
+            missing = count - self._fleet.count(launch.key)
+            if missing <= 0 and not done.done():
+                done.set_result(None)
+            for _ in range(missing - self._fleet.count_starting(launch.key)):
+                self._fleet.start(launch, may_evict=True)
+
+    def _start_spares(self) -> None:
+        if not self._keeps_spares or self._waiting:
+            return
+        key = self._launch.key
+        clean = sum(worker.launch.key == key for worker in self._fleet.idle) + self._fleet.coming()[key]
+        for _ in range(self._limits.prewarm - clean):
+            self._fleet.start(self._launch, may_evict=False)
+
+    def _spares(self, key: Hashable) -> int:
+        return self._limits.prewarm if key == self._launch.key else 0
+
+    def _fail(self, key: Hashable, error: Exception) -> None:
+        """Tell the first that waits for such a process why there is none."""
+        for lease in self._waiting:
+            if lease.launch.key == key and lease.coming is not None:
+                self._waiting.remove(lease)
+                lease.coming.set_exception(error)
+                return
+        for launch, _, done in self._warming:
+            if launch.key == key and not done.done():
+                done.set_exception(error)
+                return
+        # Tried again with the next lease; it would fail on and on.
+        self._keeps_spares = False
+        logger.warning("A spare Claude Code process could not be started", exc_info=error)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise _closed()
+
+
+def _closed() -> CLIConnectionError:
+    return CLIConnectionError(reason="The pool is closed", advice="Make another one.")

@@ -1,0 +1,182 @@
+"""A session as its pool sees it: what it was started with, what it has been through, and the way back.
+
+After a lease the conversation is rewound to nothing, and what the lease has set is put back. What cannot be put back
+is told by `unfit()`, and then only a fresh process is exact. Lives on the background loop; which lease gets which
+worker is the pool's business.
+"""
+
+import datetime
+import os
+import time
+from typing import Literal, TypeAlias
+
+from claude_agent_sdk import ClaudeAgentOptions
+
+from cc_types import ControlRequestError, JsonValue
+
+from . import _keys
+from ._borrowed import Borrowed
+from ._launch import Launch
+from ._memory import Memory
+from ._traces import Traces
+from .session import Session
+
+__all__ = ["ResetBy", "Worker"]
+
+ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
+"""How a process is brought back to an empty conversation."""
+
+
+class _Owned(Session):
+    """A session that can be lent."""
+
+    @property
+    def traces(self) -> Traces:
+        return self._driver.traces
+
+    @property
+    def is_untouched(self) -> bool:
+        return self._driver.first_user_uuid is None and self.traces.is_empty
+
+    def borrowed(self) -> Borrowed:
+        return Borrowed(self._driver)
+
+
+class Worker:
+    """One process of a pool."""
+
+    def __init__(self, launch: Launch, session: _Owned) -> None:
+        self.launch = launch
+        self.session = session
+        self.model = launch.options.model
+        self.mode = launch.options.permission_mode
+        self.memory = Memory(0)
+        """What it took when that was last measured."""
+        self.uses = 0
+        """How many leases it has served."""
+        self.idle_since = time.monotonic()
+        self._day = datetime.date.today()
+        self._lent: Borrowed | None = None
+
+    @classmethod
+    async def start(cls, launch: Launch) -> "Worker":
+        """Start a process. Raises what `Session.open()` raises."""
+        return cls(launch, await _Owned.open(launch.options, timeouts=launch.timeouts))
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process can take a prompt. Looks for itself: news of a death takes some milliseconds."""
+        return self.session.state == "idle" and not _has_ended(self.session.pid)
+
+    @property
+    def is_of_another_day(self) -> bool:
+        """Whether the CLI would tell the model that the date has changed, which a fresh process would not."""
+        return self._day != datetime.date.today()
+
+    def matches(self, launch: Launch) -> bool:
+        """Whether nothing has to be set for `launch`, which has the same key."""
+        return (self.model, self.mode) == (launch.options.model, launch.options.permission_mode)
+
+    async def prepare(self, launch: Launch) -> None:
+        """Set what `launch` asks for.
+
+        Raises:
+            ClaudeCodeError: The process failed or refused.
+        """
+        model, mode = launch.options.model, launch.options.permission_mode
+        if model != self.model:
+            await self.session.control("set_model", model=model)
+            self.model = model
+        if mode != self.mode:
+            await self.session.control("set_permission_mode", mode=mode)
+            self.mode = mode
+        self.session.traces.clear()
+
+    def lend(self) -> Session:
+        """Return a face for one lease, to somebody who may hold on to it."""
+        self.uses += 1
+        self._lent = self.session.borrowed()
+        return Session(self._lent.as_driver)
+
+    def keep(self) -> Session:
+        """Return the session itself for one lease, which goes no further."""
+        self.uses += 1
+        return self.session
+
+    def take_back(self) -> None:
+        """End the lease: its face is of no use any more."""
+        if self._lent is not None:
+            self._lent.end_lease()
+            self._lent = None
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the lease did nothing that had to be undone."""
+        return self.session.state == "idle" and self.session.is_untouched
+
+    def unfit(self, by: ResetBy) -> str | None:
+        """Why no way leads back to what a fresh process would be, or None if one does."""
+        traces = self.session.traces
+        if self.session.state == "dead":
+            return "dead"
+        if self.is_of_another_day:
+            return "date"
+        if self.is_untouched:
+            return None
+        if by == "fresh" or _keys.serves_once(self.launch.options):
+            return "fresh"
+        if traces.others or traces.mode not in (None, *_keys.EXACT_MODES):
+            return "changed"
+        if traces.called_tools and not _forgets_tools(self.launch.options):
+            return "tools"
+        return None
+
+    async def reset(self, by: ResetBy) -> None:
+        """Go back to an empty conversation, and put back what was set.
+
+        Raises:
+            ClaudeCodeError: That was not possible; only a fresh process is.
+        """
+        traces = self.session.traces
+        await self.session.reset()  # TODO clear
+        if traces.model:
+            await self.session.control("set_model", model=self.model)
+        if traces.mode is not None:
+            await self.session.control("set_permission_mode", mode=self.mode)
+        if traces.env:
+            await self.session.control("apply_flag_settings", settings={"env": self._env_before(traces.env)})
+        if self.session.state != "idle":
+            raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")
+        traces.clear()
+
+    def _env_before(self, names: set[str]) -> dict[str, JsonValue]:
+        env = {**os.environ, **self.launch.options.env}
+        return {name: env.get(name) for name in names}
+
+    async def close(self) -> None:
+        """End the process."""
+        self.take_back()
+        await self.session.close()
+
+    def __repr__(self) -> str:
+        return f"<Worker uses={self.uses} {self.session!r}>"
+
+
+def _forgets_tools(options: ClaudeAgentOptions) -> bool:
+    """Whether a tool call leaves nothing in the CLI but messages, which a rewind drops.
+
+    Its own tools keep a working folder, tasks and more; and among its attachments is a count of tokens, which goes on.
+    """
+    return options.tools == [] and options.env.get("CLAUDE_CODE_DISABLE_ATTACHMENTS") == "1"
+
+
+def _has_ended(pid: int | None) -> bool:
+    """Whether a child has ended, also if nobody has taken note of it yet."""
+    if pid is None:
+        return True
+    if not hasattr(os, "waitid"):
+        return False
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True  # it was taken note of

@@ -1,0 +1,228 @@
+"""A pool of warm sessions: each lease gets an empty conversation in a process that runs already.
+
+It is the face for all threads and loops; the processes are driven on the background loop, in `_pool_core.py`.
+"""
+
+import os
+import weakref
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Self, Unpack
+
+from claude_agent_sdk import ClaudeAgentOptions
+
+from ._fleet import Limits
+from ._launch import Launch, LeaseOverrides
+from ._pool_core import Lease, PoolCore
+from ._worker import ResetBy
+from .background import on_background, run_on_background, tell_background
+from .frames import Content
+from .pool_stats import PoolStats
+from .session import Session
+from .timeouts import Timeouts
+from .turn import Turn
+
+__all__ = ["SessionPool"]
+
+
+class SessionPool:
+    """Keeps Claude Code processes warm, and lends them out with an empty conversation each time.
+
+    A lease gets a process that was started with the same options; model and permission mode are set on one that runs
+    already, where that is exact. After the lease the process is brought back to an empty conversation, ahead of the
+    next lease. Exactly: the next lease's requests are, ids of the session aside, those of a fresh process. What cannot
+    be brought back is replaced by a fresh process, and `stats().recycled` counts it:
+
+    - `"uses"`, `"memory"`: it had reached `max_uses` or `max_rss_mb`;
+    - `"idle"`, `"evicted"`: nobody had asked for it for `idle_seconds`, or its place was needed for other options;
+    - `"tools"`: the model had called a tool of the CLI's own, which remembers more than the conversation;
+    - `"changed"`: the lease had changed what cannot be changed back: MCP servers, permissions, settings, and whatever a
+      prompt that is not verbatim may do;
+    - `"fresh"`: asked for, or the options resume a conversation or have a budget for the whole session;
+    - `"date"`: another day has begun, of which the CLI would tell the model;
+    - `"reset"`, `"dead"`: the way back failed, or the process had ended.
+
+    Usable from any thread and any asyncio loop. Processes start with the first lease, or with `async with`.
+
+    Args:
+        options: What processes are started with where a lease does not say; `sealed_options()` if None.
+        size: How many processes there may be. One takes some 100 MB of its own, and more in long use.
+        prewarm: How many clean processes are kept ready for the pool's own options, ahead of need.
+        start_limit: How many processes start at once; a start takes a processor for a third of a second.
+        max_uses: After how many leases a process is replaced.
+        max_rss_mb: With how much resident memory, in megabytes, a process is replaced when it is given back.
+        max_total_mb: How much memory, in megabytes, all processes may take before no more are started; pages they
+            share are counted once. None for no such limit.
+        idle_seconds: After how long without a lease a process is ended, but for those that `prewarm` keeps.
+        reset: `"rewind"`, or a fresh process where that is not exact; or always a `"fresh"` one; or `"clear"`, which
+            runs the `/clear` command. That leaves an echo of some 400 characters in the next lease's first message.
+        timeouts: How long sessions wait for what.
+
+    Raises:
+        ValueError: A limit is not positive, or `prewarm` is greater than `size`.
+    """
+
+    def __init__(
+        self,
+        options: ClaudeAgentOptions | None = None,
+        *,
+        size: int = 4,
+        prewarm: int = 1,
+        start_limit: int = 2,
+        max_uses: int = 500,
+        max_rss_mb: float = 400,
+        max_total_mb: float | None = None,
+        idle_seconds: float = 300,
+        reset: ResetBy = "rewind",
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self._limits = Limits(
+            size=size,
+            prewarm=prewarm,
+            start_limit=start_limit,
+            max_uses=max_uses,
+            max_rss_mb=max_rss_mb,
+            max_total_mb=max_total_mb,
+            idle_seconds=idle_seconds,
+            reset=reset,
+        )
+        self._options = options
+        self._timeouts = timeouts or Timeouts()
+        self._launch = self._launch_of(None, {})
+        self._core = PoolCore(self._launch, self._limits)
+        # Forgotten pools end their processes, too.
+        self._finalizer = self._finalize()
+        _pools.add(self)
+
+    @asynccontextmanager
+    async def lease(
+        self, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]
+    ) -> AsyncGenerator[Session]:
+        """Lend a session with an empty conversation for the length of an `async with` block.
+
+        Waits while all processes are in use; leases are served in the order in which they came. In whatever state the
+        session is left, in a turn or closed, the next lease gets a clean one; after the block it can do nothing more.
+
+        Args:
+            options: Used instead of the pool's.
+            **overrides: Laid over the options, field by field.
+
+        Raises:
+            ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
+        """
+        lease = Lease(self._launch_of(options, overrides))
+        core = self._core
+        try:
+            yield await on_background(core.lend, lease)
+        finally:
+            # Not waited for, so that a cancelled caller does it as well.
+            tell_background(core.release, lease)
+
+    async def run(
+        self,
+        prompt: Content,
+        *,
+        options: ClaudeAgentOptions | None = None,
+        verbatim: bool = True,
+        timeout: float | None = None,
+        max_cost_usd: float | None = None,
+        **overrides: Unpack[LeaseOverrides],
+    ) -> Turn:
+        """Run one turn in a session of its own, as `lease()` and `Session.run()` do. Raises what they raise."""
+        lease = Lease(self._launch_of(options, overrides))
+        return await on_background(
+            self._core.run, lease, prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd
+        )
+
+    def run_sync(
+        self,
+        prompt: Content,
+        *,
+        options: ClaudeAgentOptions | None = None,
+        verbatim: bool = True,
+        timeout: float | None = None,
+        max_cost_usd: float | None = None,
+        **overrides: Unpack[LeaseOverrides],
+    ) -> Turn:
+        """Like `run()`, for code without `await`: blocks its thread. Any number of threads may do so at once.
+
+        Raises:
+            RuntimeError: It was called from a hook, a policy or a tool, which run on the thread it would wait for.
+        """
+        lease = Lease(self._launch_of(options, overrides))
+        return run_on_background(
+            self._core.run, lease, prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd
+        )
+
+    async def warm(
+        self, count: int, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]
+    ) -> None:
+        """Start processes, and return when there are `count` with these options, leased ones included.
+
+        Raises:
+            ValueError: The pool is smaller than that.
+            ClaudeCodeError: One could not be started, or the pool is closed.
+        """
+        if not 0 <= count <= self._limits.size:
+            raise ValueError(f"{count} processes cannot be warm: the pool has room for {self._limits.size}")
+        await on_background(self._core.warm, self._launch_of(options, overrides), count)
+
+    def stats(self) -> PoolStats:
+        """The figures of now. Takes no lock and asks no process, so it may be called from anywhere at any time."""
+        return self._core.stats()
+
+    async def close(self) -> None:
+        """End all processes, leased ones too, and delete their folders. Bounded as `Session.close()` is; idempotent.
+
+        Leases that wait, and turns that run, fail. When it returns, nothing of the pool is left.
+        """
+        await on_background(self._core.aclose)
+
+    def close_sync(self) -> None:
+        """Like `close()`, for code without `await`."""
+        run_on_background(self._core.aclose)
+
+    async def __aenter__(self) -> Self:
+        await on_background(self._core.keep_spares)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        run_on_background(self._core.keep_spares)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close_sync()
+
+    def __repr__(self) -> str:
+        stats = self.stats()
+        names = ("idle", "busy", "resetting", "starting", "waiting", "size")
+        return f"<SessionPool {' '.join(f'{name}={getattr(stats, name)}' for name in names)}>"
+
+    def _launch_of(self, options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
+        return Launch.of(options or self._options, overrides, self._timeouts)
+
+    def _begin_anew(self) -> None:
+        """In a forked child: the processes, and the loop that drives them, are the parent's."""
+        self._finalizer.detach()
+        self._core = PoolCore(self._launch, self._limits)
+        self._finalizer = self._finalize()
+
+    def _finalize(self) -> "weakref.finalize[..., Self]":
+        finalizer = weakref.finalize(self, tell_background, self._core.aclose)
+        finalizer.atexit = False  # when Python ends, the sessions themselves see to it
+        return finalizer
+
+
+_pools: "weakref.WeakSet[SessionPool]" = weakref.WeakSet()
+
+
+def _begin_all_anew() -> None:
+    for pool in [*_pools]:
+        pool._begin_anew()  # pyright: ignore[reportPrivateUsage] - of this module
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_all_anew)
