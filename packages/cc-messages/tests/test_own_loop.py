@@ -132,7 +132,7 @@ async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, 
 
 async def test_a_call_without_arguments_has_them_as_an_empty_object(client: Client) -> None:
     script(client, [{"type": "tool_use", "name": "mcp__tools__now", "input": {}}], "Done.")
-    nothing = {"type": "object", "properties": {}}
+    nothing: dict[str, Any] = {"type": "object", "properties": {}}
 
     async def now(_call: CLICall) -> dict[str, object]:
         return text("noon")

@@ -135,7 +135,8 @@ class LoopAnswer:
     def _end_block(self, step: "_Step", event: Event) -> list[Event]:
         index = step.indices[event["index"]]
         events: list[Event] = []
-        if step.answer.block(event["index"])["type"] == "tool_use" and event["index"] not in step.has_input:
+        block = step.answer.block(event["index"])
+        if block["type"] == "tool_use" and not block["input"] and event["index"] not in step.has_input:
             # Clients put the arguments together from the deltas, of which there would be none.
             delta = {"type": "input_json_delta", "partial_json": "{}"}
             events += self._tell({"type": "content_block_delta", "index": index, "delta": delta})

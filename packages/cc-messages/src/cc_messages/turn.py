@@ -6,6 +6,7 @@ any moment, and the process still gets rid of what it has to say.
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent
 
@@ -21,6 +22,9 @@ from .request import MessagesRequest
 
 __all__ = ["Turn", "is_made_up"]
 
+# Of a price in US dollars; beyond them is the noise of subtracting floats.
+_DIGITS = 12
+
 # After these the turn is over, and the CLI keeps what the model said as it is.
 _KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
 
@@ -33,6 +37,7 @@ class Turn:
         self.answer = answer or Answer()
         self.history_length = len(request.messages) - 1
         self._beside = request.beside
+        self._cost_before = session.cost_usd
         self._session = session
         self._prompt_uuid: str | None = None
         self._answer_uuid: str | None = None
@@ -128,13 +133,20 @@ class Turn:
                 self._prompt_uuid = self._session.last_user_uuid
                 self._begun.set()
                 self._take(message)
-                if self._beside is not None:
-                    self._beside.tell(message)
+                self._tell(message)
         except Exception as error:
             self._error = error
         finally:
             self._begun.set()
             self._events.put_nowait(None)
+
+    def _tell(self, message: Message) -> None:
+        if self._beside is None:
+            return
+        if isinstance(message, ResultMessage):
+            # The CLI tells what the process has cost since it was started, whoever asked.
+            message = replace(message, total_cost_usd=round(self._session.cost_usd - self._cost_before, _DIGITS))
+        self._beside.tell(message)
 
     def _take(self, message: Message) -> None:
         match message:

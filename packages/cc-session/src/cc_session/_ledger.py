@@ -49,6 +49,11 @@ class Ledger:
         self._add(cost - self._cost, _difference(models, self._models))
         self._cost, self._models = cost, models
 
+    @property
+    def total_usd(self) -> float:
+        """The CLI's own total, as of its last result, in US dollars."""
+        return self._cost
+
     def settle(self) -> Spent:
         """Return what was spent since this was last called."""
         spent, self._unsettled = self._unsettled, Spent()

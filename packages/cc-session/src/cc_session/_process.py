@@ -21,14 +21,13 @@ from claude_agent_sdk import ClaudeAgentOptions, Transport
 from claude_agent_sdk._internal.transport import subprocess_cli
 from typing_extensions import override
 
-from cc_types import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
-
 from ._guard import Guard
+from .errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
 
 __all__ = ["CLIProcess", "Phase"]
 
-Phase = Literal["connect", "turn"] | None
-"""What a process is doing, as its errors tell it; None while it is idle."""
+Phase = Literal["connect", "turn", "control"] | None
+"""What a process is doing, as its errors tell it: starting, answering a prompt or a control request; None if idle."""
 
 # The CLI sends a whole message as one line: a request with a few images has tens of megabytes.
 _MAX_LINE_BYTES = 256 * 1024 * 1024
@@ -62,13 +61,18 @@ class CLIProcess(Transport):
         self._is_closing = False
         self._close_lock = anyio.Lock()
         self.phase: Phase = "connect"
-        """What the process is doing. When it is not idle, it does not end when its stdin does."""
+        """What the process is doing. In a turn it does not end when its stdin does."""
 
     @property
     def pid(self) -> int | None:
         """The process's id, or None before it is started and after it is closed."""
         process = self._process
         return process.pid if process is not None else None
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last lines that the process wrote to stderr."""
+        return "\n".join([*self._stderr])
 
     @override
     async def connect(self) -> None:
@@ -117,7 +121,7 @@ class CLIProcess(Transport):
                 await self._inner.close()
 
     async def _end(self, process: Process) -> None:
-        if self.phase is None:
+        if self.phase in (None, "control"):
             with anyio.move_on_after(self._close_seconds / 2):
                 await self._inner.end_input()
                 await process.wait()
@@ -147,7 +151,7 @@ class CLIProcess(Transport):
         if stderr_task is not None:
             with anyio.move_on_after(_STDERR_SECONDS):
                 await stderr_task.wait()
-        return ProcessExitedError(exit_code=process.returncode, stderr_tail="\n".join(self._stderr), phase=self.phase)
+        return ProcessExitedError(exit_code=process.returncode, stderr_tail=self.stderr_tail, phase=self.phase)
 
     @property
     def _process(self) -> Process | None:

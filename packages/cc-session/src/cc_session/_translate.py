@@ -5,14 +5,15 @@ from contextlib import contextmanager
 
 import claude_agent_sdk as sdk
 
-from cc_types import (
-    ClaudeCodeError,
+from cc_types import ClaudeCodeError, ControlTimeoutError
+
+from .errors import (
     CLIConnectionError,
     CLIJSONDecodeError,
     CLINotFoundError,
-    ControlTimeoutError,
     MessageParseError,
     ProcessExitedError,
+    SDKMessageParseError,
 )
 
 __all__ = ["translated"]
@@ -48,7 +49,7 @@ def _ours(error: Exception) -> ClaudeCodeError | None:
             return ProcessExitedError(exit_code=error.exit_code, stderr_tail=error.stderr or "")
         case sdk.CLIJSONDecodeError():
             return CLIJSONDecodeError(line=error.line, reason=str(error.original_error))
-        case sdk.ClaudeSDKError() if type(error).__name__ == "MessageParseError":  # the SDK does not export it
+        case SDKMessageParseError():
             return MessageParseError(reason=str(error), data=getattr(error, "data", None))
         case _ if isinstance(error.__cause__, ClaudeCodeError):
             return error.__cause__

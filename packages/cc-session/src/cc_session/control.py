@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
+from ._activity import Activity
 from ._traces import Traces
 
 __all__ = ["ControlTransport"]
@@ -36,6 +37,7 @@ class ControlTransport(Transport):
     def __init__(self, inner: Transport, *, close_seconds: float) -> None:
         self.inner = inner
         self.traces = Traces()
+        self.activity = Activity()
         self._close_seconds = close_seconds
         self._closing: asyncio.Future[None] | None = None
         self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
@@ -84,6 +86,7 @@ class ControlTransport(Transport):
     @override
     async def write(self, data: str) -> None:
         self.traces.sent(data)
+        self.activity.sent(data)
         try:
             await self.inner.write(data)
         except Exception:
@@ -99,6 +102,7 @@ class ControlTransport(Transport):
         try:
             async for message in self.inner.read_messages():
                 self.traces.received(message)
+                self.activity.received(message)
                 if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
                     yield message
         except Exception as error:

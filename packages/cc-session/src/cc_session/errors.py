@@ -1,18 +1,19 @@
 """What can go wrong with a session, and what its caller can do wrong. How a turn can fail stands in `turn_errors.py`.
 
-An error that cc-types has a class for, and claude-agent-sdk as well, is an instance of both: so code that was written
-for either catches it. Their names here are those of cc-types. Two classes of the SDK's are taken from where it keeps
-them; `tests/test_sdk_internals.py` notices when it moves them.
+Where cc-types has a class for an error and claude-agent-sdk has one as well, what is raised is an instance of both:
+code that was written for either catches it. The names here are those of cc-types. One class is taken from where the
+SDK keeps it to itself; `tests/test_sdk_internals.py` notices when it moves.
 """
 
 from collections.abc import Sequence
 from typing import Literal
 
-import cc_types
-import claude_agent_sdk
-from cc_types import ClaudeCodeError, JsonValue
+import claude_agent_sdk as sdk
 from claude_agent_sdk import Message
 from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
+
+import cc_types
+from cc_types import ClaudeCodeError, JsonValue
 
 __all__ = [
     "CLIConnectionError",
@@ -20,59 +21,90 @@ __all__ = [
     "CLINotFoundError",
     "MessageParseError",
     "ProcessExitedError",
+    "SDKMessageParseError",
     "SessionBusyError",
     "TurnTimeoutError",
     "UnknownToolCallError",
 ]
 
 
-class CLIConnectionError(cc_types.CLIConnectionError, claude_agent_sdk.CLIConnectionError):
+class _OwnFacts(Exception):
+    """Stands between the two bases of a class and keeps the SDK's constructors from being called with our sentence."""
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
+
+
+class CLIConnectionError(cc_types.CLIConnectionError, _OwnFacts, sdk.CLIConnectionError):
     """Claude Code cannot be reached: it did not start, has gone, or its pipes are closed."""
 
     retryable = False
-    """Whether the same may succeed in a new session, with nothing else changed."""
+    """Whether the same may succeed in a new session, with nothing changed."""
 
 
-class CLINotFoundError(cc_types.CLINotFoundError, claude_agent_sdk.CLINotFoundError):
+class CLINotFoundError(cc_types.CLINotFoundError, _OwnFacts, sdk.CLINotFoundError):
     """There is no Claude Code CLI where one was expected."""
 
     retryable = False
-    """Whether the same may succeed in a new session, with nothing else changed."""
+    """Whether the same may succeed in a new session, with nothing changed."""
 
 
-class ProcessExitedError(cc_types.ProcessExitedError, claude_agent_sdk.ProcessError):
+class ProcessExitedError(cc_types.ProcessExitedError, _OwnFacts, sdk.ProcessError):
     """The CLI process ended while something was still expected of it."""
-
-    stderr: str | None
-    """The same as `stderr_tail`, under the SDK's name."""
-
-    def __init__(self, *, exit_code: int | None, stderr_tail: str = "", phase: str | None = None) -> None:
-        super().__init__(exit_code=exit_code, stderr_tail=stderr_tail, phase=phase)
-        # The SDK's class has set its own, to nothing.
-        self.exit_code, self.stderr = exit_code, self.stderr_tail
 
     @property
     def retryable(self) -> bool:
-        """Whether the same may succeed in a new session: one that ends by itself while it starts does so again."""
+        """Whether the same may succeed in a new session. A CLI that ends as it starts will do so again."""
         return self.phase != "connect" or self.signal is not None
 
+    @property
+    def stderr(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set here
+        """The same as `stderr_tail`, under the SDK's name."""
+        return self.stderr_tail
 
-class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, claude_agent_sdk.CLIJSONDecodeError):
-    """The CLI wrote a line that is not JSON, or too long."""
+
+class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, _OwnFacts, sdk.CLIJSONDecodeError):
+    """The CLI wrote a line that is not JSON, or one that is too long."""
 
     retryable = False
-    """Whether the same may succeed in a new session, with nothing else changed."""
+    """Whether the same may succeed in a new session, with nothing changed."""
 
-    def __init__(self, *, line: str, reason: str) -> None:
-        ClaudeCodeError.__init__
-        self.original_error: Exception = ValueError(reason)
-        super().__init__(line=line, reason=reason)
+    @property
+    def original_error(self) -> Exception:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set
+        """The reason as an exception, as the SDK's class has it."""
+        return ValueError(self.reason)
 
 
-class MessageParseError(cc_types.MessageParseError, SDKMessageParseError):
+class MessageParseError(cc_types.MessageParseError, _OwnFacts, SDKMessageParseError):
     """The CLI sent JSON that is not a message this version understands."""
 
+    data: JsonValue  # pyright: ignore[reportIncompatibleVariableOverride]  # what is no message may be no object either
+    """The message, as received."""
     retryable = False
+    """Whether the same may succeed in a new session, with nothing changed."""
+
+
+class TurnTimeoutError(ClaudeCodeError, TimeoutError):
+    """A turn took too long, and was left. The session can be used again when the turn has been ended."""
+
+    limit: Literal["turn", "silence"]
+    """What was exceeded: the time for the whole turn, or that without any sign of life from the CLI or the API."""
+    seconds: float
+    """How long that was."""
+    messages: tuple[Message, ...]
+    """What had come of the turn until then."""
+    retryable = True
+    """Whether the same may succeed later, with nothing changed."""
+
+    def __init__(self, *, limit: Literal["turn", "silence"], seconds: float, messages: Sequence[Message] = ()) -> None:
+        self.limit = limit
+        self.seconds = seconds
+        self.messages = tuple(messages)
+        what = "did not end" if limit == "turn" else "gave no sign of life"
+        super().__init__(
+            f"The turn {what} within {seconds:g} seconds, so it was left. Allow more time if that was too short; what "
+            "had come until then is in `messages`."
+        )
 
 
 class SessionBusyError(ClaudeCodeError):
@@ -82,4 +114,21 @@ class SessionBusyError(ClaudeCodeError):
         super().__init__(
             "This session still answers another message, and it answers one at a time. Read that answer up to its "
             "result, or rewind or close the session; use another session to ask at the same time."
+        )
+
+
+class UnknownToolCallError(ClaudeCodeError, KeyError):
+    """No tool call with this id waits for an answer: it was answered already, was cancelled, or never made."""
+
+    call_id: str
+    """The id that was given."""
+
+    # `KeyError` would show the sentence in quotes.
+    __str__ = Exception.__str__
+
+    def __init__(self, *, call_id: str) -> None:
+        self.call_id = call_id
+        super().__init__(
+            f"No tool call {call_id!r} waits for an answer: it was answered already, was cancelled with its turn, or "
+            "never made. Answer each call of `suspended` once."
         )

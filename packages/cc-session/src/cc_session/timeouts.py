@@ -1,17 +1,55 @@
 """How long a session waits for what, in seconds."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 
-__all__ = ["Timeouts"]
+__all__ = ["Timeouts", "checked_seconds"]
+
+_NONE_IS_FOREVER = frozenset({"turn", "silence", "permission"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """The bounds of a session's waits, in seconds. An API call has no bound here: that is its caller's to set."""
+    """The bounds of a session's waits, in seconds. None, where it is allowed, is no bound.
+
+    Raises:
+        ValueError: One is not a positive, finite number.
+        TypeError: One is no number at all, or None where there must be a bound.
+    """
 
     connect: float = 30.0
     """From the spawn to the answer of `initialize`. A busy machine with cold caches takes a few seconds."""
     control: float = 10.0
     """For the answer to one control request, or to a message that asks nothing. Both take milliseconds."""
+    turn: float | None = None
+    """For a turn of `run()` or `stream()`, as a whole. None: how long work takes is for who asked for it to say."""
+    silence: float | None = 300.0
+    """How long such a turn may go on without a sign of life. An API that thinks without showing it can take minutes.
+    What a tool, a hook or a permission takes does not count: there it is not the CLI or the API that is silent."""
+    hook: float = 30.0
+    """For one call of a hook that has no timeout of its own. The CLI stands still meanwhile; code takes seconds."""
+    permission: float | None = None
+    """For the answer to a question about a permission. None: a person may have to give it."""
     close: float = 2.0
-    """For the process to end: half of it by itself, the other half after it was told to; then it is killed."""
+    """For a turn that was left to end, after which the process is discarded. And for the process to end: half of it by
+    itself, the other half after it was told to; then it is killed. Both take a few hundredths of a second."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value: object = getattr(self, field.name)
+            if value is not None or field.name not in _NONE_IS_FOREVER:
+                checked_seconds(value, field.name)
+
+
+def checked_seconds(value: object, name: str) -> float:
+    """Return a number of seconds that can be waited.
+
+    Raises:
+        ValueError: It is not positive and finite.
+        TypeError: It is no number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"the timeout {name!r} must be a number of seconds, not {value!r}")
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"the timeout {name!r} must be a positive, finite number of seconds, not {value!r}")
+    return value

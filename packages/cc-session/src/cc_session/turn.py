@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from claude_agent_sdk import Message, ResultMessage
 
 from cc_convert import convert_sdk_messages_to_cli_response
-from cc_types import CLIResponse, CLIUsage, ModelUsage
+from cc_types import CLIResponse, CLIUsage, JsonValue, ModelUsage
 
 __all__ = ["Turn"]
 
@@ -34,7 +34,7 @@ class Turn:
         return self.result.session_id
 
     @property
-    def structured_output(self) -> object:
+    def structured_output(self) -> JsonValue:
         """The answer as JSON, if a schema was asked for."""
         return self.result.structured_output
 

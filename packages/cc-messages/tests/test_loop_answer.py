@@ -1,0 +1,149 @@
+"""Folding a loop into one message and unfolding it again, without a CLI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cc_messages.conversation import Message
+from cc_messages.loop_answer import OWN_SERVER, LoopAnswer, unfolded
+
+if TYPE_CHECKING:
+    from cc_messages.answer import Event
+
+NAMES = st.sampled_from(["mcp__tools__add", "mcp__tools__sub", "mcp__files__read_it", "Bash"])
+
+
+def events(content: list[dict[str, Any]], stop_reason: str | None, **usage: Any) -> list[Event]:
+    """A message of the API as a stream, each block in one piece."""
+    told: list[Event] = [{"type": "message_start", "message": {"id": "msg", "role": "assistant", "usage": usage}}]
+    for index, block in enumerate(content):
+        told.append({"type": "content_block_start", "index": index, "content_block": block})
+        told.append({"type": "content_block_stop", "index": index})
+    delta = {"stop_reason": stop_reason}
+    return [*told, {"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
+
+
+def call(number: int, name: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {"n": number}}
+
+
+def result(number: int, *, is_error: bool = False) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": f"result {number}"}
+    return {**block, "is_error": True} if is_error else block
+
+
+def feed(answer: LoopAnswer, told: list[Event]) -> list[Event]:
+    return [out for event in told for out in answer.feed(event)]
+
+
+@given(st.lists(st.lists(st.tuples(NAMES, st.booleans()), min_size=1, max_size=3), max_size=4))
+def test_what_is_told_unfolds_to_what_was_said(steps: list[list[tuple[str, bool]]]) -> None:
+    answer = LoopAnswer("tools", ["add", "sub"], [])
+    told: list[Event] = []
+    number = 0
+    for step in steps:
+        numbered = [(number + index, name, fails) for index, (name, fails) in enumerate(step)]
+        number += len(step)
+        content = [{"type": "text", "text": "Let me see."}, *(call(index, name) for index, name, _ in numbered)]
+        told += feed(answer, events(content, "tool_use"))
+        for index, _, fails in numbered:
+            told += answer.feed_results([result(index, is_error=fails)])
+    assert not answer.is_complete
+    told += feed(answer, events([{"type": "text", "text": "Done."}], "end_turn"))
+    assert answer.is_complete
+    assert [event["type"] for event in told].count("message_stop") == 1
+    assert unfolded(answer.told.as_history()) == answer.said()
+
+
+@given(st.lists(NAMES, min_size=1, max_size=4), st.data())
+def test_indices_of_blocks_are_told_in_order_and_once(names: list[str], data: st.DataObject) -> None:
+    """Results may come before the answer that calls the tools has ended."""
+    answer = LoopAnswer("tools", ["add", "sub"], [])
+    told: list[Event] = []
+    waiting: list[int] = []
+    for event in events([call(index, name) for index, name in enumerate(names)], "tool_use"):
+        told += answer.feed(event)
+        if event["type"] == "content_block_stop":
+            waiting.append(event["index"])
+        if waiting and data.draw(st.booleans()):
+            told += answer.feed_results([result(waiting.pop(0))])
+    for number in waiting:
+        told += answer.feed_results([result(number)])
+    started = [event["index"] for event in told if event["type"] == "content_block_start"]
+    assert started == [*range(2 * len(names))]
+
+
+def test_an_answer_that_calls_a_tool_of_the_callers_waits_for_the_results_of_the_others() -> None:
+    answer = LoopAnswer("tools", ["add"], ["ask"])
+    told = feed(answer, events([call(1, "mcp__tools__add"), call(2, "mcp__tools__ask")], "tool_use"))
+    assert not answer.is_complete
+    told += answer.feed_results([result(1)])
+    assert answer.is_complete
+    assert answer.calls_others
+    assert [event["type"] for event in told][-2:] == ["message_delta", "message_stop"]
+
+
+@pytest.mark.parametrize("stop_reason", ["max_tokens", "refusal", "end_turn"])
+def test_only_a_call_goes_on(stop_reason: str) -> None:
+    answer = LoopAnswer("tools", ["add"], [])
+    feed(answer, events([{"type": "text", "text": "No."}], stop_reason))
+    assert answer.is_complete
+    assert answer.told.stop_reason == stop_reason
+
+
+def test_an_answer_that_the_cli_has_closed_has_stopped_early() -> None:
+    answer = LoopAnswer("tools", ["add"], [])
+    feed(answer, events([{"type": "text", "text": "Hel"}], None))
+    assert answer.has_stopped_early
+    assert not answer.is_complete
+
+
+def test_nothing_is_told_after_the_end() -> None:
+    answer = LoopAnswer("tools", ["add"], [])
+    feed(answer, events([{"type": "text", "text": "Done."}], "end_turn"))
+    assert not answer.feed_results([result(1)])
+
+
+def test_one_answer_keeps_its_usage_as_the_api_told_it() -> None:
+    answer = LoopAnswer("tools", ["add"], [])
+    told = feed(answer, events([{"type": "text", "text": "Done."}], "end_turn", input_tokens=3))
+    assert told[-2]["usage"] == {"input_tokens": 3}
+
+
+def test_sums_go_into_objects_and_keep_what_is_no_number() -> None:
+    answer = LoopAnswer("tools", ["add"], [])
+    one: dict[str, Any] = {"input_tokens": 1, "cache_creation": {"ephemeral_5m_input_tokens": 2}, "service_tier": "a"}
+    other: dict[str, Any] = {"input_tokens": 4, "cache_creation": {"ephemeral_5m_input_tokens": 5}, "service_tier": "b"}
+    feed(answer, events([call(1, "mcp__tools__add")], "tool_use", **one))
+    answer.feed_results([result(1)])
+    told = feed(answer, events([{"type": "text", "text": "Done."}], "end_turn", **other))
+    usage = told[-2]["usage"]
+    assert usage["input_tokens"] == 5
+    assert usage["cache_creation"] == {"ephemeral_5m_input_tokens": 7}
+    assert usage["service_tier"] == "b"
+    assert len(usage["iterations"]) == 2
+
+
+def test_tools_of_the_cli_stand_under_a_server_of_its_own() -> None:
+    answer = LoopAnswer("tools", ["add"], [])
+    told = feed(answer, events([call(1, "Bash"), call(2, "mcp__files__read__all")], "tool_use"))
+    blocks = [event["content_block"] for event in told if event["type"] == "content_block_start"]
+    assert [(block["server_name"], block["name"]) for block in blocks] == [(OWN_SERVER, "Bash"), ("files", "read__all")]
+
+
+def test_blocks_of_the_apis_own_mcp_servers_stay() -> None:
+    used: dict[str, Any] = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "n", "server_name": "s", "input": {}}
+    answered: dict[str, Any] = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": []}
+    message = Message("assistant", (used, answered))
+    assert unfolded(message) == [message]
+
+
+def test_what_the_user_says_is_never_unfolded() -> None:
+    message = Message(
+        "user", ({"type": "mcp_tool_use", "id": "toolu_1", "name": "n", "server_name": "s", "input": {}},)
+    )
+    assert unfolded(message) == [message]

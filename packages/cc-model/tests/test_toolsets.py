@@ -1,0 +1,349 @@
+"""An agent whose tools the CLI calls in its own loop, over either transport."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage
+from pydantic import BaseModel
+from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
+from pydantic_ai.messages import ModelRequest, NativeToolCallPart, NativeToolReturnPart, TextPart, UserPromptPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import FunctionToolset
+
+from cc_ipc import TransportUnavailableError
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, ToolNotFoundError, ToolsetNotRegisteredError
+from cc_types import ClaudeCodeError
+
+pytestmark = pytest.mark.timeout(60)
+
+Transport = Literal["sdk", "stdio"]
+HELLO = ModelRequest(parts=[UserPromptPart("Hello.")])
+
+
+@pytest.fixture(params=["sdk", "stdio"])
+def transport(request: pytest.FixtureRequest) -> Transport:
+    return request.param
+
+
+@pytest.fixture
+async def model(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeModel]:
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0, pool=2) as provider:
+        yield ClaudeCodeModel(provider=provider)
+
+
+@dataclass
+class Bank:
+    balance: int
+    loop: asyncio.AbstractEventLoop | None = None
+    thread: str = ""
+
+
+class City(BaseModel):
+    city: str
+
+
+def bank_agent(model: ClaudeCodeModel, transport: Transport) -> Agent[Bank, str]:
+    agent = Agent(model, deps_type=Bank)
+
+    @agent.tool
+    async def balance(ctx: RunContext[Bank], currency: str) -> dict[str, Any]:
+        ctx.deps.loop, ctx.deps.thread = asyncio.get_running_loop(), threading.current_thread().name
+        return {"balance": ctx.deps.balance, "currency": currency, "call": ctx.tool_call_id}
+
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    return agent
+
+
+def parameters(*names: str) -> ModelRequestParameters:
+    schema: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+    tools = [ToolDefinition(name=name, description=name, parameters_json_schema=schema) for name in names]
+    return ModelRequestParameters(function_tools=tools)
+
+
+def double(x: int) -> int:
+    """Double a number."""
+    return 2 * x
+
+
+async def test_tools_run_where_the_agent_runs_with_its_dependencies(
+    model: ClaudeCodeModel, loopback: LoopbackServer, transport: Transport
+) -> None:
+    """IPC-P-50, IPC-P-51, IPC-P-56"""
+    bank = Bank(balance=42)
+    result = await bank_agent(model, transport).run("How much?", deps=bank)
+    assert '"balance":42' in result.output
+    assert bank.loop is asyncio.get_running_loop()
+    assert bank.thread == threading.current_thread().name
+    assert [tool["name"] for tool in loopback.requests[0]["tools"]] == ["mcp__pydantic_tools__balance"]
+    assert result.usage.requests == 1
+
+
+async def test_a_loop_is_one_response_with_native_parts(model: ClaudeCodeModel, transport: Transport) -> None:
+    result = await bank_agent(model, transport).run("How much?", deps=Bank(balance=42))
+    _, response = result.all_messages()
+    assert [type(part) for part in response.parts] == [TextPart, NativeToolCallPart, NativeToolReturnPart, TextPart]
+    call, answer = response.parts[1:3]
+    assert isinstance(call, NativeToolCallPart)
+    assert isinstance(answer, NativeToolReturnPart)
+    assert call.tool_name == answer.tool_name == "mcp_server:pydantic_tools"
+    assert call.tool_call_id == answer.tool_call_id
+    assert call.tool_call_id in str(answer.content)
+
+
+async def test_a_conversation_goes_on_after_a_loop(
+    model: ClaudeCodeModel, loopback: LoopbackServer, transport: Transport
+) -> None:
+    agent = bank_agent(model, transport)
+    first = await agent.run("How much?", deps=Bank(balance=42))
+    sent = len(loopback.requests)
+    await agent.run("And now?", deps=Bank(balance=43), message_history=first.all_messages())
+    roles = [message["role"] for message in loopback.requests[sent]["messages"]]
+    assert roles == ["user", "assistant", "user", "assistant", "user"]
+    assert isinstance(model.provider, ClaudeCodeProvider)
+    assert dict(model.provider.transport.routes) == {"start": 1, "extend": 1}
+
+
+async def test_a_stream_has_the_dependencies_too(model: ClaudeCodeModel, transport: Transport) -> None:
+    bank = Bank(balance=42)
+    async with bank_agent(model, transport).run_stream("How much?", deps=bank) as result:
+        text = await result.get_output()
+    assert '"balance":42' in text
+    assert bank.loop is asyncio.get_running_loop()
+
+
+async def test_outputs_are_the_agents_also_when_the_cli_runs_its_tools(
+    model: ClaudeCodeModel, transport: Transport
+) -> None:
+    agent = bank_agent(model, transport)
+    result = await agent.run("Where?", deps=Bank(balance=42), output_type=ToolOutput(City))
+    assert result.output == City(city="Paris")
+    kinds = [part.part_kind for message in result.all_messages() for part in message.parts]
+    assert kinds.count("builtin-tool-call") == 1
+    assert kinds.count("tool-call") == 1
+
+
+async def test_runs_from_several_loops_at_once_do_not_mix(model: ClaudeCodeModel, transport: Transport) -> None:
+    agent = bank_agent(model, transport)
+
+    def run(balance: int) -> tuple[str, Bank]:
+        bank = Bank(balance=balance)
+        return asyncio.run(agent.run("How much?", deps=bank)).output, bank
+
+    async with asyncio.TaskGroup() as group:
+        runs = [group.create_task(asyncio.to_thread(run, balance)) for balance in range(100, 106)]
+    for balance, run_ in enumerate(runs, 100):
+        output, bank = run_.result()
+        assert f'"balance":{balance}' in output
+        assert bank.thread != threading.current_thread().name
+
+
+async def test_a_retry_is_the_models_to_do_and_is_counted(model: ClaudeCodeModel, transport: Transport) -> None:
+    tries: list[int] = []
+    agent = Agent(model, retries=3)
+
+    @agent.tool
+    def fussy(ctx: RunContext[object], x: int) -> str:
+        tries.append(ctx.retry)
+        if ctx.retry < 2:
+            raise ModelRetry("not yet")
+        return "now"
+
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    result = await agent.run("Go.")
+    assert tries == [0, 1, 2]
+    returned = [str(part) for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
+    assert ["'is_error': True" in part for part in returned] == [True, True, False]
+    assert "not yet" in returned[0]
+
+
+async def test_arguments_are_validated(model: ClaudeCodeModel, loopback: LoopbackServer) -> None:
+    ran: list[int] = []
+
+    def half(x: int) -> float:
+        ran.append(x)
+        return x / 2
+
+    call = {"type": "tool_use", "name": "mcp__pydantic_tools__half", "input": {"x": "many"}}
+    replies: list[Any] = [[call], "Sorry."]
+
+    def respond(_body: dict[str, Any]) -> Any:
+        return replies.pop(0)
+
+    loopback.respond = respond
+    agent = Agent(model, tools=[half])
+    model.set_agent_toolsets(agent.toolsets)
+    result = await agent.run("Halve it.")
+    assert result.output == "Sorry."
+    assert not ran
+    assert "valid integer" in str(result.response.parts)
+
+
+async def test_a_tool_that_needs_an_approval_does_not_run(model: ClaudeCodeModel, transport: Transport) -> None:
+    ran: list[int] = []
+    agent = Agent(model)
+
+    @agent.tool_plain(requires_approval=True)
+    def pay(x: int) -> str:
+        ran.append(x)
+        return "paid"
+
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    result = await agent.run("Pay.")
+    assert not ran
+    assert "was not run" in str(result.response.parts)
+
+
+async def test_only_what_the_request_offers_can_be_called(
+    model: ClaudeCodeModel, loopback: LoopbackServer, transport: Transport
+) -> None:
+    """IPC-P-52"""
+    model.set_agent_toolsets(FunctionToolset([double, triple]), transport=transport)
+    response = await model.request([HELLO], None, parameters("double"))
+    assert [tool["name"] for tool in loopback.requests[0]["tools"]] == ["mcp__pydantic_tools__double"]
+    called = [part.args_as_dict()["tool_name"] for part in response.parts if isinstance(part, NativeToolCallPart)]
+    assert called == ["double"]
+
+
+def triple(x: int) -> int:
+    """Triple a number."""
+    return 3 * x
+
+
+async def test_a_tool_of_no_toolset_is_an_error(model: ClaudeCodeModel, loopback: LoopbackServer) -> None:
+    """IPC-P-54"""
+    model.set_agent_toolsets(FunctionToolset([double]))
+    for request in (model.request, model.request_with_metadata):
+        with pytest.raises(ToolNotFoundError, match="quadruple") as caught:
+            await request([HELLO], None, parameters("double", "quadruple"))
+        assert caught.value.known == ("double",)
+    assert not loopback.requests
+
+
+async def test_messages_cannot_be_streamed_when_nobody_would_run_the_tools(model: ClaudeCodeModel) -> None:
+    """IPC-P-54"""
+    with pytest.raises(ToolsetNotRegisteredError, match="set_agent_toolsets") as caught:
+        await anext(model.stream_messages([HELLO], None, parameters("double")))
+    assert caught.value.tools == ("double",)
+    assert isinstance(caught.value, ClaudeCodeError)
+
+
+async def test_the_agent_gets_its_loop_back(model: ClaudeCodeModel, loopback: LoopbackServer) -> None:
+    agent = Agent(model, tools=[double])
+    model.set_agent_toolsets(agent.toolsets)
+    model.set_agent_toolsets(None)
+    assert model.get_mcp_servers() == {}
+    result = await agent.run("Double it.")
+    assert [tool["name"] for tool in loopback.requests[0]["tools"]] == ["double"]
+    assert result.usage.requests == 2
+
+
+async def test_a_request_with_metadata_tells_what_the_cli_tells(model: ClaudeCodeModel, transport: Transport) -> None:
+    """IPC-P-53"""
+    model.set_agent_toolsets(FunctionToolset([double]), transport=transport)
+    response, cli = await model.request_with_metadata([HELLO], None, parameters("double"))
+    assert cli.result == response.parts[-1].content if isinstance(response.parts[-1], TextPart) else False
+    assert (cli.is_error, cli.subtype, cli.num_turns) == (False, "success", 2)
+    assert cli.usage.input_tokens == response.usage.input_tokens
+    assert cli.total_cost_usd
+
+
+async def test_metadata_of_a_request_counts_that_request_alone(model: ClaudeCodeModel) -> None:
+    costs = [(await model.request_with_metadata([HELLO], None, parameters()))[1].total_cost_usd for _ in range(3)]
+    assert costs[0] == costs[1] == costs[2]
+
+
+async def test_metadata_of_an_answer_that_calls_the_agents_tools_is_no_error(model: ClaudeCodeModel) -> None:
+    response, cli = await model.request_with_metadata([HELLO], None, parameters("double"))
+    assert response.tool_calls
+    assert (cli.is_error, cli.subtype) == (False, "success")
+    assert cli.usage.output_tokens == response.usage.output_tokens
+
+
+async def test_messages_are_streamed_up_to_the_result(model: ClaudeCodeModel, transport: Transport) -> None:
+    """IPC-P-53"""
+    model.set_agent_toolsets(FunctionToolset([double]), transport=transport)
+    heard: list[Message] = [message async for message in model.stream_messages([HELLO], None, parameters("double"))]
+    names = [type(message).__name__ for message in heard]
+    assert isinstance(heard[-1], ResultMessage)
+    assert names.count("ResultMessage") == 1
+    assert "UserMessage" in names
+
+
+async def test_a_failed_request_ends_the_stream_of_messages_with_its_error(
+    model: ClaudeCodeModel, loopback: LoopbackServer
+) -> None:
+    loopback.fail_next(status=400, message="No.")
+    with pytest.raises(Exception, match=r"No\."):
+        _ = [message async for message in model.stream_messages([HELLO], None, parameters())]
+
+
+async def test_who_leaves_a_stream_of_messages_cancels_its_request(
+    model: ClaudeCodeModel, transport: Transport
+) -> None:
+    """IPC-P-53"""
+    was_cancelled = asyncio.Event()
+
+    async def wait(x: int) -> int:
+        """Wait for ever."""
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            was_cancelled.set()
+
+    model.set_agent_toolsets(FunctionToolset([wait]), transport=transport)
+    stream = model.stream_messages([HELLO], None, parameters("wait"))
+    async for message in stream:
+        if type(message).__name__ == "AssistantMessage" and "ToolUse" in str(message):
+            break
+    async with asyncio.timeout(20):
+        await stream.aclose()
+        await was_cancelled.wait()
+        model.set_agent_toolsets(None)
+        assert (await model.request([HELLO], None, parameters())).text
+
+
+async def test_an_in_process_server_serves_a_client_of_the_callers(
+    model: ClaudeCodeModel, loopback: LoopbackServer
+) -> None:
+    """IPC-P-50"""
+    model.set_agent_toolsets(FunctionToolset([double]), server_name="mine", transport="sdk")
+    options = ClaudeAgentOptions(
+        mcp_servers=model.get_mcp_servers(),
+        tools=[],
+        allowed_tools=["mcp__mine"],
+        setting_sources=[],
+        env=loopback.env(),
+    )
+    answer = ""
+    async with ClaudeSDKClient(options) as client:
+        await client.query("Double it.")
+        answer = str([message async for message in client.receive_response()])
+    assert "mcp__mine__double returned: 2" in answer
+
+
+async def test_a_bridge_is_shown_as_the_cli_starts_it(model: ClaudeCodeModel) -> None:
+    model.set_agent_toolsets([], transport="stdio")
+    (server,) = model.get_mcp_servers().values()
+    assert server.get("type") == "stdio"
+    assert "cc_ipc.bridge" in str(server.get("args"))
+
+
+@pytest.mark.parametrize("name", ["", "my tools", "a__b"])
+async def test_a_name_that_cannot_be_a_servers_is_refused_when_it_is_given(model: ClaudeCodeModel, name: str) -> None:
+    with pytest.raises(ValueError, match="MCP server"):
+        model.set_agent_toolsets([], server_name=name)
+
+
+async def test_a_transport_that_is_not_there_is_refused_when_it_is_given(
+    model: ClaudeCodeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IPC-P-55"""
+    monkeypatch.delattr("socket.AF_UNIX")
+    with pytest.raises(TransportUnavailableError):
+        model.set_agent_toolsets([], transport="stdio")

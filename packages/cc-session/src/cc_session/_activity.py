@@ -1,0 +1,68 @@
+"""Whether the CLI is silent although it has something to do.
+
+It may be silent while a tool runs, and while it waits for an answer of ours: to a hook, about a permission, or from an
+MCP server that runs in this process. All of that passes through the transport, and is noticed there.
+"""
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+__all__ = ["Activity"]
+
+_RESPONSE = '{"type": "control_response"'
+
+# The id stands before the answer itself, which can have megabytes.
+_RESPONSE_ID = re.compile(r'"request_id": "([^"\\]+)"')
+_HEAD = 300
+
+
+class Activity:
+    """What the CLI waits for, and when it last gave a sign of life."""
+
+    def __init__(self) -> None:
+        self._alive_at = time.monotonic()
+        self._tools: set[str] = set()
+        self._requests: set[str] = set()
+
+    def silent_for(self) -> float:
+        """Since how many seconds the CLI is silent; 0 while it waits for somebody else."""
+        if self._tools or self._requests:
+            return 0.0
+        return time.monotonic() - self._alive_at
+
+    def received(self, message: Mapping[str, Any]) -> None:
+        """Take note of a message of the CLI."""
+        self._alive_at = time.monotonic()
+        match message:
+            case {"type": "assistant", "message": {"content": [*blocks]}}:
+                self._tools.update(_ids(blocks, "tool_use", "id"))
+            case {"type": "user", "message": {"content": [*blocks]}}:
+                self._tools.difference_update(_ids(blocks, "tool_result", "tool_use_id"))
+            case {"type": "control_request", "request_id": str(request_id)}:
+                self._requests.add(request_id)
+            case {"type": "control_cancel_request", "request_id": str(request_id)}:
+                self._requests.discard(request_id)
+            case {"type": "result"}:
+                self._tools.clear()
+            case _:
+                pass
+
+    def sent(self, line: str) -> None:
+        """Take note of a line that was written to the CLI, which has something to do now."""
+        self._alive_at = time.monotonic()
+        if line.startswith(_RESPONSE):
+            self._requests.discard(_response_id(line))
+
+
+def _ids(blocks: list[object], kind: str, name: str) -> set[str]:
+    objects = [cast("Mapping[str, object]", block) for block in blocks if isinstance(block, Mapping)]
+    return {str(block.get(name)) for block in objects if block.get("type") == kind}
+
+
+def _response_id(line: str) -> str:
+    if (found := _RESPONSE_ID.search(line, 0, _HEAD)) is not None:
+        return found[1]
+    return str(json.loads(line).get("response", {}).get("request_id"))

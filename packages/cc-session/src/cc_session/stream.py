@@ -1,0 +1,87 @@
+"""A turn that is read while it goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from claude_agent_sdk import Message
+
+from ._run import Run
+from .background import on_background, start_on_background
+from .turn import Turn
+
+__all__ = ["TurnStream"]
+
+
+class TurnStream(AsyncIterator[Message]):
+    """The messages of one turn, as they come. Made by `Session.stream()`, used with `async with` and `async for`.
+
+    No message is dropped, however slowly it is read, and waiting for one may be cancelled and begun again. Leaving the
+    block before the end interrupts the turn and waits until it has ended, for `timeouts.close` at most; a turn that
+    has not ended by then takes its process with it. Whoever is cancelled does not wait.
+    """
+
+    def __init__(self, run: Run) -> None:
+        """Use `Session.stream()`."""
+        self._run = run
+        self._seen = 0
+        self._turn: Turn | None = None
+
+    @property
+    def turn(self) -> Turn:
+        """What came of the turn; known when its result was read.
+
+        Raises:
+            RuntimeError: It was not read to its end.
+        """
+        if self._turn is None:
+            raise RuntimeError("The turn was not read to its end, so nobody knows yet what came of it")
+        return self._turn
+
+    async def __aenter__(self) -> Self:
+        """Send the prompt.
+
+        Raises:
+            SessionBusyError: A turn runs.
+            ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
+        """
+        try:
+            await on_background(self._run.begin)
+        except asyncio.CancelledError:
+            self._leave()
+            raise
+        return self
+
+    async def __anext__(self) -> Message:
+        """Return the next message; the last one is the result.
+
+        Raises:
+            TurnError: The turn failed; comes after the result.
+            TurnTimeoutError: The turn took too long.
+            ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
+        """
+        exchange = self._run.exchange
+        if exchange.is_read:
+            raise StopAsyncIteration
+        if exchange.result is not None and self._seen == len(exchange.messages):
+            return self._finish()
+        if self._seen == len(exchange.messages):
+            await on_background(exchange.wait, self._seen)
+        message = exchange.messages[self._seen]
+        self._seen += 1
+        return message
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._run.exchange.is_read:
+            return
+        self._leave()
+        if not isinstance(error, asyncio.CancelledError):
+            await on_background(self._run.left)
+
+    def _leave(self) -> None:
+        # Told, not awaited: this must not be cancelled, and be done before anything that its caller does next.
+        self._run.exchange.is_left = True
+        start_on_background(self._run.leave)

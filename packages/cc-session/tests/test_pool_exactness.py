@@ -1,0 +1,361 @@
+"""A lease of a process that was used before: its requests are those of a fresh process."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, create_sdk_mcp_server, tool
+
+from cc_loopback import Call, JsonObject, LoopbackServer
+from cc_session import Session, SessionPool, TurnError
+
+Use = Callable[[Session, LoopbackServer], Awaitable[object]]
+
+MARK = "Compare this."
+
+# Without the seal, the CLI has a title made for its session, once, in a request beside the conversation.
+TITLE = "Write the title in the predominant language"
+
+# The id of the process's session, and what depends on when and over which connection a request comes.
+DIFFERENT = {"connection", "content-length", "host", "x-claude-code-session-id"}
+
+
+def respond(body: JsonObject) -> str | list[JsonObject]:
+    """Call the tools that the last prompt names, one after another: `CALL name {json}` on lines of their own."""
+    users = [message for message in body["messages"] if message["role"] == "user"]
+    answers = 0
+    while "tool_result" in json.dumps(users[-1 - answers]["content"]):
+        answers += 1
+    lines = text_of(users[-1 - answers]).splitlines()
+    calls = [line.split(" ", 2)[1:] for line in lines if line.startswith("CALL ")]
+    if answers >= len(calls):
+        return "Done."
+    name, arguments = calls[answers]
+    return [{"type": "tool_use", "id": f"toolu_{answers}", "name": name, "input": json.loads(arguments)}]
+
+
+def text_of(message: JsonObject) -> str:
+    content = message["content"]
+    blocks = [content] if isinstance(content, str) else [block.get("text", "") for block in content]
+    return "\n".join(blocks)
+
+
+@tool("echo", "Echo.", {"text": str})
+async def echo(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": arguments["text"]}]}
+
+
+ECHO = 'CALL mcp__tools__echo {"text": "Hi."}'
+
+
+def with_echo(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    server = create_sdk_mcp_server("tools", tools=[echo])
+    return replace(options, mcp_servers={"tools": server}, allowed_tools=["mcp__tools__*"], max_turns=None)
+
+
+def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    """Claude Code as it comes, but for the settings of the machine."""
+    args = {"no-session-persistence": None}
+    env = {
+        name: value for name, value in options.env.items() if not name.startswith(("CLAUDE_CODE_DISABLE", "DISABLE"))
+    }
+    return ClaudeAgentOptions(
+        model=options.model, cwd=options.cwd, env=env, setting_sources=[], extra_args=args, permission_mode="dontAsk"
+    )
+
+
+def requests_of(server: LoopbackServer) -> list[tuple[JsonObject, dict[str, str]]]:
+    """Bodies and headers of the requests in which the mark stands, without what is different for each process."""
+    return [
+        (without_ids(call), {name: value for name, value in call.headers.items() if name not in DIFFERENT})
+        for call in server.calls
+        if call.body is not None and MARK in (text := json.dumps(call.body)) and TITLE not in text
+    ]
+
+
+def without_ids(call: Call) -> JsonObject:
+    assert call.body is not None
+    user: JsonObject = json.loads(call.body["metadata"]["user_id"])
+    return call.body | {"metadata": {name: value for name, value in user.items() if name != "session_id"}}
+
+
+async def compared(session: Session, calls: str = "") -> None:
+    await session.run(f"{MARK}\n{calls}")
+
+
+@pytest.fixture
+def options(options: ClaudeAgentOptions, tmp_path: Path) -> ClaudeAgentOptions:
+    return replace(options, cwd=tmp_path)
+
+
+@pytest.fixture
+def server(server: LoopbackServer) -> LoopbackServer:
+    server.respond = respond
+    return server
+
+
+async def fresh(server: LoopbackServer, options: ClaudeAgentOptions, calls: str) -> list[Any]:
+    server.calls.clear()
+    async with await Session.open(options) as session:
+        await compared(session, calls)
+    return requests_of(server)
+
+
+class Leases:
+    """The requests of a lease after another one, and whether it had the same process."""
+
+    def __init__(self, server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+        self.server = server
+        self.options = options
+
+    async def after(self, use: Use, calls: str = "") -> tuple[list[Any], bool]:
+        async with SessionPool(self.options, size=1, prewarm=0) as pool:
+            async with pool.lease() as session:
+                pid = session.pid
+                await use(session, self.server)
+            async with pool.lease() as session:
+                self.server.calls.clear()
+                await compared(session, calls)
+                return requests_of(self.server), session.pid == pid
+
+
+async def nothing(_session: Session, _server: LoopbackServer) -> None:
+    pass
+
+
+async def talk(session: Session, _server: LoopbackServer) -> None:
+    for text in ("One.", "Two.", "x" * 200_000):
+        await session.run(text)
+
+
+async def history(session: Session, _server: LoopbackServer) -> None:
+    await session.add_user("My name is Ada.")
+    await session.add_assistant("Hello, Ada.", model="claude-sonnet-5")
+    await session.run("What is my name?")
+    await session.add_user("Never mind.")
+
+
+async def unanswered_history(session: Session, _server: LoopbackServer) -> None:
+    await session.add_user("My name is Ada.")
+
+
+async def partial_rewind(session: Session, _server: LoopbackServer) -> None:
+    await session.run("One.")
+    await session.run("Two.")
+    assert session.last_user_uuid is not None
+    assert await session.rewind(session.last_user_uuid)
+    await session.run("Three.")
+
+
+async def fail(session: Session, server: LoopbackServer, **fault: int) -> None:
+    """Have a turn fail; a request beside it, or one that is repeated, may have taken the fault."""
+    for _ in range(5):
+        server.fail_next(**fault)
+        with suppress(TurnError):
+            await session.run("Fail.")
+            continue
+        return
+    pytest.fail(f"no turn failed with {fault}")
+
+
+async def errors(session: Session, server: LoopbackServer) -> None:
+    for status in (401, 429, 500, 529):
+        await fail(session, server, status=status)
+
+
+async def refusals(session: Session, server: LoopbackServer) -> None:
+    """Without the seal, the CLI leaves out a header from then on, and tells nobody."""
+    await fail(session, server, status=400)
+    await fail(session, server, after_events=2)
+
+
+async def held_turn(session: Session, server: LoopbackServer) -> "asyncio.Task[Any]":
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def hold(_body: JsonObject) -> str:
+        loop.call_soon_threadsafe(asked.set)
+        await asyncio.Event().wait()
+        return ""
+
+    server.respond = hold
+    turn = asyncio.ensure_future(session.run("Never to be answered."))
+    await asyncio.wait_for(asked.wait(), 10)
+    server.respond = respond
+    return turn
+
+
+async def interrupted(session: Session, server: LoopbackServer) -> None:
+    await session.run("One.")
+    turn = await held_turn(session, server)
+    await session.interrupt()
+    with pytest.raises(TurnError):
+        await turn
+    await session.run("Two.")
+
+
+async def cancelled(session: Session, server: LoopbackServer) -> None:
+    turn = await held_turn(session, server)
+    turn.cancel()
+    await asyncio.wait({turn})
+
+
+async def still_running(session: Session, server: LoopbackServer) -> None:
+    turn = await held_turn(session, server)
+    turn.add_done_callback(lambda turn: turn.cancelled() or turn.exception())
+
+
+async def left_early(session: Session, _server: LoopbackServer) -> None:
+    async for _message in session.ask("Hello."):
+        break
+
+
+async def other_model(session: Session, _server: LoopbackServer) -> None:
+    await session.control("set_model", model="claude-opus-5-5")
+    await session.run("One.")
+    await session.control("set_model", model="haiku")
+    await session.run("Two.")
+
+
+async def other_mode(session: Session, _server: LoopbackServer) -> None:
+    await session.control("set_permission_mode", mode="acceptEdits")
+    await session.run("One.")
+
+
+async def other_parameters(session: Session, _server: LoopbackServer) -> None:
+    await session.set_env({"CLAUDE_CODE_EXTRA_BODY": '{"temperature": 0.5}', "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "7"})
+    await session.run("One.")
+
+
+TALKS = [
+    nothing, talk, history, unanswered_history, partial_rewind, errors, refusals, interrupted, cancelled, still_running,
+    left_early, other_model, other_mode, other_parameters,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", TALKS, ids=lambda use: use.__name__)
+async def test_a_process_that_talked_is_used_again_and_nothing_shows(
+    server: LoopbackServer, options: ClaudeAgentOptions, use: Use
+) -> None:
+    """SES-10, SES-62, SES-63."""
+    requests, is_same_process = await Leases(server, options).after(use)
+
+    assert requests == await fresh(server, options, "")
+    assert is_same_process
+
+
+@pytest.mark.parametrize("use", [talk, errors, interrupted, other_model], ids=lambda use: use.__name__)
+async def test_nothing_shows_without_the_seal_either(
+    server: LoopbackServer, options: ClaudeAgentOptions, use: Use
+) -> None:
+    """SES-62: where the CLI adds messages of its own and offers its tools."""
+    options = unsealed(options)
+
+    requests, is_same_process = await Leases(server, options).after(use)
+
+    assert requests == await fresh(server, options, "")
+    assert is_same_process
+
+
+async def call_echo(session: Session, _server: LoopbackServer) -> None:
+    await session.run(f"{ECHO}\n{ECHO}\n{ECHO}")
+    turn = await session.run("CALL mcp__tools__unknown {}")
+    assert isinstance(turn.result, ResultMessage)
+
+
+async def test_tools_of_a_server_leave_nothing_behind_in_a_sealed_process(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-62."""
+    requests, is_same_process = await Leases(server, with_echo(options)).after(call_echo, f"{ECHO}\n{ECHO}\n{ECHO}")
+
+    assert requests == await fresh(server, with_echo(options), f"{ECHO}\n{ECHO}\n{ECHO}")
+    assert len(requests) == 4
+    assert is_same_process
+
+
+async def change_folder(session: Session, _server: LoopbackServer) -> None:
+    await session.run('CALL Bash {"command": "mkdir -p below && cd below"}')
+
+
+async def use_of_echo(session: Session, _server: LoopbackServer) -> None:
+    await session.run(f"{ECHO}\n{ECHO}\n{ECHO}")
+
+
+async def run_a_command(session: Session, _server: LoopbackServer) -> None:
+    await session.run("/model claude-opus-5-5", verbatim=False)
+
+
+async def plan(session: Session, _server: LoopbackServer) -> None:
+    await session.control("set_permission_mode", mode="plan")
+    await session.run("One.")
+
+
+async def set_another_variable(session: Session, _server: LoopbackServer) -> None:
+    await session.set_env({"CLAUDE_CODE_EFFORT_LEVEL": "low"})
+
+
+@pytest.mark.parametrize(
+    ("use", "calls"),
+    [
+        (change_folder, 'CALL Bash {"command": "pwd"}'),
+        (use_of_echo, f"{ECHO}\n{ECHO}\n{ECHO}"),
+        (run_a_command, ""),
+        (plan, ""),
+        (set_another_variable, ""),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+async def test_what_a_rewind_does_not_take_back_costs_the_process(
+    server: LoopbackServer, options: ClaudeAgentOptions, use: Use, calls: str
+) -> None:
+    """SES-62, SES-63: without the seal, the CLI keeps a working folder and a count of tokens, among others."""
+    options = replace(with_echo(unsealed(options)), permission_mode="bypassPermissions")
+
+    requests, is_same_process = await Leases(server, options).after(use, calls)
+
+    assert requests == await fresh(server, options, calls)
+    assert not is_same_process
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "haiku", None])
+@pytest.mark.parametrize("has_seal", [True, False])
+async def test_a_model_that_is_set_is_as_good_as_one_that_was_started_with(
+    server: LoopbackServer, options: ClaudeAgentOptions, model: str | None, has_seal: bool
+) -> None:
+    """SES-61, SES-62."""
+    options = options if has_seal else unsealed(options)
+    async with SessionPool(options, size=1, prewarm=0) as pool:
+        await pool.run("One.")
+        server.calls.clear()
+        await pool.run(MARK, model=model)
+        requests = requests_of(server)
+        assert pool.stats().starts == 1
+
+    async with await Session.open(replace(options, model=model)) as session:
+        server.calls.clear()
+        await session.run(MARK)
+    assert requests == requests_of(server)
+
+
+async def test_a_model_that_the_system_prompt_speaks_of_has_processes_of_its_own(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-61."""
+    options = replace(unsealed(options), system_prompt={"type": "preset", "preset": "claude_code"})
+    async with SessionPool(options, size=1, prewarm=0) as pool:
+        await pool.run("One.")
+        server.calls.clear()
+        await pool.run(MARK, model="haiku")
+        requests = requests_of(server)
+        assert pool.stats().recycled == {"evicted": 1}
+
+    async with await Session.open(replace(options, model="haiku")) as session:
+        server.calls.clear()
+        await session.run(MARK)
+    assert requests == requests_of(server)
