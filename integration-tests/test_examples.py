@@ -14,7 +14,7 @@ from cc_loopback import LoopbackServer
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SCRIPTS = ["agent.py", "anthropic_client.py", "session.py"]
+SCRIPTS = ["agent.py", "anthropic_client.py", "cli_loop.py", "session.py"]
 
 
 def the_answer(body: dict[str, Any]) -> str:

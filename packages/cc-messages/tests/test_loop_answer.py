@@ -135,6 +135,19 @@ def test_tools_of_the_cli_stand_under_a_server_of_its_own() -> None:
     assert [(block["server_name"], block["name"]) for block in blocks] == [(OWN_SERVER, "Bash"), ("files", "read__all")]
 
 
+def test_a_picture_in_a_result_is_told_as_a_text_and_comes_back_as_a_picture() -> None:
+    answer = LoopAnswer("tools", ["add"], [])
+    feed(answer, events([call(1, "mcp__tools__add")], "tool_use"))
+    picture: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}}
+    answer.feed_results([{"type": "tool_result", "tool_use_id": "toolu_1", "content": [picture]}])
+    feed(answer, events([{"type": "text", "text": "Done."}], "end_turn"))
+    (told,) = [block for block in answer.told.as_history().content if block["type"] == "mcp_tool_result"]
+    assert isinstance(told["content"], list)
+    assert isinstance(told["content"][0], dict)
+    assert told["content"][0]["type"] == "text"
+    assert unfolded(answer.told.as_history()) == answer.said()
+
+
 def test_blocks_of_the_apis_own_mcp_servers_stay() -> None:
     used: dict[str, Any] = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "n", "server_name": "s", "input": {}}
     answered: dict[str, Any] = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": []}

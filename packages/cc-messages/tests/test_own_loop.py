@@ -75,7 +75,7 @@ def results(answered: Answered) -> list[tuple[Any, bool]]:
 
 
 async def test_a_loop_is_told_as_one_answer(client: Client, transport: Transport) -> None:
-    """IPC-P-50, IPC-P-56"""
+    """IPC-P-50, MSG-61"""
     script(client, [says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], "Done.")
     with beside_requests(tools=tools(add, transport, "add")):
         answered = await client.ask("Add.", tools=[tool("add")])
@@ -99,6 +99,7 @@ async def test_the_model_gets_the_tools_as_the_request_describes_them(client: Cl
 
 
 async def test_usage_is_the_sum_and_each_api_call_an_iteration(client: Client) -> None:
+    """MSG-61"""
     first = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 3}
     second = {"input_tokens": 20, "output_tokens": 7, "cache_read_input_tokens": 4}
     script(client, {"content": calls("add"), "usage": first}, {"content": "Done.", "usage": second})
@@ -109,7 +110,7 @@ async def test_usage_is_the_sum_and_each_api_call_an_iteration(client: Client) -
 
 
 async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, transport: Transport) -> None:
-    """MSG-R1"""
+    """MSG-61"""
     may_answer = asyncio.Event()
 
     async def patient(call: CLICall) -> dict[str, object]:
@@ -144,7 +145,7 @@ async def test_a_call_without_arguments_has_them_as_an_empty_object(client: Clie
 
 
 async def test_the_next_request_goes_on_in_the_same_process(client: Client, transport: Transport, plain: Any) -> None:
-    """MSG-R1"""
+    """MSG-62"""
     with beside_requests(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])
         sent = client.received
@@ -156,7 +157,7 @@ async def test_the_next_request_goes_on_in_the_same_process(client: Client, tran
 
 
 async def test_another_process_gets_the_loop_block_by_block(client: Client, connect: Any, transport: Transport) -> None:
-    """MSG-R1: the history says all, so that any process can take it."""
+    """MSG-62: the history says all, so that any process can take it."""
     with beside_requests(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])
         script(client, "Bye.", "Bye.")
@@ -167,7 +168,7 @@ async def test_another_process_gets_the_loop_block_by_block(client: Client, conn
 
 
 async def test_a_call_of_any_other_tool_ends_the_answer(client: Client, transport: Transport) -> None:
-    """Its result comes with the next request, and the loop goes on."""
+    """MSG-60, MSG-63, IPC-P-56: its result comes with the next request, and the loop goes on."""
     script(client, [says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
     with beside_requests(tools=tools(add, transport, "add")):
         both = [tool("add"), tool("ask_user")]
@@ -297,7 +298,7 @@ async def test_a_text_that_the_cli_would_put_into_a_file_is_an_error(client: Cli
 
 
 async def test_who_gives_up_cancels_the_tool(client: Client, transport: Transport) -> None:
-    """IPC-P-53"""
+    """IPC-P-53, MSG-65"""
     has_begun, was_cancelled = asyncio.Event(), asyncio.Event()
 
     async def endless(_call: CLICall) -> dict[str, object]:
@@ -320,7 +321,7 @@ async def test_who_gives_up_cancels_the_tool(client: Client, transport: Transpor
 
 
 async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, transport: Transport) -> None:
-    """What the tool did would be done again."""
+    """MSG-64: what the tool did would be done again."""
     done: list[str] = []
 
     async def once(call: CLICall) -> dict[str, object]:
@@ -338,7 +339,7 @@ async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, tran
 async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_server(
     client: Client, processes: Any, transport: Transport
 ) -> None:
-    """Clients repeat a request whose connection breaks."""
+    """MSG-64: clients repeat a request whose connection breaks."""
 
     async def kill(_call: CLICall) -> dict[str, object]:
         for process in processes():

@@ -22,6 +22,9 @@ OWN_SERVER = "claude-code"
 # The ids of calls that the API itself has made at an MCP server. Those stay as they are.
 _OF_THE_API = "mcptoolu_"
 
+# The field of a text block that has the block in whose place it stands.
+_ORIGINAL = "claude_code_block"
+
 
 class LoopAnswer:
     """The one message that is told, growing as events and tool results are fed.
@@ -222,21 +225,37 @@ def _as_tool_use(block: Block) -> Block:
 
 
 def _as_tool_result(block: Block) -> Block:
+    content = block.get("content")
     result: Block = {
         "type": "tool_result",
         "tool_use_id": block.get("tool_use_id"),
-        "content": block.get("content"),
+        "content": [_original(item) for item in content] if isinstance(content, list) else content,
     }
     return {**result, "is_error": True} if block.get("is_error") else result
 
 
 def _as_mcp_result(result: Block) -> dict[str, Any]:
+    content = result.get("content") or []
     return {
         "type": "mcp_tool_result",
         "tool_use_id": result["tool_use_id"],
         "is_error": result.get("is_error") is True,
-        "content": result.get("content") or [],
+        "content": [_as_text(item) for item in content] if isinstance(content, list) else content,
     }
+
+
+def _as_text(item: JsonValue) -> JsonValue:
+    """A block of a result as a text, which is all that clients expect there; anything else goes along with it."""
+    if not isinstance(item, dict) or item.get("type") == "text":
+        return item
+    return {"type": "text", "text": f"[{item.get('type')}]", _ORIGINAL: item}
+
+
+def _original(item: JsonValue) -> JsonValue:
+    if not isinstance(item, dict):
+        return item
+    # Clients write out the fields that a text block might have.
+    return item.get(_ORIGINAL) or {name: value for name, value in item.items() if value is not None}
 
 
 def _server_and_tool(name: str) -> tuple[str, str]:

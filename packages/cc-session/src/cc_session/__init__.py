@@ -8,17 +8,18 @@ import cc_compat as _cc_compat
 
 from ._launch import LeaseOverrides
 from .background import on_background, run_on_background, start_on_background, tell_background
-from .errors import SessionBusyError, UnknownToolCallError
+from .errors import SessionBusyError, TurnTimeoutError, UnknownToolCallError
 from .frames import Content
 from .options import has_api_key, sealed_options
 from .pool import SessionPool
 from .pool_stats import PoolStats
 from .query import query
 from .session import Session, SessionState
+from .stream import TurnStream
 from .timeouts import Timeouts
 from .tool_calls import TOOL_CALL_ID, TOOL_META, ToolCall, ToolContent, ToolDefinition, check_length, with_tool_server
 from .turn import Turn
-from .turn_errors import TurnError
+from .turn_errors import TurnError, TurnErrorKind
 
 _ = _cc_compat
 
@@ -38,6 +39,9 @@ __all__ = [
     "ToolDefinition",
     "Turn",
     "TurnError",
+    "TurnErrorKind",
+    "TurnStream",
+    "TurnTimeoutError",
     "UnknownToolCallError",
     "check_length",
     "has_api_key",

@@ -1,6 +1,7 @@
 """One CLI, from its start to its end: connected, read, written to, asked for this and that, and closed.
 
-It lives on the background loop, and does not know what is said over it: messages go to `on_message`, the end to `on_end`.
+It lives on the background loop, and does not know what is said over it: messages go to `on_message`, and its end to
+`on_end`.
 """
 
 import asyncio

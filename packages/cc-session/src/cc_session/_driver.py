@@ -6,6 +6,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Self, cast
 
 from claude_agent_sdk import ClaudeAgentOptions, Message, ResultMessage, Transport
@@ -37,6 +38,9 @@ class Driver:
         self, options: ClaudeAgentOptions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
     ) -> None:
         self.calls = calls
+        # Not the CLI's to watch: once it is spent there, it blocks every later turn.
+        self.max_cost_usd = options.max_budget_usd
+        options = replace(options, max_budget_usd=None)
         self.connection = Connection(options, timeouts, transport, on_message=self._take, on_end=self._end)
         self.history = History(is_resumed=bool(options.resume or options.continue_conversation))
         self.ledger = Ledger()
@@ -211,8 +215,16 @@ class Driver:
             await self.control("interrupt", {})
             return
         async with self._within_control_timeout("interrupt"):
-            await self._interrupt(exchange)
+            await self.interrupt_turn(exchange)
         self.connection.check()
+
+    async def interrupt_turn(self, exchange: Exchange) -> None:
+        """End this turn and no other one, and return when it has ended."""
+        while not exchange.has_ended.is_set():
+            await self.control("interrupt", {})
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_INTERRUPT_AGAIN_SECONDS):
+                    await exchange.has_ended.wait()
 
     async def control(
         self, subtype: str, fields: dict[str, JsonValue], seconds: float | None = None
@@ -264,20 +276,13 @@ class Driver:
                 exchange.is_dropped = True
         return answer
 
-    async def _interrupt(self, exchange: Exchange) -> None:
-        while not exchange.has_ended.is_set():
-            await self.control("interrupt", {})
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_INTERRUPT_AGAIN_SECONDS):
-                    await exchange.has_ended.wait()
-
     def _is_draining(self) -> bool:
         return self._draining is not None and not self._draining.done()
 
     async def _drain(self, exchange: Exchange) -> None:
         try:
             async with asyncio.timeout(self.timeouts.close):
-                await self._interrupt(exchange)
+                await self.interrupt_turn(exchange)
         except (TimeoutError, ClaudeCodeError):
             self.connection.discard("A turn that was left did not end in time, so its process was discarded")
 

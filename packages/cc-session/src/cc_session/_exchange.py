@@ -61,11 +61,12 @@ class Exchange:
 
     def put(self, message: Message) -> None:
         """Take a message that came while this was the last one sent."""
-        is_result = isinstance(message, ResultMessage) and self.result is None and self._is_mine(message)
+        # In this order: other threads look at the messages, and must know the last one when they see it.
+        if isinstance(message, ResultMessage) and self.result is None and self._is_mine(message):
+            self.result = message
         if self.asks and not self.is_left:
             self.messages.append(message)
-        if is_result:
-            self.result = cast(ResultMessage, message)
+        if self.result is not None:
             self.has_ended.set()
         self._news.set()
 

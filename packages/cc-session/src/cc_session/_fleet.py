@@ -5,6 +5,7 @@ is called. It does not know who waits for what.
 """
 
 import asyncio
+import contextvars
 import logging
 import time
 from collections import Counter, deque
@@ -288,7 +289,8 @@ class Fleet:
             self.idle.remove(worker)
 
     def _go_on_with(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
+        # Not in the context of whoever happened to ask for it: a process serves many callers, and outlives them.
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
         return task

@@ -25,10 +25,10 @@ EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
 # What of this process's own environment chooses a login or an API. The rest is taken as it is when a process starts.
 _LOGIN = ("ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "GOOGLE_", "HOME")
 
-# With one of these a conversation does not begin empty, belongs to a session with a name, or has a budget of which
-# each lease would leave the next one less.
+# With one of these a conversation does not begin empty, belongs to a session with a name, or has a budget of tokens of
+# which each lease would leave the next one less.
 _ONCE = (
-    "continue_conversation", "fork_session", "max_budget_usd", "resume", "resume_session_at", "session_id",
+    "continue_conversation", "fork_session", "resume", "resume_session_at", "session_id",
     "session_store", "task_budget",
 )  # fmt: skip
 _ONCE_ARGS = frozenset({"continue", "fork-session", "max-budget-usd", "resume", "session-id", "task-budget"})

@@ -40,7 +40,8 @@ class Ledger:
         """Take note of the totals of a result."""
         if result.session_id != self._session_id:
             # A conversation that was cleared goes on under another id, with totals of its own.
-            self._session_id, self._cost, self._models = result.session_id, 0.0, {}
+            self._session_id, self._cost = result.session_id, 0.0
+            self._models = dict[str, ModelUsage]()
         if result.total_cost_usd == self._cost and not result.num_turns:
             return  # the answer to a message that asks nothing
         totals = convert_sdk_messages_to_cli_response([result])
@@ -80,7 +81,8 @@ def _combined(usage: ModelUsage, other: ModelUsage | None, sign: int) -> ModelUs
     others = _amounts(other)
     return usage.model_copy(
         update={
-            name: max(0, round(amount + sign * others.get(name, 0), _DIGITS)) for name, amount in _amounts(usage).items()
+            name: max(0, round(amount + sign * others.get(name, 0), _DIGITS))
+            for name, amount in _amounts(usage).items()
         }
     )
 

@@ -95,7 +95,7 @@ class PoolCore:
         """Run one turn in a session of its own."""
         try:
             session = (await self.acquire(lease)).keep()
-            return await session.run(prompt, verbatim=verbatim)  # TODO timeout
+            return await session.run(prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
         finally:
             self.give_back(lease)
 

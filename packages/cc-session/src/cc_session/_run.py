@@ -4,6 +4,8 @@ The limits are watched by a task beside the turn, on the background loop: they h
 """
 
 import asyncio
+import logging
+import math
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,10 +19,13 @@ from ._exchange import Exchange
 from ._usage import usage_of
 from .errors import TurnTimeoutError
 from .frames import Content, is_command, user_frame
+from .timeouts import checked_seconds
 from .turn import Turn
 from .turn_errors import turn_error
 
 __all__ = ["Limits", "Run"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,12 @@ class Limits:
     turn: float | None
     silence: float | None
     max_cost_usd: float | None
+
+    def __post_init__(self) -> None:
+        if self.turn is not None:
+            checked_seconds(self.turn, "turn")
+        if self.max_cost_usd is not None and not 0 <= self.max_cost_usd < math.inf:
+            raise ValueError(f"max_cost_usd must be an amount of US dollars, not {self.max_cost_usd!r}")
 
 
 class Run:
@@ -72,11 +83,13 @@ class Run:
 
     async def leave(self) -> None:
         """End the turn, if it runs; nobody reads it any more."""
+        for task in self._watching:
+            task.cancel()
         self._driver.leave(self.exchange)
 
     async def left(self) -> None:
         """End the turn and wait until it has ended, or its process is being discarded. Bounded by `timeouts.close`."""
-        self._driver.leave(self.exchange)
+        await self.leave()
         await self._driver.drained()
 
     def checked_turn(self) -> Turn:
@@ -130,9 +143,9 @@ class Run:
                 news = self.exchange.messages[seen:]
                 seen += len(news)
                 if any(map(_ends_api_call, news)) and await self._cost() - before > limit:
-                    await self._driver.interrupt()
-        except ClaudeCodeError:
-            pass  # whoever reads the turn gets the same error
+                    await self._driver.interrupt_turn(self.exchange)
+        except Exception as error:
+            logger.debug("The cost of a turn is not watched any more: %s", error)  # its reader gets the same error
 
     async def _cost(self) -> float:
         usage = await self._driver.control("get_usage", {"skip_behaviors": True})

@@ -17,6 +17,7 @@ _HARMLESS = frozenset(
         "get_context_usage",
         "get_session_cost",
         "get_settings",
+        "get_usage",
         "initialize",
         "interrupt",
         "mcp_status",
@@ -31,6 +32,7 @@ _PER_REQUEST = frozenset({"CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKE
 _CONTROL_REQUEST = '{"type": "control_request"'
 _CONTROL_RESPONSE = '{"type": "control_response"'
 _USER = '{"type": "user"'
+_ASSISTANT = '{"type": "assistant"'
 
 # How a user message ends whose text is taken as it stands, and so runs no command.
 _VERBATIM = ('"client_composed": true}', '"client_composed": true, "shouldQuery": false}')
@@ -44,6 +46,8 @@ class Traces:
 
     def clear(self) -> None:
         """Begin anew: all was put back."""
+        self.talked = False
+        """Whether there is a conversation."""
         self.model = False
         """Whether another model was set."""
         self.mode: str | None = None
@@ -57,8 +61,8 @@ class Traces:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was done but talk."""
-        return not (self.model or self.mode or self.env or self.called_tools or self.others)
+        """Whether nothing was done at all."""
+        return not (self.talked or self.model or self.mode or self.env or self.called_tools or self.others)
 
     def sent(self, line: str) -> None:
         """Take note of a line that was written to the CLI."""
@@ -68,8 +72,10 @@ class Traces:
             # In a string of JSON the quotes would be escaped, so this is a field.
             if '"updatedPermissions"' in line:
                 self.others.add("permissions")
-        elif line.startswith(_USER) and not line.rstrip().endswith(_VERBATIM):
-            self.others.add("commands")
+        elif line.startswith((_USER, _ASSISTANT)):
+            self.talked = True
+            if line.startswith(_USER) and not line.rstrip().endswith(_VERBATIM):
+                self.others.add("commands")
 
     def received(self, message: Mapping[str, Any]) -> None:
         """Take note of a message of the CLI."""

@@ -30,7 +30,9 @@ def _seen(messages: Iterable[Message]) -> dict[str, int]:
     current = ""
     for message in messages:
         match message:
-            case StreamEvent(parent_tool_use_id=None, event={"type": "message_start", "message": {"id": str(current), **body}}):
+            case StreamEvent(
+                parent_tool_use_id=None, event={"type": "message_start", "message": {"id": str(current), **body}}
+            ):
                 _take(calls, current, body.get("usage"))
             case StreamEvent(parent_tool_use_id=None, event={"type": "message_delta", "usage": usage}):
                 _take(calls, current, usage)

@@ -5,6 +5,7 @@ is told by `unfit()`, and then only a fresh process is exact. Lives on the backg
 worker is the pool's business.
 """
 
+import asyncio
 import datetime
 import os
 import time
@@ -34,12 +35,14 @@ class _Owned(Session):
     def traces(self) -> Traces:
         return self._driver.traces
 
-    @property
-    def is_untouched(self) -> bool:
-        return self._driver.first_user_uuid is None and self.traces.is_empty
-
     def borrowed(self) -> Borrowed:
         return Borrowed(self._driver)
+
+    async def vacate(self) -> None:
+        """End a turn that runs. Bounded by `timeouts.close`, after which the session is dead."""
+        if (exchange := self._driver.exchange) is not None:
+            self._driver.leave(exchange)
+            await self._driver.drained()
 
 
 class Worker:
@@ -57,6 +60,7 @@ class Worker:
         self.idle_since = time.monotonic()
         self._day = datetime.date.today()
         self._lent: Borrowed | None = None
+        self._broken_off: set[asyncio.Future[object]] = set()
 
     @classmethod
     async def start(cls, launch: Launch) -> "Worker":
@@ -106,13 +110,13 @@ class Worker:
     def take_back(self) -> None:
         """End the lease: its face is of no use any more."""
         if self._lent is not None:
-            self._lent.end_lease()
+            self._broken_off = self._lent.end_lease()
             self._lent = None
 
     @property
     def is_untouched(self) -> bool:
         """Whether the lease did nothing that had to be undone."""
-        return self.session.state == "idle" and self.session.is_untouched
+        return self.session.state == "idle" and self.session.traces.is_empty and not self._broken_off
 
     def unfit(self, by: ResetBy) -> str | None:
         """Why no way leads back to what a fresh process would be, or None if one does."""
@@ -137,8 +141,11 @@ class Worker:
         Raises:
             ClaudeCodeError: That was not possible; only a fresh process is.
         """
+        if self._broken_off:
+            await asyncio.wait(self._broken_off)
+        await self.session.vacate()
         traces = self.session.traces
-        await self.session.reset()  # TODO clear
+        await self.session.reset(tools_changed=by == "clear")
         if traces.model:
             await self.session.control("set_model", model=self.model)
         if traces.mode is not None:

@@ -15,12 +15,13 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal
 
-__all__ = ["at_exit", "on_background", "run_on_background", "start_on_background", "tell_background"]
+__all__ = ["at_exit", "caller_loop", "on_background", "run_on_background", "start_on_background", "tell_background"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,6 +82,9 @@ def _serve(started: "Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]]") 
         raise
 
 
+caller_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("caller_loop", default=None)
+"""The loop from which the present call came to the background loop, if it can run something meanwhile."""
+
 _lock = threading.Lock()
 _current: _Background | None = None
 _at_exit: list[Callable[[], Awaitable[None]]] = []
@@ -105,10 +109,12 @@ async def on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kw
     Cancelling the caller cancels the call there too, without waiting for it to unwind.
     """
     background = _background()
-    if asyncio.get_running_loop() is background.loop:
+    loop = asyncio.get_running_loop()
+    if loop is background.loop:
         return await function(*args, **kwargs)
 
     async def call() -> T:
+        caller_loop.set(loop)
         return await function(*args, **kwargs)
 
     return await asyncio.wrap_future(background.portal.start_task_soon(call))
@@ -127,6 +133,7 @@ def run_on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwar
         raise RuntimeError("The thread that runs Claude Code's hooks and tools cannot wait for it; use `await`")
 
     async def call() -> T:
+        caller_loop.set(None)
         return await function(*args, **kwargs)
 
     future = background.portal.start_task_soon(call)

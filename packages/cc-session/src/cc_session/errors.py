@@ -11,6 +11,7 @@ from typing import Literal
 import claude_agent_sdk as sdk
 from claude_agent_sdk import Message
 from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
+from typing_extensions import override
 
 import cc_types
 from cc_types import ClaudeCodeError, JsonValue
@@ -105,6 +106,10 @@ class TurnTimeoutError(ClaudeCodeError, TimeoutError):
             f"The turn {what} within {seconds:g} seconds, so it was left. Allow more time if that was too short; what "
             "had come until then is in `messages`."
         )
+
+    @override
+    def __repr__(self) -> str:
+        return f"TurnTimeoutError(limit={self.limit!r}, seconds={self.seconds!r}, messages=<{len(self.messages)}>)"
 
 
 class SessionBusyError(ClaudeCodeError):

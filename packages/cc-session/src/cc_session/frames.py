@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from cc_types import JsonValue
 
-__all__ = ["Content", "Frame", "assistant_frame", "frame_line", "user_frame"]
+__all__ = ["Content", "Frame", "assistant_frame", "frame_line", "is_command", "user_frame"]
 
 Frame: TypeAlias = dict[str, JsonValue]
 Content: TypeAlias = str | list[dict[str, JsonValue]]
@@ -34,6 +34,14 @@ def user_frame(content: Content, *, ask: bool, verbatim: bool = True) -> Frame:
     if not ask:
         frame["shouldQuery"] = False
     return frame
+
+
+def is_command(content: Content) -> bool:
+    """Whether the CLI may take a message for one of its commands, if it is not to be taken as it stands."""
+    if not isinstance(content, str):
+        texts = [block.get("text") for block in content if block.get("type") == "text"]
+        content = str(texts[-1]) if texts else ""
+    return content.lstrip().startswith("/")
 
 
 def assistant_frame(content: Content, *, model: str) -> Frame:

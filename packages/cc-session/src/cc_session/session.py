@@ -6,18 +6,19 @@ do about a tool call, is its caller's business. Every coroutine may be awaited f
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
-from claude_agent_sdk import ClaudeAgentOptions, Message, Transport
+from claude_agent_sdk import ClaudeAgentOptions, Message, PermissionMode, Transport
 
 from cc_types import JsonValue
 
 from ._driver import Driver
-from ._run import Run
+from ._run import Limits, Run
 from .background import on_background, start_on_background
 from .frames import Content
 from .options import sealed_options
-from .timeouts import Timeouts
+from .stream import TurnStream
+from .timeouts import Timeouts, checked_seconds
 from .tool_calls import SuspendedCalls, ToolCall, ToolContent, ToolDefinition, tool_result
 from .turn import Turn
 
@@ -29,9 +30,10 @@ SessionState = Literal["idle", "busy", "dirty", "dead"]
 class Session:
     """One CLI process and the conversation in it. Made by `Session.open()`, ended by `close()` or `async with`.
 
-    `state` is `"idle"`; or `"busy"` from a message that asks until its result was read or it was rewound; or `"dead"`
-    when the process has ended or is being closed. Messages are for one coroutine at a time; `interrupt()`,
-    `rewind()`, `close()`, control requests and tool calls may come from others meanwhile.
+    `state` is `"idle"`; or `"busy"` from a message that asks until its result was read or it was rewound; or `"dirty"`
+    while a turn that was left is being ended, for which the next message waits; or `"dead"` when the process has ended
+    or is being closed. Messages are for one coroutine at a time; `interrupt()`, `rewind()`, `close()`, control requests
+    and tool calls may come from others meanwhile.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -101,31 +103,95 @@ class Session:
 
     @property
     def cost_usd(self) -> float:
-        """What the session has cost since it was opened, in US dollars, as the CLI reckons."""
+        """What the session has cost since it was opened, in US dollars, as the CLI reckons. Grows when turns end."""
         return self._driver.ledger.cost_usd
+
+    @property
+    def info(self) -> Mapping[str, JsonValue]:
+        """What the CLI said about itself when it was ready: commands, models, account, version and more."""
+        return self._driver.info
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last lines that the process wrote to stderr; nothing if it is not one of ours."""
+        process = self._driver.process
+        return process.stderr_tail if process is not None else ""
 
     @property
     def suspended(self) -> tuple[ToolCall, ...]:
         """The tool calls that wait for an answer, in the order in which they came."""
         return self._driver.calls.suspended
 
-    async def run(self, prompt: Content, *, verbatim: bool = True) -> Turn:
-        """Ask, wait for the end of the turn, and return what came of it.
+    async def run(
+        self,
+        prompt: Content,
+        *,
+        verbatim: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109  # of the turn, which goes on by itself: not of the waiting
+        max_cost_usd: float | None = None,
+    ) -> Turn:
+        """Send a prompt, wait for the end of the turn, and return what came of it.
+
+        Whoever is cancelled meanwhile does not wait for the turn to end: it is interrupted, and the next message waits
+        for that. What was said until then stays in the conversation; `rewind()` drops it.
+
+        Args:
+            prompt: A text, or content blocks of the Messages API.
+            verbatim: Whether it is sent as it stands. If not, `@file` puts a file into it and `/command` runs a
+                command, as far as the session's options let them.
+            timeout: How many seconds the turn may take; `timeouts.turn` if None.
+            max_cost_usd: What the turn may cost, in US dollars; the options' `max_budget_usd` if None. An API call that
+                goes past it is the last one of the turn.
 
         Raises:
             TurnError: The turn failed; the error has all that came of it. The session can be used afterwards.
+            TurnTimeoutError: The turn took too long, or was silent for too long, and is being ended.
             SessionBusyError: A turn runs.
             ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
+            ValueError: The timeout or the cost is no number that makes sense.
         """
-        run = Run(self._driver, prompt, verbatim=verbatim)
+        run = self._new_run(prompt, verbatim, timeout, max_cost_usd)
         try:
             return await on_background(run.to_end)
         except asyncio.CancelledError:
+            run.exchange.is_left = True
             start_on_background(run.leave)
             raise
 
-    async def reset(self) -> Literal["rewound", "cleared"]:
-        """Go back to an empty conversation; returns how."""
+    def stream(
+        self, prompt: Content, *, verbatim: bool = True, timeout: float | None = None, max_cost_usd: float | None = None
+    ) -> TurnStream:
+        """Like `run()`, but for reading the messages as they come: `async with session.stream(…) as messages`.
+
+        Raises:
+            ValueError: The timeout or the cost is no number that makes sense.
+        """
+        return TurnStream(self._new_run(prompt, verbatim, timeout, max_cost_usd))
+
+    def _new_run(self, prompt: Content, verbatim: bool, timeout: float | None, max_cost_usd: float | None) -> Run:
+        driver = self._driver
+        limits = Limits(
+            turn=driver.timeouts.turn if timeout is None else timeout,
+            silence=driver.timeouts.silence,
+            max_cost_usd=driver.max_cost_usd if max_cost_usd is None else max_cost_usd,
+        )
+        return Run(driver, prompt, limits, verbatim=verbatim)
+
+    async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
+        """Go back to an empty conversation, ending a turn that runs; returns how.
+
+        It is rewound, which leaves nothing: the next request is that of a new process. With `tools_changed` it is
+        cleared with the CLI's own command instead, which makes the CLI look at its tools anew, and leaves an echo of
+        some 400 characters in front of the next message.
+
+        Raises:
+            ControlRequestError: The conversation cannot be rewound to nothing, because it begins with what is no user
+                message of this session; or the CLI refused.
+            ClaudeCodeError: The process ended; the session is dead.
+        """
+        if tools_changed:
+            await on_background(self._driver.clear)
+            return "cleared"
         await on_background(self._driver.reset)
         return "rewound"
 
@@ -202,15 +268,53 @@ class Session:
         """
         await on_background(self._driver.interrupt)
 
-    async def control(self, subtype: str, **fields: JsonValue) -> dict[str, JsonValue]:
-        """Send a control request and return the CLI's answer.
+    async def set_model(self, model: str | None) -> None:
+        """Change the model for the turns to come; None is the CLI's default one.
+
+        In a conversation that has begun, the CLI tells the model of it in front of the next message.
 
         Raises:
-            ControlTimeoutError: No answer within `timeouts.control` seconds.
+            ControlRequestError: The CLI refused. A name that it does not know it takes, and then the API refuses.
+            ClaudeCodeError: As in `control()`.
+        """
+        await self.control("set_model", model=model)
+
+    async def set_permission_mode(self, mode: PermissionMode) -> None:
+        """Change how permissions are decided, from now on.
+
+        Raises:
+            ValueError: There is no such mode.
+            ControlRequestError: The CLI refused, as it does with `"bypassPermissions"` in a process that was not
+                started with it.
+            ClaudeCodeError: As in `control()`.
+        """
+        if mode not in get_args(PermissionMode):
+            raise ValueError(f"there is no permission mode {mode!r}; there are {', '.join(get_args(PermissionMode))}")
+        await self.control("set_permission_mode", mode=mode)
+
+    async def control(
+        self,
+        subtype: str,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109  # of the request, and named in the error
+        **fields: JsonValue,
+    ) -> dict[str, JsonValue]:
+        """Send a control request and return the CLI's answer.
+
+        Args:
+            subtype: Which request.
+            timeout: How many seconds to wait for the answer; `timeouts.control` if None.
+            **fields: The other fields of the request.
+
+        Raises:
+            ControlTimeoutError: There was no answer in time.
             ControlRequestError: The CLI refused.
             ProcessExitedError: The process has ended.
+            ValueError: The timeout is no number that makes sense.
         """
-        return await on_background(self._driver.control, subtype, fields)
+        if timeout is not None:
+            checked_seconds(timeout, "control")
+        return await on_background(self._driver.control, subtype, fields, timeout)
 
     async def close(self) -> None:
         """End the process and delete its private folder. Bounded by a few times `timeouts.close`; idempotent."""
@@ -223,4 +327,4 @@ class Session:
         await self.close()
 
     def __repr__(self) -> str:
-        return f"<Session pid={self.pid} {self.state}>"
+        return f"<Session pid={self.pid} {self.state} turns={self.turns} cost_usd={self.cost_usd:g}>"

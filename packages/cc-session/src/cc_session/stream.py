@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 from claude_agent_sdk import Message
 
@@ -26,18 +26,18 @@ class TurnStream(AsyncIterator[Message]):
         """Use `Session.stream()`."""
         self._run = run
         self._seen = 0
-        self._turn: Turn | None = None
+        self._is_over = False
 
     @property
     def turn(self) -> Turn:
-        """What came of the turn; known when its result was read.
+        """What came of the turn, also of one that failed. Known as soon as its result was read.
 
         Raises:
-            RuntimeError: It was not read to its end.
+            RuntimeError: It was not.
         """
-        if self._turn is None:
-            raise RuntimeError("The turn was not read to its end, so nobody knows yet what came of it")
-        return self._turn
+        if not self._run.exchange.is_read:
+            raise RuntimeError("The turn was not read to its result, so nobody knows what came of it")
+        return self._run.turn()
 
     async def __aenter__(self) -> Self:
         """Send the prompt.
@@ -63,13 +63,12 @@ class TurnStream(AsyncIterator[Message]):
         """
         exchange = self._run.exchange
         if exchange.is_read:
-            raise StopAsyncIteration
-        if exchange.result is not None and self._seen == len(exchange.messages):
-            return self._finish()
+            self._end()
         if self._seen == len(exchange.messages):
             await on_background(exchange.wait, self._seen)
         message = exchange.messages[self._seen]
         self._seen += 1
+        exchange.is_read = message is exchange.result
         return message
 
     async def __aexit__(
@@ -80,6 +79,12 @@ class TurnStream(AsyncIterator[Message]):
         self._leave()
         if not isinstance(error, asyncio.CancelledError):
             await on_background(self._run.left)
+
+    def _end(self) -> NoReturn:
+        if not self._is_over:
+            self._is_over = True
+            self._run.checked_turn()
+        raise StopAsyncIteration
 
     def _leave(self) -> None:
         # Told, not awaited: this must not be cancelled, and be done before anything that its caller does next.

@@ -1,0 +1,165 @@
+"""The same agents in their own loop and in the CLI's, over either transport: what comes out does not differ."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import psutil
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, RunContext, ToolOutput, ToolReturn
+from pydantic_ai.toolsets import FunctionToolset
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel
+
+Transport = Literal["sdk", "stdio"]
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c020000000b4944415478da63fcff1f0003030200efa2a75b"
+    "0000000049454e44ae426082"
+)
+
+
+@dataclass
+class Deps:
+    calls: list[str] = field(default_factory=list[str])
+
+
+class City(BaseModel):
+    city: str
+    population: int
+
+
+@pytest.fixture(params=["sdk", "stdio"])
+def transport(request: pytest.FixtureRequest) -> Transport:
+    return request.param
+
+
+def add(ctx: RunContext[Deps], a: int, b: int) -> int:
+    """Add two numbers."""
+    ctx.deps.calls.append(f"add {a} {b}")
+    return a + b
+
+
+async def look_up(ctx: RunContext[Deps], city: str) -> dict[str, Any]:
+    """Look up a city."""
+    ctx.deps.calls.append(f"look_up {city}")
+    await asyncio.sleep(0)
+    return {"city": city, "population": 2_100_000}
+
+
+def fussy(ctx: RunContext[Deps], name: str) -> str:
+    """Want to be asked twice."""
+    ctx.deps.calls.append(f"fussy {ctx.retry}")
+    if ctx.retry == 0:
+        raise ModelRetry("ask again")
+    return f"hello {name}"
+
+
+def picture(ctx: RunContext[Deps]) -> BinaryContent:
+    """A picture."""
+    ctx.deps.calls.append("picture")
+    return BinaryContent(PNG, media_type="image/png")
+
+
+def rich(ctx: RunContext[Deps]) -> ToolReturn[str]:
+    """More than a value."""
+    ctx.deps.calls.append("rich")
+    return ToolReturn("done", metadata={"not": "for the model"})
+
+
+def nothing(ctx: RunContext[Deps]) -> None:
+    """Return nothing."""
+    ctx.deps.calls.append("nothing")
+
+
+SCENARIOS: dict[str, Callable[[ClaudeCodeModel], Agent[Deps, Any]]] = {
+    "one tool": lambda model: Agent(model, deps_type=Deps, tools=[add]),
+    "many tools": lambda model: Agent(model, deps_type=Deps, tools=[add, look_up, rich, nothing]),
+    "a retry": lambda model: Agent(model, deps_type=Deps, tools=[fussy], retries=2),
+    "a toolset with a prefix": lambda model: Agent(
+        model, deps_type=Deps, toolsets=[FunctionToolset[Deps]([add]).prefixed("math")]
+    ),
+    "an output tool": lambda model: Agent(model, deps_type=Deps, tools=[look_up], output_type=ToolOutput(City)),
+    "a native output": lambda model: Agent(model, deps_type=Deps, tools=[look_up], output_type=NativeOutput(City)),
+    "instructions": lambda model: Agent(model, deps_type=Deps, tools=[add], instructions="Be brief."),
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_the_clis_loop_ends_as_the_agents_does(
+    scenario: str, transport: Transport, model: ClaudeCodeModel
+) -> None:
+    """IPC-P-50, IPC-P-51, IPC-P-56"""
+    agent = SCENARIOS[scenario](model)
+    own, clis = Deps(), Deps()
+    expected = (await agent.run("Do it.", deps=own)).output
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    output = (await agent.run("Do it.", deps=clis)).output
+    if isinstance(output, str):
+        output = output.replace("mcp__pydantic_tools__", "")
+    assert output == expected
+    assert sorted(clis.calls) == sorted(own.calls)
+
+
+async def test_a_picture_reaches_the_model_as_in_the_agents_loop(
+    loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
+) -> None:
+    agent = Agent(model, deps_type=Deps, tools=[picture])
+    await agent.run("Show.", deps=Deps())
+    (expected,) = loopback.requests[-1]["messages"][-1]["content"]
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    await agent.run("Show.", deps=Deps())
+    (result,) = loopback.requests[-1]["messages"][-1]["content"]
+    images = [[block["source"]["data"] for block in blocks["content"]] for blocks in (expected, result)]
+    assert images[0] == images[1]
+
+
+async def test_a_switch_of_loops_in_mid_conversation_loses_nothing(
+    loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
+) -> None:
+    agent = Agent(model, deps_type=Deps, tools=[add])
+    first = await agent.run("One.", deps=Deps())
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    second = await agent.run("Two.", deps=Deps(), message_history=first.all_messages())
+    model.set_agent_toolsets(None)
+    await agent.run("Three.", deps=Deps(), message_history=second.all_messages())
+    messages = loopback.requests[-1]["messages"]
+    said = [block for message in messages if isinstance(message["content"], list) for block in message["content"]]
+    calls = [block["id"] for block in said if block["type"] == "tool_use"]
+    results = [block["tool_use_id"] for block in said if block["type"] == "tool_result"]
+    assert len(calls) == 3
+    assert calls == results
+
+
+async def test_runs_side_by_side_keep_their_dependencies(model: ClaudeCodeModel, transport: Transport) -> None:
+    agent = Agent(model, deps_type=Deps)
+
+    @agent.tool
+    async def mine(ctx: RunContext[Deps]) -> str:
+        await asyncio.sleep(0.01)
+        return ctx.deps.calls[0]
+
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    runs = [agent.run("Whose?", deps=Deps([f"<{number}>"])) for number in range(12)]
+    for number, result in enumerate(await asyncio.gather(*runs)):
+        assert f"<{number}>" in result.output
+
+
+async def test_a_killed_process_fails_its_run_alone(model: ClaudeCodeModel, transport: Transport) -> None:
+    agent = Agent(model, deps_type=Deps)
+
+    @agent.tool
+    async def kill(ctx: RunContext[Deps]) -> str:
+        for child in psutil.Process().children(recursive=True):
+            if "claude" in child.name():
+                child.kill()
+        return "killed"
+
+    model.set_agent_toolsets(agent.toolsets, transport=transport)
+    with pytest.raises(Exception, match="SIGKILL"):
+        await agent.run("Go.", deps=Deps())
+    model.set_agent_toolsets(None)
+    assert (await Agent(model).run("Hello.")).output

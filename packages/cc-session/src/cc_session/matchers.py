@@ -1,0 +1,114 @@
+"""Which events there are, and how the CLI matches a hook to one of them: checked here, before the CLI sees it.
+
+A matcher that the CLI cannot read never matches, without a word, and an event that it does not know is dropped. So both
+are errors where a hook is defined. The CLI's rules, read in its code and seen in runs of 2.1.329:
+
+- None, an empty text and `*` match everything.
+- A text of letters, digits, `_`, `-`, spaces, `|` and `,` is a list of exact names, parted by `|` or `,`: `Bash`, or
+  `Edit|Write`. `bash` and `Bas` do not match `Bash`.
+- Anything else is a regular expression of JavaScript, searched for anywhere in the name: `mcp__.*__write`, `^Note`.
+
+A tool has its usual name, an MCP tool `mcp__server__tool`, and a tool of `Session.open(tools=…)` the name that the model
+sees. What else is matched depends on the event: why a session starts, the type of a sub-agent, and so on.
+"""
+
+import re
+import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
+
+__all__ = ["EVENTS", "checked_event", "checked_matcher"]
+
+EVENTS: Mapping[str, bool] = MappingProxyType(
+    {
+        "PreToolUse": True,
+        "PostToolUse": True,
+        "PostToolUseFailure": True,
+        "PostToolBatch": False,
+        "PermissionDenied": True,
+        "PermissionRequest": True,
+        "Notification": True,
+        "UserPromptSubmit": False,
+        "UserPromptExpansion": True,
+        "SessionStart": True,
+        "SessionEnd": True,
+        "Stop": False,
+        "StopFailure": True,
+        "SubagentStart": True,
+        "SubagentStop": True,
+        "PreCompact": True,
+        "PostCompact": True,
+        "PreModelSwitch": True,
+        "PostModelSwitch": True,
+        "Setup": True,
+        "TeammateIdle": False,
+        "TaskCreated": False,
+        "TaskCompleted": False,
+        "Elicitation": True,
+        "ElicitationResult": True,
+        "ConfigChange": True,
+        "InstructionsLoaded": True,
+        "WorktreeCreate": False,
+        "WorktreeRemove": False,
+        "CwdChanged": False,
+        "FileChanged": True,
+        "DirectoryAdded": True,
+        "MessageDisplay": False,
+    }
+)
+"""The events of the CLI, and whether a hook on one can have a matcher."""
+
+# For these the CLI takes fewer characters for a name, and what has more for a regular expression.
+_FEW_CHARACTERS = frozenset({"FileChanged", "StopFailure"})
+_NAMES = re.compile(r"[A-Za-z0-9_|, -]*")
+_FEW_NAMES = re.compile(r"[A-Za-z0-9_|]*")
+
+# What Python reads in another way than JavaScript, or not at all: groups and flags of its own, possessive quantifiers,
+# an open lower bound, and anchors that are plain letters there. Escapes and classes are passed over.
+_PYTHON_ONLY = re.compile(
+    r"""\\(?P<anchor>[AZ]) | \\. | \[\^?\]?(?:\\.|[^\]\\])*\] | (?P<group>\(\?(?!:|=|!|<=|<!)) | (?P<possessive>[*+?}]\+)
+    | (?P<bound>\{,)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def checked_event(event: str) -> str:
+    """Return an event that the CLI knows.
+
+    Raises:
+        ValueError: It knows no such event.
+    """
+    if event not in EVENTS:
+        raise ValueError(f"the CLI has no hook event {event!r}; it has {', '.join(EVENTS)}")
+    return event
+
+
+def checked_matcher(event: str, matcher: str | None) -> str | None:
+    """Return a matcher that the CLI reads as it is meant; None is everything.
+
+    Raises:
+        re.error: It is no regular expression.
+        ValueError: JavaScript reads it in another way than Python, or the event has nothing to be matched.
+    """
+    if matcher in (None, "", "*"):
+        return None
+    if not EVENTS[event]:
+        raise ValueError(f"{event} has nothing that a matcher could match, and the CLI would ignore it: {matcher!r}")
+    names = _FEW_NAMES if event in _FEW_CHARACTERS else _NAMES
+    if not names.fullmatch(matcher):
+        _check_expression(matcher)
+    elif not matcher.strip(" |,"):
+        raise ValueError(f"the matcher {matcher!r} names nothing, so it would never match")
+    return matcher
+
+
+def _check_expression(expression: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of set operations, which neither language has here
+        re.compile(expression)
+    for found in _PYTHON_ONLY.finditer(expression):
+        if found.lastgroup is not None:
+            raise ValueError(
+                f"the CLI matches with JavaScript's regular expressions, where {found.group()!r} in {expression!r} "
+                "means something else or nothing"
+            )
