@@ -236,6 +236,7 @@ async def test_a_process_that_died_while_idle_is_replaced(server: LoopbackServer
             pid = session.pid
         assert pid is not None
         await until(lambda: pool.stats().idle == 1)
+        await asyncio.sleep(0.1)
         os.kill(pid, signal.SIGKILL)
 
         async with pool.lease() as session:
@@ -286,19 +287,29 @@ for frame in frames():
         assert pool.stats().recycled == {"dead": 1}
 
 
-async def test_a_process_that_hangs_is_not_waited_for(
-    server: LoopbackServer, options: ClaudeAgentOptions, held: Any
+async def test_a_process_that_hangs_in_a_lease_is_not_waited_for(
+    server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
     """SES-67, SES-F05: the way back hangs as well, so another process is started meanwhile."""
     async with SessionPool(options, size=2, prewarm=0) as pool:
         async with pool.lease() as session:
+            await session.run("Hello.")
             assert session.pid is not None
-            await session.run("Hello.") if server.respond is echo else None
             os.kill(session.pid, signal.SIGSTOP)
-            await session.add_assistant("x", model="m")
-        server.respond = echo
         with anyio.fail_after(5):
             assert (await pool.run("Hello.")).text == "Hello."
+
+
+async def test_a_process_that_hangs_while_idle_is_replaced(server: LoopbackServer, pool: SessionPool) -> None:
+    """SES-67, SES-F05."""
+    async with pool.lease() as session:
+        pid = session.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    await asyncio.sleep(0.1)
+    with anyio.fail_after(10):
+        assert (await pool.run("Hello.")).text == "Hello."
+    assert pool.stats().recycled == {"dead": 1}
 
 
 # --- Waiting ---

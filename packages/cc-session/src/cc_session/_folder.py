@@ -15,6 +15,8 @@ from typing import Any, cast
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
+from ._family import MARK
+
 __all__ = ["PrivateFolder"]
 
 
@@ -27,13 +29,14 @@ class PrivateFolder:
     def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
         """Return `options` as they go on the command line, with the folder in use."""
         own = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
+        mark = {MARK: str(self.path)}
         if "bare" in options.extra_args:
             # Without a login to find there, the process needs nothing of the user's configuration.
             own["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
         options = self._with_prompt_file(options)
         return replace(
             options,
-            env={**own, **options.env},
+            env={**own, **options.env, **mark},
             cwd=options.cwd or self._folder("cwd"),
             settings=self._settings(options.settings),
             mcp_servers=self._mcp_servers(options.mcp_servers),

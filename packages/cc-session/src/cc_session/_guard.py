@@ -1,8 +1,9 @@
-"""A guard that ends a process and deletes its folder when this one dies without having done so.
+"""A guard that ends a process, with all that it has started, and deletes its folder when this one dies without doing so.
 
-A CLI ends by itself when its stdin does, but not before its turn does, and a turn can last for hours. So a shell waits
-beside it: for a word of ours that all is well, or for the end of its own stdin, which comes with our death, however
-we die. It needs a POSIX shell; elsewhere there is no guard.
+A CLI ends by itself when its stdin does, but not before its turn does, and a turn can last for hours; its tools run in
+process groups of their own. So a shell waits beside it, in a session of its own: for a word of ours that all is well,
+or for the end of its own stdin, which comes with our death, however we die. It needs a POSIX shell; elsewhere there is
+no guard. Whom it ends is what `_family.py` says, in the words of a shell.
 """
 
 import os
@@ -13,19 +14,30 @@ from subprocess import DEVNULL
 import anyio
 from anyio.abc import Process
 
+from ._family import MARK
+
 __all__ = ["Guard"]
 
-# What a terminal sends to all its processes must not take the guard away before its work is done.
+# What a terminal sends to all its processes must not take the guard away before its work is done. All are told to end,
+# have a second for it, and are killed then; a second time, for what was started meanwhile.
 _SCRIPT = """
 trap '' HUP INT QUIT TERM
 read -r _ && exit
-if kill -TERM "$1"; then
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        sleep 0.1
-        kill -0 "$1" || break
+family() {
+    ps -A -o pid= -o ppid= | awk -v root="$1" '
+        { pid[NR] = $1; parent[$1] = $2 }
+        END { for (i in pid) { p = pid[i]; while (p > 1 && p != root) p = parent[p]; if (p == root) print pid[i] } }'
+    grep -lsF "$3=$2" /proc/[0-9]*/environ | tr -dc '0-9\\n'
+}
+for signal in TERM KILL; do
+    for pid in $(family "$@" 2>/dev/null) "$1"; do
+        kill -"$signal" "$pid"
     done
-    kill -KILL "$1"
-fi
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        [ -z "$(family "$@" 2>/dev/null)" ] && ! kill -0 "$1" && break
+        sleep 0.1
+    done
+done
 rm -rf -- "$2"
 """
 
@@ -48,8 +60,12 @@ class Guard:
             return None
         stdin, word = os.pipe()
         try:
-            command = ["/bin/sh", "-c", _SCRIPT, "claude-code-guard", str(pid), str(folder)]
-            return cls(await anyio.open_process(command, stdin=stdin, stdout=DEVNULL, stderr=DEVNULL), word)
+            command = ["/bin/sh", "-c", _SCRIPT, "claude-code-guard", str(pid), str(folder), MARK]
+            # In a session of its own, so that what ends our process group leaves it alone.
+            shell = await anyio.open_process(
+                command, stdin=stdin, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+            )
+            return cls(shell, word)
         except BaseException as error:
             os.close(word)
             if isinstance(error, OSError):

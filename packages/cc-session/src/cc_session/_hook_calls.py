@@ -95,7 +95,9 @@ def _json(event: str, returned: object) -> HookJSONOutput:
     if isinstance(returned, HookResult):
         return _from_result(event, returned)
     if not isinstance(returned, Mapping):
-        raise TypeError(f"a hook returns a HookResult or a dict, not {returned!r}: HookResult.no_opinion() says nothing")
+        raise TypeError(
+            f"a hook returns a HookResult or a dict, not {returned!r}: HookResult.no_opinion() says nothing"
+        )
     output = dict(cast("Mapping[str, Any]", returned))
     _check_fields(event, output)
     return cast(HookJSONOutput, output)

@@ -196,8 +196,10 @@ class PoolCore:
 
     def _warm_up(self) -> None:
         for launch, count, done in self._warming:
+            if done.done():
+                continue
             missing = count - self._fleet.count(launch.key)
-            if missing <= 0 and not done.done():
+            if missing <= 0:
                 done.set_result(None)
             for _ in range(missing - self._fleet.count_starting(launch.key)):
                 self._fleet.start(launch, may_evict=True)

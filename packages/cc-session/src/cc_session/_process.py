@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import anyio
+import anyio.to_thread
 from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from claude_agent_sdk import ClaudeAgentOptions, Transport
 from claude_agent_sdk._internal.transport import subprocess_cli
 from typing_extensions import override
 
+from ._family import end_all, family_of
 from ._guard import Guard
 from .errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
 
@@ -39,6 +41,10 @@ _STDERR_LINES = 40
 # never: something that it has started can hold its pipes open.
 _EXIT_SECONDS = 0.5
 _STDERR_SECONDS = 0.2
+
+
+# How long what the process has started may take to end before it is killed.
+_FAMILY_SECONDS = 0.2
 
 
 class CLIProcess(Transport):
@@ -125,13 +131,31 @@ class CLIProcess(Transport):
             with anyio.move_on_after(self._close_seconds / 2):
                 await self._inner.end_input()
                 await process.wait()
-        for signal in (process.terminate, process.kill):
-            if process.returncode is not None:
-                return
+        if process.returncode is None:
+            await self._stop(process)
+        # What tools have left behind, and MCP servers that do not end with their stdin.
+        await self._end_family(process, seconds=_FAMILY_SECONDS)
+
+    async def _stop(self, process: Process) -> None:
+        """End a process that does not end by itself, or not soon enough."""
+        with suppress(ProcessLookupError):
+            process.terminate()
+        # It waits for its tools to end, so they are told as well.
+        await self._end_family(process, seconds=_FAMILY_SECONDS)
+        with anyio.move_on_after(self._close_seconds / 2):
+            await process.wait()
+        if process.returncode is None:
             with suppress(ProcessLookupError):
-                signal()
+                process.kill()
             with anyio.move_on_after(self._close_seconds / 2):
                 await process.wait()
+
+    async def _end_family(self, process: Process, *, seconds: float) -> None:
+        def end() -> None:
+            if pids := family_of(process.pid, self._folder):
+                end_all(pids, seconds)
+
+        await anyio.to_thread.run_sync(end)
 
     async def _lines(self, stdout: ByteReceiveStream) -> AsyncIterator[bytes]:
         buffered = BufferedByteReceiveStream(stdout)

@@ -24,6 +24,11 @@ from .session import Session
 
 __all__ = ["ResetBy", "Worker"]
 
+# A process that was killed, or hangs, is asked in vain. The question takes a millisecond, so one that gave an answer a
+# moment ago is not asked again.
+_SURE_SECONDS = 0.05
+_PING_SECONDS = 2.0
+
 ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
 """How a process is brought back to an empty conversation."""
 
@@ -82,11 +87,13 @@ class Worker:
         return (self.model, self.mode) == (launch.options.model, launch.options.permission_mode)
 
     async def prepare(self, launch: Launch) -> None:
-        """Set what `launch` asks for.
+        """Make sure that the process answers, and set what `launch` asks for.
 
         Raises:
             ClaudeCodeError: The process failed or refused.
         """
+        if time.monotonic() - self.idle_since > _SURE_SECONDS:
+            await self.session.control("mcp_status", timeout=_PING_SECONDS)
         model, mode = launch.options.model, launch.options.permission_mode
         if model != self.model:
             await self.session.control("set_model", model=model)

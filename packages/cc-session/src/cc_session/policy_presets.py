@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .policy import Behavior, Predicate, Rule
+from .policy_rules import Behavior, Predicate, Rule
 
 __all__ = ["is_below", "reading", "shell_rules", "writing_below"]
 

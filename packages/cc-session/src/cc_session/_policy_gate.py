@@ -1,0 +1,188 @@
+"""A policy between the CLI and its tools: the two callbacks through which each call must pass.
+
+A hook sees every call before it runs, in every permission mode, and of everything that can speak about a call its "deny"
+wins. A call that the policy allows, or has asked about, it sends on to the permission callback: "ask" is heeded in every
+mode, where "allow" is not, and there the input is final, so the policy is applied to what the tool really gets. Nothing
+here raises, and whatever goes wrong denies.
+
+What other hooks can do to a call is looked at as well: one that changes the input could otherwise make another call of
+it after the policy has spoken, and one on permission requests could answer in the place of who is asked.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from claude_agent_sdk import (
+    HookCallback,
+    HookContext,
+    HookJSONOutput,
+    HookMatcher,
+    PermissionResult,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    PermissionUpdate,
+    ToolPermissionContext,
+)
+
+from ._callbacks import Callers, in_thread
+from ._hook_calls import denied, for_the_cli
+from ._tool_names import tool_name_of
+from .hooks import Hook, HookResult
+from .policy import Ask, Policy, Verdict
+from .timeouts import Timeouts
+
+__all__ = ["PolicyGate", "kept_in_memory"]
+
+logger = logging.getLogger(__name__)
+
+# Calls are few between the hook and the callback. What has fallen out is treated as a call that no hook has seen.
+_REMEMBERED_CALLS = 10_000
+
+_NOBODY_TO_ASK = "There is nobody who could be asked about it."
+
+
+class PolicyGate:
+    """The policy of one session, as the CLI meets it."""
+
+    def __init__(self, policy: Policy, others_ask: Ask | None, callers: Callers, timeouts: Timeouts) -> None:
+        self._policy = policy
+        self._callers = callers
+        self._ask = policy.ask or others_ask
+        self._ask_seconds = policy.timeout if policy.timeout is not None else timeouts.permission
+        self._seconds = timeouts.hook
+        # A policy without conditions is applied at once.
+        self._takes_time = any(rule.when is not None for rule in policy.rules)
+        self._names: OrderedDict[str, str] = OrderedDict()
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether there is somebody to ask."""
+        return self._ask is not None
+
+    def hook(self) -> HookMatcher:
+        """Return the hook that all calls pass."""
+        # Its own deadline comes after that of the verdict, which denies by itself.
+        hook: Hook[Any] = Hook("PreToolUse", self._before_tool, timeout=self._seconds + 1)
+        return for_the_cli(hook, Callers())
+
+    def guarded(self, event: str, callback: HookCallback) -> HookCallback:
+        """Return another hook as it may speak beside the policy."""
+        look = {"PreToolUse": self._look_at_change, "PermissionRequest": self._look_at_permission}.get(event)
+        if look is None:
+            return callback
+
+        async def guarded(input: Any, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:  # noqa: A002
+            output: object = await callback(input, tool_use_id, context)
+            specific = cast("Mapping[str, Any]", output).get("hookSpecificOutput") if isinstance(output, dict) else None
+            if not isinstance(specific, Mapping):
+                return cast(HookJSONOutput, output)
+            return await look(input, cast("dict[str, Any]", output), cast("Mapping[str, Any]", specific))
+
+        return guarded
+
+    async def can_use_tool(
+        self,
+        tool: str,
+        input: dict[str, Any],
+        context: ToolPermissionContext,  # noqa: A002
+    ) -> PermissionResult:
+        """Decide about a call, with the input that the tool will get."""
+        name = self._names.pop(context.tool_use_id or "", None)
+        verdict = await self._verdict(name or tool, input)
+        if verdict.behavior == "deny":
+            return PermissionResultDeny(message=verdict.reason)
+        # One that the hook has not seen may be of an MCP server, under the name of a tool of the CLI.
+        if verdict.behavior == "allow" and name is not None:
+            return PermissionResultAllow()
+        return await self._asked(name or tool, input, replace(context, decision_reason=verdict.reason))
+
+    async def _before_tool(self, call: Mapping[str, Any]) -> HookResult:
+        name = tool_name_of(call)
+        verdict = await self._verdict(name, call["tool_input"])
+        if verdict.behavior == "deny":
+            return HookResult.deny(verdict.reason)
+        if verdict.behavior == "ask" and not self.can_ask:
+            return HookResult.deny(f"{verdict.reason} {_NOBODY_TO_ASK}")
+        self._names[str(call.get("tool_use_id"))] = name
+        if len(self._names) > _REMEMBERED_CALLS:
+            self._names.popitem(last=False)
+        return HookResult.no_opinion() if verdict.behavior == "pass" else HookResult.ask(verdict.reason)
+
+    async def _look_at_change(
+        self, call: Mapping[str, Any], output: dict[str, Any], specific: Mapping[str, Any]
+    ) -> HookJSONOutput:
+        changed = specific.get("updatedInput")
+        if changed is not None and specific.get("permissionDecision") != "deny":
+            verdict = await self._verdict(tool_name_of(call), changed)
+            if verdict.behavior == "deny":
+                return denied("PreToolUse", verdict.reason)
+            if verdict.behavior != "pass":
+                specific = {**specific, "permissionDecision": "ask", "permissionDecisionReason": verdict.reason}
+        return cast(HookJSONOutput, {**output, "hookSpecificOutput": specific})
+
+    async def _look_at_permission(
+        self, call: Mapping[str, Any], output: dict[str, Any], specific: Mapping[str, Any]
+    ) -> HookJSONOutput:
+        decision = specific.get("decision")
+        if not isinstance(decision, Mapping):
+            return cast(HookJSONOutput, output)
+        answer = cast("Mapping[str, Any]", decision)
+        if answer.get("behavior") == "allow":
+            verdict = await self._verdict(tool_name_of(call), answer.get("updatedInput") or call["tool_input"])
+            if verdict.behavior == "deny":
+                return denied("PermissionRequest", verdict.reason)
+            if verdict.behavior == "ask":
+                return {}
+        return cast(HookJSONOutput, output)
+
+    async def _asked(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:  # noqa: A002
+        if self._ask is None:
+            return PermissionResultDeny(message=f"{context.decision_reason} {_NOBODY_TO_ASK}")
+        try:
+            async with asyncio.timeout(self._ask_seconds):
+                answer = await self._callers.call(self._ask, tool, input, context)
+            if isinstance(answer, PermissionResultAllow) and answer.updated_input is not None:
+                verdict = await self._verdict(tool, answer.updated_input)
+                if verdict.behavior == "deny":
+                    return PermissionResultDeny(message=verdict.reason)
+            return kept_in_memory(answer)
+        except Exception as error:
+            logger.error("The permission callback failed about %s", tool, exc_info=error)
+            return PermissionResultDeny(message=f"Who was asked about {tool} did not answer.")
+
+    async def _verdict(self, tool: str, input: Any) -> Verdict:  # noqa: A002
+        try:
+            if not self._takes_time:
+                return self._policy.verdict(tool, input)
+            async with asyncio.timeout(self._seconds):
+                return await in_thread(self._policy.verdict, tool, input)
+        except Exception as error:
+            logger.error("The policy could not be applied to %s", tool, exc_info=error)
+            return Verdict("deny", f"The policy of this session could not be applied to {tool}.")
+
+
+def kept_in_memory(answer: object) -> PermissionResult:
+    """Return what a permission callback answered, with nothing in it that would be written to a settings file.
+
+    Raises:
+        TypeError: It is no answer.
+    """
+    match answer:
+        case PermissionResultAllow(updated_permissions=list(updates)):
+            return replace(answer, updated_permissions=[_in_memory(update) for update in updates])
+        case PermissionResultAllow():
+            return answer
+        case PermissionResultDeny():
+            return answer if answer.message else replace(answer, message="This was not permitted.")
+        case _:
+            raise TypeError(
+                f"a permission callback returns PermissionResultAllow or PermissionResultDeny, not {answer!r}"
+            )
+
+
+def _in_memory(update: PermissionUpdate) -> PermissionUpdate:
+    return replace(update, destination="session")
