@@ -2,6 +2,8 @@
 
 import json
 import re
+import warnings
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -9,18 +11,33 @@ from anthropic import AsyncAnthropic
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.run import AgentRunResult
+from pydantic_ai.settings import ModelSettings
+from pydantic_core import to_jsonable_python
 
+from api_script import with_usual_usage
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+
+Run = Callable[[AnthropicModel], Awaitable[object]]
 
 # The CLI's own two short blocks before the system prompt.
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on Anthropic's Claude Agent SDK.")
 # Ids are made anew in each run; equal ones must stay equal.
-_IDS = re.compile(r"\b(?:toolu|msg|req|pyd_ai)_\w+")
+_IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai)_\w+")
 # What the graph notes of a run, and where the answer came from.
 _OF_THE_RUN = frozenset(
     {"timestamp", "run_id", "conversation_id", "model_id", "provider_name", "provider_url", "canonical_system"}
 )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is seen of a run, in a form in which two runs can be compared."""
+
+    outcome: Any
+    bodies: list[dict[str, Any]]
+    warnings: list[str]
 
 
 @dataclass
@@ -31,11 +48,25 @@ class BothWays:
     client: AsyncAnthropic
     provider: ClaudeCodeProvider
 
-    def direct(self, name: str) -> AnthropicModel:
-        return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=self.client))
+    def direct(self, name: str, settings: ModelSettings | None = None) -> AnthropicModel:
+        return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=self.client), settings=settings)
 
-    def through(self, name: str) -> ClaudeCodeModel:
-        return ClaudeCodeModel(name, provider=self.provider)
+    def through(self, name: str, settings: ModelSettings | None = None) -> ClaudeCodeModel:
+        return ClaudeCodeModel(name, provider=self.provider, settings=settings)
+
+    async def watch(self, run: Run, model: AnthropicModel, respond: Callable[[dict[str, Any]], Any] | None) -> Seen:
+        """Run with an API that answers by `respond`; what goes wrong is an outcome like any other."""
+        usual = self.api.respond
+        self.api.respond = with_usual_usage(respond or usual)
+        self.api.requests.clear()
+        try:
+            with warnings.catch_warnings(record=True) as noted:
+                warnings.simplefilter("always", UserWarning)
+                outcome = await _outcome(run, model)
+            bodies = comparable([*self.api.requests])
+        finally:
+            self.api.respond = usual
+        return Seen(outcome, bodies, [f"{note.category.__name__}: {note.message}" for note in noted])
 
 
 def comparable(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -47,6 +78,37 @@ def comparable(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def comparable_messages(messages: list[ModelMessage]) -> Any:
     """Messages of a run without times, ids and the provider's name."""
     return _renamed(_without(ModelMessagesTypeAdapter.dump_python(messages, mode="json"), _OF_THE_RUN), {})
+
+
+def comparable_value(value: object) -> Any:
+    """Results, events, errors and other values, as JSON and without times, ids and the provider's name."""
+    return _renamed(_without(_plain(value), _OF_THE_RUN), {})
+
+
+async def _outcome(run: Run, model: AnthropicModel) -> Any:
+    try:
+        return comparable_value(await run(model))
+    except Exception as error:
+        return comparable_value(error)
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case AgentRunResult():
+            result = cast("AgentRunResult[object]", value)
+            return {
+                "output": _plain(result.output),
+                "messages": ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json"),
+                "usage": _plain(result.usage),
+            }
+        case BaseException():
+            return {"error": type(value).__name__, "says": str(value)}
+        case list() | tuple():
+            return [_plain(item) for item in cast("list[object]", value)]
+        case dict():
+            return {str(name): _plain(item) for name, item in cast("dict[object, object]", value).items()}
+        case _:
+            return to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
 
 
 def _allowed(body: dict[str, Any]) -> dict[str, Any]:

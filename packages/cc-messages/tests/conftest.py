@@ -6,19 +6,21 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
 import httpx2
 import psutil
 import pytest
+import uvicorn
 
-from cc_messages import ClaudeCodeTransport
+from cc_messages import ClaudeCodeTransport, create_app
 
 if TYPE_CHECKING:
     from cc_loopback import LoopbackServer, Reply, Respond
@@ -32,8 +34,9 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def private_temp_folder() -> Iterator[Path]:
+def private_temp_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Everything that is written to a temp folder in these tests goes to one that is looked into at the end."""
+    tmp_path_factory.getbasetemp()  # pytest's own is made when it is first asked for, and not in there
     # Not in pytest's own folder, whose length leaves too little for the path of a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     with pytest.MonkeyPatch.context() as patch:
@@ -189,6 +192,52 @@ async def connect(loopback: LoopbackServer) -> AsyncIterator[Connect]:
 def client(connect: Connect) -> Client:
     """With one process, so that what a request leaves is what the next one finds."""
     return connect(size=1)
+
+
+class Served:
+    """The server over HTTP, in a thread of its own."""
+
+    def __init__(self, api: LoopbackServer, transport: ClaudeCodeTransport, **options: Any) -> None:
+        self.api = api
+        self.transport = transport
+        self.token: str = options.setdefault("token", "the token")
+        app = create_app(transport, **options)
+        self._server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
+        self._thread = threading.Thread(target=self._server.run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        deadline = time.monotonic() + 5
+        while not self._server.started:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        self.url = f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join(5)
+        assert not self._thread.is_alive()
+
+    def http(self, *, token: str | None = None, **options: Any) -> httpx2.AsyncClient:
+        """A client that knows the token."""
+        headers = {"x-api-key": self.token if token is None else token}
+        return httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=20, trust_env=False, **options)
+
+
+Serve = Callable[..., Served]
+
+
+@pytest.fixture
+async def serve(connect: Connect) -> AsyncIterator[Serve]:
+    """Makes servers; they stop before their processes end."""
+    with ExitStack() as stack:
+
+        def make(*, size: int = 1, api: LoopbackServer | None = None, **options: Any) -> Served:
+            client = connect(size=size, **({} if api is None else {"api": api}))
+            return stack.enter_context(Served(client.api, client.transport, **options))
+
+        yield make
 
 
 async def eventually(condition: Callable[[], bool]) -> None:

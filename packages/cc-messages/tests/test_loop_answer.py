@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cc_messages.cli_tools import OWN_SERVER
 from cc_messages.conversation import Message
-from cc_messages.loop_answer import OWN_SERVER, LoopAnswer, unfolded
+from cc_messages.loop_answer import LoopAnswer, unfolded
 
 if TYPE_CHECKING:
     from cc_messages.answer import Event

@@ -390,7 +390,7 @@ async def test_a_tool_of_the_api_cannot_stand_beside_them(client: Client) -> Non
     assert "tools.1" in answered.error["message"]
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a__b", "_a", "a_", "ü"])
+@pytest.mark.parametrize("name", ["", "a b", "a__b", "_a", "a_", "ü", "claude-code"])
 def test_a_name_that_the_cli_would_change_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="MCP server"):
         CLITools(names=frozenset(), call=add, server_name=name)

@@ -1,12 +1,14 @@
 """What the tests share: a CLI on the loopback API, stand-ins for malformed behaviour, and a check for leftovers."""
 
 import asyncio
+import json
 import os
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message
 
-from cc_loopback import LoopbackServer
+from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Content, Session, sealed_options
 
 # The stand-ins are programs of the standard library, so that they start fast.
@@ -56,6 +58,56 @@ class Held:
     async def asked(self) -> None:
         assert await asyncio.to_thread(self._asked.wait, 10)
         self._asked.clear()
+
+
+class Workbench:
+    """A folder to work in, Claude Code's own tools, and a model that makes the calls it is given, once."""
+
+    def __init__(self, server: LoopbackServer, options: ClaudeAgentOptions, folder: Path) -> None:
+        self.folder = folder
+        self.options = replace(
+            options,
+            tools={"type": "preset", "preset": "claude_code"},
+            cwd=folder,
+            max_turns=None,
+            permission_mode="default",
+        )
+        self._server = server
+        self._messages: list[list[dict[str, Any]]] = []
+        server.respond = self._respond
+
+    def will_call(self, *calls: dict[str, Any], then: Sequence[dict[str, Any]] = ()) -> None:
+        """The next message has these calls; with `then`, the one after it, of a sub-agent for example, has those."""
+        self._messages = [[*calls], [*then]]
+
+    def _respond(self, body: dict[str, Any]) -> Any:
+        has_results = any("tool_result" in json.dumps(message) for message in body["messages"][-1:])
+        return (self._messages.pop(0) if self._messages and not has_results else None) or "Done."
+
+    @property
+    def results(self) -> dict[str, str]:
+        """What the model got to see of its calls, by their ids."""
+        blocks = [
+            block
+            for body in self._server.requests
+            for message in body["messages"]
+            for block in message["content"]
+            if isinstance(block, dict) and block["type"] == "tool_result"
+        ]
+        return {block["tool_use_id"]: json.dumps(block["content"]) for block in blocks}
+
+    @property
+    def files(self) -> set[str]:
+        """The files in the folder, but for those that a test has planted below `.claude`."""
+        files = (path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file())
+        return {str(path) for path in files if path.parts[0] != ".claude"}
+
+
+@pytest.fixture
+def bench(server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path) -> Workbench:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Workbench(server, options, folder)
 
 
 @pytest.fixture
@@ -108,6 +160,24 @@ def held(server: LoopbackServer) -> Held:
     """From here on the API does not answer."""
     server.respond = held = Held()
     return held
+
+
+@pytest.fixture
+def calls_bash(server: LoopbackServer) -> Callable[..., None]:
+    """Makes a model that runs a command with the Bash tool once per prompt, and then says that it is done."""
+
+    def make(command: str, **fields: JsonObject) -> None:
+        def respond(body: JsonObject) -> Reply:
+            last = body["messages"][-1]["content"]
+            if not isinstance(last, str) and any(block["type"] == "tool_result" for block in last):
+                return {"content": [{"type": "text", "text": "Done."}], **fields}
+            call = {"type": "tool_use", "id": f"toolu_{len(server.requests)}", "name": "Bash"}
+            text = {"type": "text", "text": "I shall call a tool."}
+            return {"content": [text, {**call, "input": {"command": command}}], **fields}
+
+        server.respond = respond
+
+    return make
 
 
 @pytest.fixture

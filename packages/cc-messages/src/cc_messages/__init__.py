@@ -1,10 +1,12 @@
 """The Anthropic Messages API, answered by the Claude Code CLI.
 
-`ClaudeCodeTransport` is an HTTP transport. Knows the Messages API and sessions; does not know agents or models.
+`ClaudeCodeTransport` is an HTTP transport, and `create_app()` makes a server of one. Knows the Messages API and
+sessions; does not know agents or models.
 """
 
 from .cli_tools import CLICall, CLITools, beside_requests
 from .pool import Route
+from .server import create_app
 from .transport import ClaudeCodeTransport
 
-__all__ = ["CLICall", "CLITools", "ClaudeCodeTransport", "Route", "beside_requests"]
+__all__ = ["CLICall", "CLITools", "ClaudeCodeTransport", "Route", "beside_requests", "create_app"]

@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 # It becomes a part of the tools' names, `mcp__NAME__TOOL`, and the CLI replaces all other characters.
 _SERVER_NAME = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]*(?<!_)")
 
+OWN_SERVER = "claude-code"
+"""The server name under which tools of the CLI itself are told of."""
+
 
 @dataclass(frozen=True, slots=True)
 class CLICall:
@@ -63,10 +66,10 @@ class CLITools:
     """Those of which no two calls may run at the same time."""
 
     def __post_init__(self) -> None:
-        if _SERVER_NAME.fullmatch(self.server_name) is None:
+        if _SERVER_NAME.fullmatch(self.server_name) is None or self.server_name == OWN_SERVER:
             raise ValueError(
                 f"{self.server_name!r} cannot be the name of an MCP server: it needs letters, digits, '-' and single "
-                "'_', and begins with a letter or digit"
+                f"'_', begins with a letter or digit, and is not {OWN_SERVER!r}"
             )
 
 

@@ -15,6 +15,7 @@ from .exchange import Exchange
 from .failure import error_body
 from .pool import WorkerPool
 from .request import MessagesRequest
+from .response import REQUEST_ID, error_headers, new_request_id
 from .worker import Worker
 
 __all__ = ["serve"]
@@ -72,14 +73,15 @@ async def _answer(pool: WorkerPool, worker: Worker, request: MessagesRequest, ex
     answer = Answer()
     async for event in worker.answer(request):
         if request.stream:
-            exchange.start(200, _EVENT_STREAM)
+            if not exchange.has_head:
+                exchange.start(200, {**_EVENT_STREAM, REQUEST_ID: new_request_id()})
             exchange.write(sse(event))
         else:
             answer.feed(event)
     # Before the caller can know that the answer is complete, and come with its next request.
     pool.settling(worker)
     if not request.stream:
-        exchange.start(200, _JSON)
+        exchange.start(200, {**_JSON, REQUEST_ID: new_request_id()})
         exchange.write(json.dumps(answer.as_json()).encode())
     exchange.end()
 
@@ -109,10 +111,12 @@ def _tell(exchange: Exchange, error: BaseException, *, may_repeat: bool = True) 
         broken.__cause__ = error
         exchange.end(broken)
         return
-    body = error_body(error)
+    headers = error_headers(error)
+    body = error_body(error, headers[REQUEST_ID])
     if exchange.has_head:
         exchange.write(sse(body))
     else:
-        exchange.start(error.status or 500, _JSON if may_repeat else {**_JSON, "x-should-retry": "false"})
+        repeating = {} if may_repeat else {"x-should-retry": "false"}
+        exchange.start(error.status or 500, {**_JSON, **headers, **repeating})
         exchange.write(json.dumps(body).encode())
     exchange.end()

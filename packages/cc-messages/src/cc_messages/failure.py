@@ -57,11 +57,11 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None) -
     return APIError(status=known, message=_api_message(text, known) or text)
 
 
-def error_body(error: APIError) -> dict[str, JsonValue]:
-    """The body with which the API reports `error`."""
+def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
+    """The body with which the API reports `error`; `request_id` is for one that has none of its own."""
     body: dict[str, JsonValue] = {"type": "error", "error": {"type": error.error_type, "message": error.message}}
-    if error.request_id is not None:
-        body["request_id"] = error.request_id
+    if (known := error.request_id or request_id) is not None:
+        body["request_id"] = known
     return body
 
 

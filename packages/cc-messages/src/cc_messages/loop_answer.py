@@ -12,12 +12,10 @@ from typing import Any
 from cc_types import JsonValue
 
 from .answer import Answer, Event
+from .cli_tools import OWN_SERVER
 from .conversation import Block, Message
 
-__all__ = ["OWN_SERVER", "LoopAnswer", "cli_name", "unfolded"]
-
-OWN_SERVER = "claude-code"
-"""The server name under which tools of the CLI itself are told of."""
+__all__ = ["LoopAnswer", "cli_name", "unfolded"]
 
 # The ids of calls that the API itself has made at an MCP server. Those stay as they are.
 _OF_THE_API = "mcptoolu_"

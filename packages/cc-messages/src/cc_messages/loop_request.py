@@ -50,7 +50,7 @@ def renamed(parameters: _Object, server_name: str) -> _Object:
 
 def with_cli_names(messages: Iterable[Message], server: ToolServerKey) -> list[Message]:
     """A conversation in which the calls of a server's tools have the CLI's names for them, as they had when made."""
-    names = {schema["name"] for schema in server.schemas()}
+    names = server.names()
     return [
         Message(message.role, tuple(_with_cli_name(block, names, server.name) for block in message.content))
         for message in messages

@@ -28,7 +28,7 @@ class LoopTurn(Turn):
     def __init__(self, request: MessagesRequest, session: Session, server: ToolServerKey) -> None:
         tools = request.beside.tools if request.beside is not None else None
         own = tools.names if tools is not None else frozenset[str]()
-        names = {schema["name"] for schema in server.schemas()}
+        names = server.names()
         self._loop = LoopAnswer(server.name, own & names, names - own)
         self._last_message_id: str | None = None
         self._uuids: list[str | None] = []

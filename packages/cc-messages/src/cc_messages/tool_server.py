@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 from claude_agent_sdk.types import McpServerConfig
@@ -42,9 +43,13 @@ class ToolServerKey:
     tools: str
     """The tools as JSON: a list of objects with `name`, `description`, `input_schema` and `sequential`."""
 
-    def schemas(self) -> list[ToolSchema]:
+    def schemas(self) -> tuple[ToolSchema, ...]:
         """The tools in the form in which a server lists them."""
-        return [_schema(tool) for tool in cast("list[dict[str, JsonValue]]", json.loads(self.tools))]
+        return _schemas(self.tools)
+
+    def names(self) -> frozenset[str]:
+        """The names of the tools."""
+        return frozenset(schema["name"] for schema in self.schemas())
 
 
 class ToolServer:
@@ -148,6 +153,12 @@ def _is_cancelled() -> bool:
 
 def _error(message: str) -> CallToolResult:
     return CallToolResult.model_validate({"content": [{"type": "text", "text": message}], "isError": True})
+
+
+# Each request of an agent has the same tools, and asks for them several times.
+@lru_cache(maxsize=64)
+def _schemas(tools: str) -> tuple[ToolSchema, ...]:
+    return tuple(_schema(tool) for tool in cast("list[dict[str, JsonValue]]", json.loads(tools)))
 
 
 def _schema(tool: Mapping[str, JsonValue]) -> ToolSchema:

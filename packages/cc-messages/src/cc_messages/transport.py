@@ -26,9 +26,9 @@ from cc_types import APIError
 from .cli_tools import current_beside
 from .engine import serve
 from .exchange import Body, Exchange
-from .failure import error_body
 from .pool import Route, WorkerPool
 from .request import LaunchKey, parse_request
+from .response import error_response
 from .tool_server import ToolServer
 from .worker import Worker
 
@@ -85,7 +85,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
                 raise APIError(status=404, message=f"{request.method} {request.url.path} is not served by Claude Code")
             parsed = parse_request(body, request.headers.get("anthropic-beta", ""), current_beside())
         except APIError as error:
-            return httpx2.Response(error.status or 500, json=error_body(error), request=request)
+            return error_response(error)
         exchange = Exchange()
         timeout = request.extensions.get("timeout", {}).get("read")
         start_on_background(serve, self._pool, parsed, exchange)

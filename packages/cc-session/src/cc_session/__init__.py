@@ -3,14 +3,44 @@
 Built on claude-agent-sdk. Knows processes, frames and events; does not know the Messages API, agents or models.
 """
 
+from claude_agent_sdk import (
+    McpServerStatus,
+    NotificationHookInput,
+    PermissionRequestHookInput,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    PostToolUseFailureHookInput,
+    PostToolUseHookInput,
+    PreCompactHookInput,
+    PreToolUseHookInput,
+    StopHookInput,
+    SubagentStartHookInput,
+    SubagentStopHookInput,
+    ToolPermissionContext,
+    UserPromptSubmitHookInput,
+)
+
 # Importing it patches the SDK's parser, before any session reads a message.
 import cc_compat as _cc_compat
 
 from ._launch import LeaseOverrides
 from .background import on_background, run_on_background, start_on_background, tell_background
-from .errors import SessionBusyError, TurnTimeoutError, UnknownToolCallError
+from .command_hooks import CommandFailedError, command_hook
+from .errors import (
+    HooksDisabledError,
+    McpServerFailedError,
+    SessionBusyError,
+    TurnTimeoutError,
+    UnknownToolCallError,
+)
 from .frames import Content
+from .hooks import Hook, HookResult, hook
+from .matchers import EVENTS
+from .mcp_servers import HTTPServer, McpServer, SSEServer, StdioServer
 from .options import has_api_key, sealed_options
+from .policy import Policy, Verdict
+from .policy_presets import is_below
+from .policy_rules import Rule
 from .pool import SessionPool
 from .pool_stats import PoolStats
 from .query import query
@@ -24,27 +54,57 @@ from .turn_errors import TurnError, TurnErrorKind
 _ = _cc_compat
 
 __all__ = [
+    "EVENTS",
     "TOOL_CALL_ID",
     "TOOL_META",
+    "CommandFailedError",
     "Content",
+    "HTTPServer",
+    "Hook",
+    "HookResult",
+    "HooksDisabledError",
     "LeaseOverrides",
+    "McpServer",
+    "McpServerFailedError",
+    "McpServerStatus",
+    "NotificationHookInput",
+    "PermissionRequestHookInput",
+    "PermissionResultAllow",
+    "PermissionResultDeny",
+    "Policy",
     "PoolStats",
+    "PostToolUseFailureHookInput",
+    "PostToolUseHookInput",
+    "PreCompactHookInput",
+    "PreToolUseHookInput",
+    "Rule",
+    "SSEServer",
     "Session",
     "SessionBusyError",
     "SessionPool",
     "SessionState",
+    "StdioServer",
+    "StopHookInput",
+    "SubagentStartHookInput",
+    "SubagentStopHookInput",
     "Timeouts",
     "ToolCall",
     "ToolContent",
     "ToolDefinition",
+    "ToolPermissionContext",
     "Turn",
     "TurnError",
     "TurnErrorKind",
     "TurnStream",
     "TurnTimeoutError",
     "UnknownToolCallError",
+    "UserPromptSubmitHookInput",
+    "Verdict",
     "check_length",
+    "command_hook",
     "has_api_key",
+    "hook",
+    "is_below",
     "on_background",
     "query",
     "run_on_background",

@@ -1,8 +1,8 @@
 """Calling what a caller gave: hooks, predicates and permission callbacks, from the background loop.
 
-A coroutine function runs on the event loop of the caller whose turn it is, where the things that it uses live. Any other
-function runs in a thread of its own, so that it holds up nobody, however long it takes. Nothing here is bounded; who
-calls sets the deadline, and passes it on by cancelling.
+A coroutine function runs on the event loop of the caller whose turn it is, where the things that it uses live. Any
+other function runs in a thread of its own, so that it holds up nobody, however long it takes. Nothing here is bounded;
+who calls sets the deadline, and passes it on by cancelling.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ class _NotAnError(RuntimeError):
 class Callers:
     """Where the callers of one session are, of which one at a time has a turn."""
 
-    def __init__(self) -> None:
-        self._loop = caller_loop.get()
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = loop
 
     def remember(self) -> None:
         """Take the loop from which the present call to the session came as that of the turn that begins."""
@@ -98,5 +98,5 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
     return await outcome
 
 
-def _is_async(function: object) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

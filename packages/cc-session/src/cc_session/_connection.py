@@ -7,7 +7,7 @@ It lives on the background loop, and does not know what is said over it: message
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
@@ -15,6 +15,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Trans
 from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 
 from ._folder import PrivateFolder
+from ._policy_gate import without_warnings
 from ._process import CLIProcess, Phase
 from ._translate import translated
 from .background import at_exit
@@ -54,7 +55,7 @@ class Connection:
                 self._folder.remove()
                 raise
         self.transport = ControlTransport(transport, close_seconds=_CLOSE_FACTOR * timeouts.close)
-        self._client = ClaudeSDKClient(options, transport=self.transport)
+        self.client = ClaudeSDKClient(without_warnings(options), transport=self.transport)
         self._connecting: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -78,10 +79,11 @@ class Connection:
         """Whether `close()` was called, perhaps by a cancelled `open()`."""
         return self._closing is not None
 
-    async def open(self) -> None:
-        """Start the CLI and wait until it is ready; leave nothing behind if it does not come to that."""
+    async def open(self, unpack: Callable[["Connection"], Awaitable[None]]) -> None:
+        """Start the CLI, wait until it is ready, and `unpack`; leave nothing behind if it does not come to that."""
         try:
             await self._connect()
+            await unpack(self)
         except asyncio.CancelledError:
             # Nothing can be waited for here: each await of a cancelled scope is cancelled again.
             self._close_soon()
@@ -135,7 +137,6 @@ class Connection:
     def discard(self, reason: str) -> None:
         """End the process because it is of no use any more, and do not wait for that."""
         self._die(CLIConnectionError(reason=reason, advice="Open another session."))
-        self._close_soon()
 
     def disown(self) -> None:
         """In a forked child: nothing of this is ours."""
@@ -151,7 +152,7 @@ class Connection:
 
     async def _connect(self) -> None:
         # In a task of its own: a cancelled `connect()` can leave the process running.
-        self._connecting = asyncio.ensure_future(self._client.connect())
+        self._connecting = asyncio.ensure_future(self.client.connect())
         self._connecting.add_done_callback(_ignore_outcome)
         try:
             with translated():
@@ -161,7 +162,7 @@ class Connection:
             if isinstance(error, ClaudeCodeError):
                 raise
             raise ControlTimeoutError(subtype="initialize", seconds=self.timeouts.connect) from error
-        self.info = cast("dict[str, JsonValue]", await self._client.get_server_info() or {})
+        self.info = cast("dict[str, JsonValue]", await self.client.get_server_info() or {})
         self.set_phase(None)
         self._reading = asyncio.ensure_future(self._read())
 
@@ -169,7 +170,7 @@ class Connection:
         error: Exception
         try:
             with translated():
-                async for message in self._client.receive_messages():
+                async for message in self.client.receive_messages():
                     self._on_message(message)
             error = CLIConnectionError(reason="Claude Code's output has ended")
         except Exception as caught:
@@ -180,6 +181,8 @@ class Connection:
         if self.end is None:
             self.death = error
         self._finish(error)
+        # Nobody may ever close it, and what the process has started may still run.
+        self._close_soon()
 
     def _finish(self, error: Exception) -> None:
         """Tell everybody who waits, or will wait, that nothing comes any more."""
@@ -199,7 +202,7 @@ class Connection:
             await self._stop_connecting()
             # MCP servers of the caller's may have tools that do not end.
             async with asyncio.timeout(self.timeouts.close):
-                await self._client.disconnect()
+                await self.client.disconnect()
         except Exception:
             logger.exception("A Claude Code session was not closed in order")
         finally:

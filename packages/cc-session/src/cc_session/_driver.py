@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Self, cast
 
-from claude_agent_sdk import ClaudeAgentOptions, Message, ResultMessage, Transport
+from claude_agent_sdk import Message, ResultMessage, Transport
 from claude_agent_sdk.types import ConversationResetMessage
 
 from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, JsonValue
 
 from ._connection import Connection, closing_ones_closed
+from ._equipment import Equipment
 from ._exchange import Exchange
 from ._history import History
 from ._ledger import Ledger
@@ -35,9 +36,11 @@ class Driver:
     """One conversation in one process."""
 
     def __init__(
-        self, options: ClaudeAgentOptions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
+        self, equipment: Equipment, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
     ) -> None:
+        self.equipment = equipment
         self.calls = calls
+        options = with_tools(equipment.options, calls) if calls.tools else equipment.options
         # Not the CLI's to watch: once it is spent there, it blocks every later turn.
         self.max_cost_usd = options.max_budget_usd
         options = replace(options, max_budget_usd=None)
@@ -53,11 +56,11 @@ class Driver:
 
     @classmethod
     async def open(
-        cls, options: ClaudeAgentOptions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
+        cls, equipment: Equipment, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
     ) -> Self:
         """Start a process and wait until it is ready; leave nothing behind if it does not come to that."""
-        driver = cls(with_tools(options, calls) if calls.tools else options, calls, timeouts, transport)
-        await driver.connection.open()
+        driver = cls(equipment, calls, timeouts, transport)
+        await driver.connection.open(equipment.unpack)
         return driver
 
     @property
@@ -148,6 +151,7 @@ class Driver:
         if exchange.is_left:  # by a caller that was cancelled before it came to this
             raise asyncio.CancelledError
         self.exchange = exchange
+        self.equipment.callers.remember()
         if exchange.asks:
             self.connection.set_phase("turn")
             for message in self._between:

@@ -1,9 +1,9 @@
-"""A guard that ends a process, with all that it has started, and deletes its folder when this one dies without doing so.
+"""A guard that ends a process, with all that it has started, when this one dies without having done so.
 
 A CLI ends by itself when its stdin does, but not before its turn does, and a turn can last for hours; its tools run in
 process groups of their own. So a shell waits beside it, in a session of its own: for a word of ours that all is well,
-or for the end of its own stdin, which comes with our death, however we die. It needs a POSIX shell; elsewhere there is
-no guard. Whom it ends is what `_family.py` says, in the words of a shell.
+or for the end of its own stdin, which comes with our death, however we die. Then it deletes the process's folder, too.
+It needs a POSIX shell; elsewhere there is no guard. Whom it ends is what `_family.py` says, in the words of a shell.
 """
 
 import os

@@ -10,12 +10,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any, cast
 
-from claude_agent_sdk import HookContext, HookJSONOutput, HookMatcher
+from claude_agent_sdk import HookCallback, HookContext, HookJSONOutput, HookMatcher
 
 from ._callbacks import Callers
 from .hooks import MAX_SECONDS, Hook, HookResult
 
-__all__ = ["denied", "for_the_cli", "session_only"]
+__all__ = ["denied", "for_the_cli", "keeping_in_memory"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ _BLOCKED_TO_GO_ON = frozenset({"Stop", "SubagentStop", "TaskCompleted", "Teammat
 _NEVER_BLOCKED = frozenset(
     {
         "CwdChanged", "DirectoryAdded", "FileChanged", "InstructionsLoaded", "MessageDisplay", "Notification",
-        "PermissionDenied", "PostCompact", "PostModelSwitch", "PostToolUseFailure", "SessionEnd", "SessionStart", "Setup",
-        "StopFailure", "SubagentStart", "WorktreeRemove",
+        "PermissionDenied", "PostCompact", "PostModelSwitch", "PostToolUseFailure", "SessionEnd", "SessionStart",
+        "Setup", "StopFailure", "SubagentStart", "WorktreeRemove",
     }
 )  # fmt: skip
 
@@ -56,8 +56,9 @@ _DECISIONS = frozenset({"allow", "ask", "defer", "deny"})
 
 def for_the_cli(hook: Hook[Any], callers: Callers) -> HookMatcher:
     """Return a hook as the SDK takes it."""
+    callers = Callers(None) if hook.runs_here else callers
 
-    async def answer(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:  # noqa: A002
+    async def answer(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
         try:
             async with asyncio.timeout(hook.timeout):
                 returned = await callers.call(hook.function, input)
@@ -80,9 +81,25 @@ def denied(event: str, reason: str) -> HookJSONOutput:
     return {} if event in _NEVER_BLOCKED | _BLOCKED_TO_GO_ON else _json(event, HookResult.deny(reason))
 
 
-def session_only(update: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a permission update of the CLI's protocol that is kept in memory, in no settings file."""
-    return {**update, "destination": "session"}
+def keeping_in_memory(event: str, callback: HookCallback) -> HookCallback:
+    """Return a hook that has no permission written to a settings file."""
+    if event != "PermissionRequest":
+        return callback
+
+    async def keeping(input: Any, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+        output: Any = await callback(input, tool_use_id, context)
+        match output:
+            case {
+                "hookSpecificOutput": {"decision": {"updatedPermissions": [*updates], **decision}, **specific},
+                **top,
+            }:
+                kept = [{**update, "destination": "session"} for update in updates]
+                specific["decision"] = {**decision, "updatedPermissions": kept}
+                return cast(HookJSONOutput, {**top, "hookSpecificOutput": specific})
+            case _:
+                return output
+
+    return keeping
 
 
 def _failed(hook: Hook[Any], what: str, error: Exception) -> HookJSONOutput:

@@ -1,9 +1,9 @@
 """A policy between the CLI and its tools: the two callbacks through which each call must pass.
 
-A hook sees every call before it runs, in every permission mode, and of everything that can speak about a call its "deny"
-wins. A call that the policy allows, or has asked about, it sends on to the permission callback: "ask" is heeded in every
-mode, where "allow" is not, and there the input is final, so the policy is applied to what the tool really gets. Nothing
-here raises, and whatever goes wrong denies.
+A hook sees every call before it runs, in every permission mode, and of everything that can speak about a call its
+"deny" wins. A call that the policy allows, or has asked about, it sends on to the permission callback: "ask" is heeded
+in every mode, where "allow" is not, and there the input is final, so the policy is applied to what the tool really
+gets. Nothing here raises, and whatever goes wrong denies.
 
 What other hooks can do to a call is looked at as well: one that changes the input could otherwise make another call of
 it after the policy has spoken, and one on permission requests could answer in the place of who is asked.
@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from claude_agent_sdk import (
+    ClaudeAgentOptions,
     HookCallback,
     HookContext,
     HookJSONOutput,
@@ -35,7 +36,7 @@ from .hooks import Hook, HookResult
 from .policy import Ask, Policy, Verdict
 from .timeouts import Timeouts
 
-__all__ = ["PolicyGate", "kept_in_memory"]
+__all__ = ["PolicyGate", "kept_in_memory", "without_warnings"]
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +67,8 @@ class PolicyGate:
     def hook(self) -> HookMatcher:
         """Return the hook that all calls pass."""
         # Its own deadline comes after that of the verdict, which denies by itself.
-        hook: Hook[Any] = Hook("PreToolUse", self._before_tool, timeout=self._seconds + 1)
-        return for_the_cli(hook, Callers())
+        hook: Hook[Any] = Hook("PreToolUse", self._before_tool, timeout=self._seconds + 1, runs_here=True)
+        return for_the_cli(hook, self._callers)
 
     def guarded(self, event: str, callback: HookCallback) -> HookCallback:
         """Return another hook as it may speak beside the policy."""
@@ -75,12 +76,13 @@ class PolicyGate:
         if look is None:
             return callback
 
-        async def guarded(input: Any, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:  # noqa: A002
-            output: object = await callback(input, tool_use_id, context)
-            specific = cast("Mapping[str, Any]", output).get("hookSpecificOutput") if isinstance(output, dict) else None
-            if not isinstance(specific, Mapping):
-                return cast(HookJSONOutput, output)
-            return await look(input, cast("dict[str, Any]", output), cast("Mapping[str, Any]", specific))
+        async def guarded(input: Any, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+            output = cast("dict[str, Any]", await callback(input, tool_use_id, context))
+            match output:
+                case {"hookSpecificOutput": {**specific}}:
+                    return await look(input, output, specific)
+                case _:
+                    return cast(HookJSONOutput, output)
 
         return guarded
 
@@ -88,7 +90,7 @@ class PolicyGate:
         self,
         tool: str,
         input: dict[str, Any],
-        context: ToolPermissionContext,  # noqa: A002
+        context: ToolPermissionContext,
     ) -> PermissionResult:
         """Decide about a call, with the input that the tool will get."""
         name = self._names.pop(context.tool_use_id or "", None)
@@ -98,7 +100,9 @@ class PolicyGate:
         # One that the hook has not seen may be of an MCP server, under the name of a tool of the CLI.
         if verdict.behavior == "allow" and name is not None:
             return PermissionResultAllow()
-        return await self._asked(name or tool, input, replace(context, decision_reason=verdict.reason))
+        if verdict.behavior == "ask":
+            context = replace(context, decision_reason=verdict.reason)
+        return await self._asked(name or tool, input, context)
 
     async def _before_tool(self, call: Mapping[str, Any]) -> HookResult:
         name = tool_name_of(call)
@@ -139,9 +143,9 @@ class PolicyGate:
                 return {}
         return cast(HookJSONOutput, output)
 
-    async def _asked(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:  # noqa: A002
+    async def _asked(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
         if self._ask is None:
-            return PermissionResultDeny(message=f"{context.decision_reason} {_NOBODY_TO_ASK}")
+            return PermissionResultDeny(message=f"{tool} needs a permission. {_NOBODY_TO_ASK}")
         try:
             async with asyncio.timeout(self._ask_seconds):
                 answer = await self._callers.call(self._ask, tool, input, context)
@@ -154,7 +158,7 @@ class PolicyGate:
             logger.error("The permission callback failed about %s", tool, exc_info=error)
             return PermissionResultDeny(message=f"Who was asked about {tool} did not answer.")
 
-    async def _verdict(self, tool: str, input: Any) -> Verdict:  # noqa: A002
+    async def _verdict(self, tool: str, input: Any) -> Verdict:
         try:
             if not self._takes_time:
                 return self._policy.verdict(tool, input)
@@ -186,3 +190,14 @@ def kept_in_memory(answer: object) -> PermissionResult:
 
 def _in_memory(update: PermissionUpdate) -> PermissionUpdate:
     return replace(update, destination="session")
+
+
+def without_warnings(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    """Return options for the SDK's client, which warns of permission callbacks that the CLI would pass by.
+
+    That of a policy it does not, since a hook sends it there. The client does nothing else with what is taken out.
+    """
+    if not isinstance(getattr(options.can_use_tool, "__self__", None), PolicyGate):
+        return options
+    skills = None if options.skills == "all" else options.skills
+    return replace(options, permission_mode=None, allowed_tools=[], skills=skills)

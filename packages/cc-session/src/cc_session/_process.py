@@ -7,6 +7,7 @@ end it at once. `tests/test_sdk_internals.py` notices when what is used here cha
 
 import json
 import os
+import signal
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -44,7 +45,10 @@ _STDERR_SECONDS = 0.2
 
 
 # How long what the process has started may take to end before it is killed.
-_FAMILY_SECONDS = 0.2
+_FAMILY_SECONDS = 0.1
+
+# A process that ends in the middle of a turn takes 20 ms, or waits for something that nobody else waits for.
+_TURN_SECONDS = 0.2
 
 
 class CLIProcess(Transport):
@@ -131,29 +135,34 @@ class CLIProcess(Transport):
             with anyio.move_on_after(self._close_seconds / 2):
                 await self._inner.end_input()
                 await process.wait()
-        if process.returncode is None:
-            await self._stop(process)
-        # What tools have left behind, and MCP servers that do not end with their stdin.
-        await self._end_family(process, seconds=_FAMILY_SECONDS)
-
-    async def _stop(self, process: Process) -> None:
-        """End a process that does not end by itself, or not soon enough."""
-        with suppress(ProcessLookupError):
-            process.terminate()
-        # It waits for its tools to end, so they are told as well.
-        await self._end_family(process, seconds=_FAMILY_SECONDS)
-        with anyio.move_on_after(self._close_seconds / 2):
-            await process.wait()
-        if process.returncode is None:
+        elif self.phase == "turn" and os.name == "posix":
+            await self._end_in_turn(process)
+        for tell in (process.terminate, process.kill):
+            if process.returncode is not None:
+                break
             with suppress(ProcessLookupError):
-                process.kill()
+                tell()
             with anyio.move_on_after(self._close_seconds / 2):
                 await process.wait()
+        # What tools have left behind, and MCP servers that do not end with their stdin.
+        await self._end_family(process)
 
-    async def _end_family(self, process: Process, *, seconds: float) -> None:
+    async def _end_in_turn(self, process: Process) -> None:
+        """End a process that may wait for a tool: then it would take a second and a half."""
+        with suppress(ProcessLookupError):
+            # It stands still while its tools end, for else it would tell the model of that.
+            process.send_signal(signal.SIGSTOP)
+            await self._end_family(process)
+            process.terminate()
+            process.send_signal(signal.SIGCONT)
+            with anyio.move_on_after(min(_TURN_SECONDS, self._close_seconds / 2)):
+                await process.wait()
+            process.kill()
+
+    async def _end_family(self, process: Process) -> None:
         def end() -> None:
             if pids := family_of(process.pid, self._folder):
-                end_all(pids, seconds)
+                end_all(pids, _FAMILY_SECONDS)
 
         await anyio.to_thread.run_sync(end)
 

@@ -8,9 +8,9 @@ __all__ = ["checked_tool_pattern", "tool_name_of"]
 
 # Those of CLI 2.1.329. Names not listed here are as good; they only are not checked for their case.
 _KNOWN = (
-    "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode", "EnterWorktree",
-    "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "LSP", "ListAgents", "ListMcpResourcesTool", "Monitor",
-    "NotebookEdit", "PowerShell", "Read", "ReadMcpResourceDirTool", "ReadMcpResourceTool", "ScheduleWakeup",
+    "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode",
+    "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "LSP", "ListAgents", "ListMcpResourcesTool",
+    "Monitor", "NotebookEdit", "PowerShell", "Read", "ReadMcpResourceDirTool", "ReadMcpResourceTool", "ScheduleWakeup",
     "SendMessage", "SendUserMessage", "SetGoal", "Skill", "TaskCreate", "TaskGet", "TaskList", "TaskStop", "TaskUpdate",
     "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
 )  # fmt: skip
@@ -57,7 +57,8 @@ def tool_name_of(call: Mapping[str, Any]) -> str:
     The model can see an MCP tool under a name without its server, which may be that of a tool of the CLI.
     """
     name = str(call.get("tool_name", ""))
-    server = call.get("mcp_server")
-    if not isinstance(server, Mapping) or name.startswith("mcp__"):
-        return _RENAMED.get(name, name)
-    return f"mcp__{server.get('name', '')}__{name}"
+    match call.get("mcp_server"):
+        case {"name": server} if not name.startswith("mcp__"):
+            return f"mcp__{server}__{name}"
+        case _:
+            return _RENAMED.get(name, name)

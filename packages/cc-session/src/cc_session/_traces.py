@@ -15,6 +15,7 @@ __all__ = ["Traces"]
 _HARMLESS = frozenset(
     {
         "get_context_usage",
+        "get_hooks_listing",
         "get_session_cost",
         "get_settings",
         "get_usage",

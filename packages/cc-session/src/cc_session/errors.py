@@ -5,7 +5,7 @@ code that was written for either catches it. The names here are those of cc-type
 SDK keeps it to itself; `tests/test_sdk_internals.py` notices when it moves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import claude_agent_sdk as sdk
@@ -20,6 +20,8 @@ __all__ = [
     "CLIConnectionError",
     "CLIJSONDecodeError",
     "CLINotFoundError",
+    "HooksDisabledError",
+    "McpServerFailedError",
     "MessageParseError",
     "ProcessExitedError",
     "SDKMessageParseError",
@@ -120,6 +122,34 @@ class SessionBusyError(ClaudeCodeError):
             "This session still answers another message, and it answers one at a time. Read that answer up to its "
             "result, or rewind or close the session; use another session to ask at the same time."
         )
+
+
+class HooksDisabledError(ClaudeCodeError):
+    """A session was to have hooks or a policy, and the CLI would not heed them."""
+
+    reason: str
+    """Why not."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"Claude Code would not run this session's hooks: {reason}. Without them there is no policy either, so the "
+            "session was not opened."
+        )
+
+
+class McpServerFailedError(ClaudeCodeError):
+    """MCP servers that a session was to have are not connected."""
+
+    servers: Mapping[str, str]
+    """Their names, and what they or the CLI said."""
+    retryable = True
+    """Whether the same may succeed later, with nothing changed."""
+
+    def __init__(self, servers: Mapping[str, str]) -> None:
+        self.servers = dict(servers)
+        words = "; ".join(f"{name}: {reason}" for name, reason in self.servers.items())
+        super().__init__(f"MCP servers are not connected: {words}")
 
 
 class UnknownToolCallError(ClaudeCodeError, KeyError):

@@ -88,6 +88,8 @@ class Hook(Generic[InputT]):
     """After how many seconds it is given up."""
     on_error: OnError = "block"
     """What happens when it fails."""
+    runs_here: bool = False
+    """Whether a coroutine function runs on the loop of the processes, and not on that of the caller."""
 
     def __post_init__(self) -> None:
         checked_event(self.event)
@@ -102,7 +104,7 @@ class Hook(Generic[InputT]):
         """What the hook is called where it is reported."""
         return getattr(self.function, "__qualname__", None) or type(self.function).__name__
 
-    def __call__(self, input: InputT) -> Awaitable[HookReturn] | HookReturn:  # noqa: A002  # what the SDK calls it
+    def __call__(self, input: InputT) -> Awaitable[HookReturn] | HookReturn:
         """Call the function."""
         return self.function(input)
 
@@ -124,9 +126,10 @@ def hook(
     The function takes the event's input, for which the SDK has types. A coroutine function runs on the event loop of
     the caller whose turn it is, any other in a thread.
 
-    A hook fails when it raises, takes longer than its timeout, or returns nothing or what the event has no use for. What
-    it was about is then blocked: the tool does not run, the prompt is not sent; and the failure is logged. On `Stop`,
-    `SubagentStop`, `StopFailure`, `SessionEnd` and others that tell of what has happened, there is nothing to block.
+    A hook fails when it raises, takes longer than its timeout, or returns nothing or what the event has no use for.
+    What it was about is then blocked: the tool does not run, the prompt is not sent; and the failure is logged. On
+    `Stop`, `SubagentStop`, `StopFailure`, `SessionEnd` and others that tell of what has happened, there is nothing to
+    block.
 
     Args:
         event: An event of the CLI: `PreToolUse`, `PostToolUse`, `UserPromptSubmit`, `Stop`, `SubagentStop`,

@@ -8,8 +8,8 @@ are errors where a hook is defined. The CLI's rules, read in its code and seen i
   `Edit|Write`. `bash` and `Bas` do not match `Bash`.
 - Anything else is a regular expression of JavaScript, searched for anywhere in the name: `mcp__.*__write`, `^Note`.
 
-A tool has its usual name, an MCP tool `mcp__server__tool`, and a tool of `Session.open(tools=…)` the name that the model
-sees. What else is matched depends on the event: why a session starts, the type of a sub-agent, and so on.
+A tool has its usual name, an MCP tool `mcp__server__tool`, and a tool of `Session.open(tools=…)` the name that the
+model sees. What else is matched depends on the event: why a session starts, the type of a sub-agent, and so on.
 """
 
 import re
@@ -66,8 +66,10 @@ _FEW_NAMES = re.compile(r"[A-Za-z0-9_|]*")
 # What Python reads in another way than JavaScript, or not at all: groups and flags of its own, possessive quantifiers,
 # an open lower bound, and anchors that are plain letters there. Escapes and classes are passed over.
 _PYTHON_ONLY = re.compile(
-    r"""\\(?P<anchor>[AZ]) | \\. | \[\^?\]?(?:\\.|[^\]\\])*\] | (?P<group>\(\?(?!:|=|!|<=|<!)) | (?P<possessive>[*+?}]\+)
-    | (?P<bound>\{,)""",
+    r"""
+    \\(?P<anchor>[AZ]) | \\. | \[\^?\]?(?:\\.|[^\]\\])*\] |
+    (?P<group>\(\?(?!:|=|!|<=|<!)) | (?P<possessive>[*+?}]\+) | (?P<bound>\{,)
+    """,
     re.VERBOSE | re.DOTALL,
 )
 

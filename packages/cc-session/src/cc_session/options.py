@@ -11,7 +11,7 @@ from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-__all__ = ["has_api_key", "sealed_options"]
+__all__ = ["has_api_key", "is_sealed", "sealed_options"]
 
 # Each of these keeps the CLI from doing something by itself that the direct API would not do.
 _SEALED_ENV = {
@@ -56,6 +56,11 @@ def has_api_key(env: Mapping[str, str]) -> bool:
     return bool(env.get("ANTHROPIC_API_KEY", os.environ.get("ANTHROPIC_API_KEY", "")))
 
 
+def is_sealed(options: ClaudeAgentOptions) -> bool:
+    """Whether options were made by `sealed_options()`, whatever was changed about them since."""
+    return _SEALED_ENV.keys() <= options.env.keys()
+
+
 def sealed_options(
     *,
     system_prompt: str = "",
@@ -74,7 +79,8 @@ def sealed_options(
         cli_path: The CLI to run; the one in the SDK's wheel if None.
 
     With an API key the process also runs `--bare`, which leaves out the messages about the machine that the CLI adds
-    otherwise. `--bare` cannot use an OAuth login, so without a key it is not set.
+    otherwise. `--bare` cannot use an OAuth login, so without a key it is not set. Nor can it run hooks: a session with
+    hooks or a policy takes it away.
     """
     own_env = dict(env or {})
     extra_args: dict[str, str | None] = {"no-session-persistence": None}

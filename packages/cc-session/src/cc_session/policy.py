@@ -1,7 +1,7 @@
 """Policies: which tool calls may run, whatever the permission mode and whatever else has been allowed.
 
-A policy is a value: rules, a default, and whom to ask. `_policy_gate.py` puts it between the CLI and its tools. It knows
-no session, and of the CLI only the names of its tools.
+A policy is a value: rules, a default, and whom to ask. `_policy_gate.py` puts it between the CLI and its tools. It
+knows no session, and of the CLI only the names of its tools.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -66,9 +66,9 @@ class Policy:
             raise ValueError(f"the default is 'pass', 'allow', 'ask' or 'deny', not {default!r}")
         if timeout is not None:
             checked_seconds(timeout, "policy")
-        if not all(isinstance(rule, Rule) for rule in rules):
-            raise TypeError("the rules of a policy are a sequence of Rule")
         self.rules = tuple(rules)
+        if not_rules := [rule for rule in self.rules if type(rule) is not Rule]:
+            raise TypeError(f"the rules of a policy are a sequence of Rule, not of {type(not_rules[0]).__name__}")
         self.default: Default = default
         self.ask = ask
         self.timeout = timeout
@@ -106,7 +106,7 @@ class Policy:
         """Return a policy with more rules."""
         return Policy([*self.rules, *rules], default=self.default, ask=self.ask, timeout=self.timeout)
 
-    def verdict(self, tool: str, input: Mapping[str, Any]) -> Verdict:  # noqa: A002  # the name it has everywhere
+    def verdict(self, tool: str, input: Mapping[str, Any]) -> Verdict:
         """Return what the policy says about a call, without asking anybody."""
         for behavior in ("deny", "ask", "allow"):
             for rule in self.rules:

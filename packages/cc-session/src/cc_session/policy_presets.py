@@ -42,7 +42,7 @@ def is_below(path: str | Path, *, field: str = "file_path") -> Predicate:
     """
     folder = _folder(path)
 
-    def predicate(input: Mapping[str, Any]) -> bool:  # noqa: A002  # the name it has everywhere
+    def predicate(input: Mapping[str, Any]) -> bool:
         return _below(folder, input[field]) is not None
 
     return predicate
@@ -66,7 +66,7 @@ def shell_rules(behavior: Behavior) -> list[Rule]:
 
 
 def _may_write(folder: Path, field: str) -> Predicate:
-    def predicate(input: Mapping[str, Any]) -> bool:  # noqa: A002  # the name it has everywhere
+    def predicate(input: Mapping[str, Any]) -> bool:
         below = _below(folder, input[field])
         return below is not None and not _NOT_EVEN_BELOW.intersection(part.lower() for part in below.parts)
 

@@ -52,7 +52,7 @@ class Rule:
         if inspect.iscoroutinefunction(self.when):
             raise TypeError(f"the predicate of a rule is no coroutine function: {self.when!r}")
 
-    def matches(self, tool: str, input: Mapping[str, Any]) -> bool:  # noqa: A002  # the name it has everywhere
+    def matches(self, tool: str, input: Mapping[str, Any]) -> bool:
         """Whether the rule is about this call. Raises what the predicate raises."""
         if isinstance(self.tool, str):
             if not re.fullmatch(".*".join(map(re.escape, self.tool.split("*"))), tool, re.DOTALL):

@@ -6,17 +6,21 @@ do about a tool call, is its caller's business. Every coroutine may be awaited f
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
-from claude_agent_sdk import ClaudeAgentOptions, Message, PermissionMode, Transport
+from claude_agent_sdk import ClaudeAgentOptions, McpServerStatus, Message, PermissionMode, Transport
 
 from cc_types import JsonValue
 
 from ._driver import Driver
+from ._equipment import Equipment
 from ._run import Limits, Run
 from .background import on_background, start_on_background
 from .frames import Content
+from .hooks import Hook
+from .mcp_servers import McpServer
 from .options import sealed_options
+from .policy import Policy
 from .stream import TurnStream
 from .timeouts import Timeouts, checked_seconds
 from .tool_calls import SuspendedCalls, ToolCall, ToolContent, ToolDefinition, tool_result
@@ -45,6 +49,10 @@ class Session:
         cls,
         options: ClaudeAgentOptions | None = None,
         *,
+        policy: Policy | None = None,
+        hooks: Sequence[Hook[Any]] = (),
+        mcp_servers: Mapping[str, McpServer] | None = None,
+        require_mcp: bool = True,
         tools: Sequence[ToolDefinition] = (),
         timeouts: Timeouts | None = None,
         transport: Transport | None = None,
@@ -55,6 +63,11 @@ class Session:
             options: The SDK's options; `sealed_options()` if None. What may hold a secret goes to the process in
                 private files, because a command line can be read by every user of the machine. Without a `cwd` it
                 runs in an empty private folder.
+            policy: Which tool calls may run, in every permission mode.
+            hooks: What is called when something happens, as made by `hook()` and `command_hook()`.
+            mcp_servers: MCP servers by their names, in addition to those of the options; `set_mcp_servers()` replaces
+                them. With sealed options their tools may be called unless there is a policy.
+            require_mcp: Whether a server that does not start is an error. Otherwise the session has no tools of it.
             tools: What the model may call. A call waits in `next_call()` until `answer_call()`, and then the CLI asks
                 the model again by itself, so a turn can make many API calls.
             timeouts: How long to wait for what.
@@ -65,10 +78,21 @@ class Session:
             CLIConnectionError: It could not be started.
             ProcessExitedError: It ended before it was ready; the error has the end of its stderr.
             ControlTimeoutError: It was not ready within `timeouts.connect` seconds.
+            McpServerFailedError: An MCP server was not ready within `timeouts.mcp` seconds, or has failed.
+            HooksDisabledError: There are hooks or a policy, and the CLI would not heed them.
+            ValueError: The options do not go together with hooks or a policy, such as a `bare` of the caller's own; or
+                one of the arguments makes no sense.
         """
-        calls = SuspendedCalls(tools)
-        options, timeouts = options or sealed_options(), timeouts or Timeouts()
-        return cls(await on_background(Driver.open, options, calls, timeouts, transport))
+        calls, timeouts = SuspendedCalls(tools), timeouts or Timeouts()
+        equipment = Equipment(
+            options or sealed_options(),
+            policy=policy,
+            hooks=hooks,
+            mcp_servers=mcp_servers,
+            require_mcp=require_mcp,
+            timeouts=timeouts,
+        )
+        return cls(await on_background(Driver.open, equipment, calls, timeouts, transport))
 
     @property
     def state(self) -> SessionState:
@@ -315,6 +339,61 @@ class Session:
         if timeout is not None:
             checked_seconds(timeout, "control")
         return await on_background(self._driver.control, subtype, fields, timeout)
+
+    async def wait_mcp(
+        self, names: Sequence[str] | None = None, *, timeout: float = 30.0, require: bool = True  # noqa: ASYNC109
+    ) -> list[McpServerStatus]:
+        """Wait until MCP servers are ready; a turn that begins before has to wait for them itself.
+
+        Args:
+            names: Which ones; all that the session has if None.
+            timeout: How many seconds to wait.
+            require: Whether one that is not connected by then, or has failed, is an error.
+
+        Raises:
+            McpServerFailedError: One is not connected, with its own words.
+            ValueError: The session has no server of that name.
+        """
+        seconds = checked_seconds(timeout, "wait_mcp")
+        return await on_background(self._driver.equipment.mcp.wait, names, seconds=seconds, require=require)
+
+    async def mcp_status(self) -> list[McpServerStatus]:
+        """Return the state of all MCP servers, with their tools. A killed one is connected until it is called again."""
+        return await on_background(self._driver.equipment.mcp.status)
+
+    async def set_mcp_servers(
+        self, servers: Mapping[str, McpServer], *, require: bool = True
+    ) -> list[McpServerStatus]:
+        """Replace the MCP servers that were given to `open()` or set here before, and wait until they are ready.
+
+        The next request lists the tools of the new ones. A conversation in which tools were offered that are gone
+        cannot be rewound exactly; set servers when it is empty.
+
+        Raises:
+            McpServerFailedError: One is not ready within `timeouts.mcp` seconds, or has failed, and `require` is set.
+                The set is replaced all the same.
+            ValueError: A name or a value makes no sense.
+            TypeError: Something is no server.
+        """
+        equipment = self._driver.equipment
+        checked, loop = equipment.checked(servers), asyncio.get_running_loop()
+        return await on_background(equipment.mcp.replace, checked, require=require, loop=loop)
+
+    async def reconnect_mcp(self, name: str) -> None:
+        """Connect an MCP server anew.
+
+        Raises:
+            McpServerFailedError: It failed, or there is none of that name.
+        """
+        await on_background(self._driver.equipment.mcp.reconnect, name)
+
+    async def toggle_mcp(self, name: str, enabled: bool) -> None:
+        """Switch an MCP server on or off. The next request lists its tools, or does not.
+
+        Raises:
+            McpServerFailedError: It could not be connected, or there is none of that name.
+        """
+        await on_background(self._driver.equipment.mcp.toggle, name, enabled)
 
     async def close(self) -> None:
         """End the process and delete its private folder. Bounded by a few times `timeouts.close`; idempotent."""

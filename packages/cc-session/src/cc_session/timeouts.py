@@ -28,6 +28,8 @@ class Timeouts:
     What a tool, a hook or a permission takes does not count: there it is not the CLI or the API that is silent."""
     hook: float = 30.0
     """For one call of a hook that has no timeout of its own. The CLI stands still meanwhile; code takes seconds."""
+    mcp: float = 30.0
+    """For the MCP servers that a session is given to be ready. A program that is fetched first takes many seconds."""
     permission: float | None = None
     """For the answer to a question about a permission. None: a person may have to give it."""
     close: float = 2.0

@@ -50,7 +50,7 @@ ToolContent: TypeAlias = str | Sequence[Mapping[str, JsonValue]]
 TOOL_CALL_ID: Final = "claudecode/toolUseId"
 """Where in its `_meta` a `tools/call` of the CLI says which of the model's calls it is."""
 
-_SERVER_NAME = "session"
+SERVER_NAME = "session"
 
 # The API gets the tools under the names they were given, not as `mcp__session__…`.
 _NO_PREFIX = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
@@ -109,7 +109,7 @@ class SuspendedCalls:
         self._news = asyncio.Event()
         self._end: Exception | None = None
         self.server: Server[dict[str, Any]] = Server(
-            _SERVER_NAME, on_list_tools=self._list_tools, on_call_tool=self._call_tool
+            SERVER_NAME, on_list_tools=self._list_tools, on_call_tool=self._call_tool
         )
         """The MCP server for the SDK's options."""
 
@@ -193,8 +193,8 @@ def with_tools(options: ClaudeAgentOptions, calls: SuspendedCalls) -> ClaudeAgen
     Raises:
         ValueError: The options name a file of MCP servers, to which none can be added.
     """
-    server: McpServerConfig = {"type": "sdk", "name": _SERVER_NAME, "instance": calls.server}
-    return with_tool_server(replace(options, env={**_NO_PREFIX, **options.env}), _SERVER_NAME, server)
+    server: McpServerConfig = {"type": "sdk", "name": SERVER_NAME, "instance": calls.server}
+    return with_tool_server(replace(options, env={**_NO_PREFIX, **options.env}), SERVER_NAME, server)
 
 
 def with_tool_server(options: ClaudeAgentOptions, name: str, server: McpServerConfig) -> ClaudeAgentOptions:

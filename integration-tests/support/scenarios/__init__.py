@@ -1,0 +1,6 @@
+"""Scenarios for the comparison of `AnthropicModel` and `ClaudeCodeModel`, by theme."""
+
+from .outputs import outputs
+from .scenario import Scenario
+
+SCENARIOS: list[Scenario] = [*outputs]

@@ -1,0 +1,101 @@
+"""What a scenario is: an agent at work, what the API says to it, and what may differ when Claude Code stands between.
+
+A module of scenarios is a theme. Each scenario is a function that gets a model, lets an agent work with it, and returns
+what is to be compared: a result, events, or several of them. It runs twice, with `AnthropicModel` on the loopback API
+and with `ClaudeCodeModel` through the real CLI to the same API; what it returns or raises, the warnings, and the bodies
+of all requests must agree. The docstring names the items of the model contract that the scenario shows to hold.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.settings import ModelSettings
+
+from api_script import Respond
+from both_ways import Run, Seen
+
+# It thinks by default, and asks for structured outputs in native mode. Its answers may be long, so the client streams.
+SONNET = "claude-sonnet-5"
+# It takes sampling parameters and can be forced to call a tool. It is asked for short answers, which come whole.
+HAIKU = "claude-haiku-4-5"
+# It takes system messages in mid-conversation, and tools that are added by reference.
+OPUS = "claude-opus-5-5"
+
+Differ = Callable[[Seen], Seen]
+
+_SETTINGS = {HAIKU: ModelSettings(max_tokens=4000)}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One run of an agent with one model."""
+
+    name: str
+    run: Run
+    respond: Respond | None
+    model_name: str
+    raises: type[Exception] | None
+    differ: Differ | None
+    is_unordered: bool
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def settings(self) -> ModelSettings | None:
+        """The settings of the model."""
+        return _SETTINGS.get(self.model_name)
+
+
+class Theme:
+    """The scenarios of one module, in the order in which they stand there."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._scenarios: list[Scenario] = []
+
+    def scenario(
+        self,
+        respond: Respond | None = None,
+        *,
+        on: str | tuple[str, ...] = SONNET,
+        raises: type[Exception] | None = None,
+        differ: Differ | None = None,
+        is_unordered: bool = False,
+    ) -> Callable[[Run], Run]:
+        """Add a scenario.
+
+        Args:
+            respond: What the API answers; by default each tool is called once, and then summed up.
+            on: The models.
+            raises: The error that it ends with, both ways.
+            differ: From what is seen of `AnthropicModel` to what is to be seen through Claude Code, where a limit that
+                is documented makes a difference. It must make one.
+            is_unordered: Its requests come in no particular order.
+        """
+
+        def add(run: Callable[[AnthropicModel], Awaitable[object]]) -> Run:
+            for model in [on] if isinstance(on, str) else on:
+                name = f"{self._name}.{run.__name__}-{model}"
+                self._scenarios.append(Scenario(name, run, respond, model, raises, differ, is_unordered))
+            return run
+
+        return add
+
+    def __iter__(self) -> Iterator[Scenario]:
+        return iter(self._scenarios)
+
+
+def like(
+    model: AnthropicModel,
+    name: str | None = None,
+    *,
+    settings: ModelSettings | None = None,
+    profile: ModelProfile | None = None,
+) -> AnthropicModel:
+    """A model of the same kind on the same provider."""
+    kind: Any = type(model)
+    return kind(name or model.model_name, provider=model.provider, settings=settings or model.settings, profile=profile)

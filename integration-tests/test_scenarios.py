@@ -1,0 +1,81 @@
+"""The measure of exactness: whatever an agent does, Claude Code in between makes no difference.
+
+Each scenario runs twice, with `AnthropicModel` on the loopback API and with `ClaudeCodeModel` through the real CLI to
+the same API. Outputs, messages, events, usage, errors and warnings must agree, and so must all request bodies but for
+what the design allows (`both_ways.comparable`). What else differs, a scenario says itself.
+
+The processes are shared by all scenarios, so that each one meets whatever the ones before it have left.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import anyio
+import psutil
+import pytest
+from anthropic import AsyncAnthropic
+
+from both_ways import BothWays, Seen
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeProvider
+from scenarios import SCENARIOS, Scenario
+
+# The CLI ends a turn within milliseconds of the answer's end; a busy machine may take longer.
+_SETTLED_WITHIN = 10.0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_left() -> Iterator[None]:
+    """Of the shared processes nothing is left after the last scenario."""
+    yield
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=5)
+    assert not alive, f"processes left: {alive}"
+
+
+@pytest.fixture(scope="module")
+async def both_ways(nothing_is_left: None) -> AsyncIterator[BothWays]:
+    with LoopbackServer() as api:
+        async with (
+            AsyncAnthropic(api_key="key", base_url=api.url, max_retries=0) as client,
+            ClaudeCodeProvider(env=api.env(), pool=2, max_retries=0) as provider,
+        ):
+            yield BothWays(api, client, provider)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+async def test_both_ways_agree(scenario: Scenario, both_ways: BothWays) -> None:
+    """MODEL-80"""
+    direct = both_ways.direct(scenario.model_name, scenario.settings)
+    through = both_ways.through(scenario.model_name, scenario.settings)
+
+    expected = await both_ways.watch(scenario.run, direct, scenario.respond)
+    seen = await both_ways.watch(scenario.run, through, scenario.respond)
+    await _settled(both_ways)
+
+    assert not both_ways.api.errors
+    assert expected.bodies
+    assert (expected.outcome or {}).get("error") if scenario.raises else True
+    if scenario.differ is not None:
+        plain, expected = expected, scenario.differ(expected)
+        assert expected != plain, "the difference that the scenario expects is none"
+    if scenario.is_unordered:
+        seen, expected = _sorted(seen), _sorted(expected)
+    assert seen.outcome == expected.outcome
+    assert seen.bodies == expected.bodies
+    assert seen.warnings == expected.warnings
+
+
+def test_there_are_enough_scenarios() -> None:
+    """MODEL-80"""
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS) >= 60
+
+
+def _sorted(seen: Seen) -> Seen:
+    return replace(seen, bodies=sorted(seen.bodies, key=repr))
+
+
+async def _settled(both_ways: BothWays) -> None:
+    """Wait until no process has anything left to do, so that no scenario sees requests of the one before."""
+    with anyio.fail_after(_SETTLED_WITHIN):
+        while "busy=0" not in repr(both_ways.provider.transport):  # noqa: ASYNC110  # the pool has no event for it
+            await anyio.sleep(0.005)

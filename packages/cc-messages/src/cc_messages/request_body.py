@@ -1,0 +1,72 @@
+"""Reading a request's body within bounds of size and time. Knows ASGI and nothing of what is in it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from starlette.types import Receive, Scope
+
+from cc_types import APIError
+
+__all__ = ["ClientGone", "drain", "read_body"]
+
+# 32 MB over a slow line take some ten seconds; a client that is slower than this holds a place for nothing.
+_READ_SECONDS = 60.0
+
+# A client that is turned away while it sends often does not look for the answer before it has sent all.
+_DRAIN_SECONDS = 5.0
+
+
+class ClientGone(Exception):
+    """The client has closed the connection, or does not move any more."""
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """Return the whole body.
+
+    Raises:
+        APIError: It is longer than `limit` bytes (status 413), compressed (415), or does not come (408).
+        ClientGone: The client has left.
+    """
+    for name, value in scope["headers"]:
+        if name == b"content-encoding" and value.lower() != b"identity":
+            raise APIError(status=415, message="Compressed request bodies are not accepted")
+        if name == b"content-length" and int(value) > limit:
+            raise _too_large(limit)
+    chunks: list[bytes] = []
+    length = 0
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            async for chunk in _chunks(receive):
+                chunks.append(chunk)
+                length += len(chunk)
+                if length > limit:
+                    raise _too_large(limit)
+    except TimeoutError as error:
+        raise APIError(status=408, message=f"The request did not come within {_READ_SECONDS:g} s") from error
+    return b"".join(chunks)
+
+
+async def drain(receive: Receive, limit: int) -> None:
+    """Read what a client that is turned away still sends, up to `limit` bytes, so that it sees its answer."""
+    length = 0
+    with suppress(TimeoutError, ClientGone):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for chunk in _chunks(receive):
+                length += len(chunk)
+                if length > limit:
+                    return
+
+
+async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
+
+
+def _too_large(limit: int) -> APIError:
+    return APIError(status=413, message=f"Request exceeds the maximum allowed number of bytes, which is {limit}")

@@ -1,0 +1,314 @@
+"""The server lets in who has the token, within its limits, and answers over HTTP what the transport answers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+import pytest
+
+from cc_loopback import LoopbackServer
+from cc_messages import ClaudeCodeTransport, create_app
+
+if TYPE_CHECKING:
+    from conftest import Connect, Serve
+
+MODEL = "claude-sonnet-5"
+BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
+MESSAGES = "/v1/messages"
+
+
+async def wait_for_ever(body: dict[str, Any]) -> str:
+    await anyio.sleep_forever()
+    return ""
+
+
+def error_of(response: httpx2.Response) -> tuple[int, str]:
+    """Status and type of an error in the API's form."""
+    body = response.json()
+    assert body["type"] == "error"
+    assert body["request_id"] == response.headers["request-id"]
+    return response.status_code, body["error"]["type"]
+
+
+async def test_a_message_is_answered_whole_and_streamed(serve: Serve) -> None:
+    """MSG-20, MSG-23, MSG-40."""
+    served = serve()
+    served.api.respond = lambda body: "Good day."
+    async with served.http() as http:
+        whole = await http.post(MESSAGES, json=BODY)
+        streamed = await http.post(f"{MESSAGES}?beta=true", json={**BODY, "stream": True})
+    assert whole.json()["content"] == [{"type": "text", "text": "Good day."}]
+    assert streamed.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert streamed.text.startswith("event: message_start\ndata: {")
+    assert streamed.text.endswith('event: message_stop\ndata: {"type":"message_stop"}\n\n')
+    for response in (whole, streamed):
+        assert re.fullmatch(r"req_\w+", response.headers["request-id"])
+    assert whole.headers["request-id"] != streamed.headers["request-id"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-api-key": ""},
+        {"x-api-key": "the"},
+        {"x-api-key": "the tokené"},
+        {"authorization": "the token"},
+        {"authorization": "Basic the token"},
+        {"authorization": "Bearer"},
+        {"authorization": "Bearer wrong"},
+        {"cookie": "the token"},
+    ],
+)
+async def test_without_the_token_nothing_is_answered_and_no_process_is_started(
+    headers: dict[str, str], serve: Serve
+) -> None:
+    """MSG-42."""
+    served = serve()
+    async with httpx2.AsyncClient(base_url=served.url, trust_env=False) as http:
+        for path in (MESSAGES, f"{MESSAGES}?token=the+token", "/v1/models", "/", "/else"):
+            raw = [(name.encode(), value.encode().strip()) for name, value in headers.items()]
+            assert error_of(await http.post(path, json=BODY, headers=raw)) == (401, "authentication_error")
+    assert not served.transport.pids
+
+
+@pytest.mark.parametrize("name", ["x-api-key", "authorization", "both"])
+async def test_the_token_may_come_in_either_header(name: str, serve: Serve) -> None:
+    """MSG-42. Clients that send both have a key of their own in one of them."""
+    served = serve()
+    headers = {
+        "x-api-key": {"x-api-key": "the token", "both": "sk-other"},
+        "authorization": {"authorization": "bearer  the token", "both": "Bearer the token"},
+    }
+    async with httpx2.AsyncClient(base_url=served.url, timeout=20, trust_env=False) as http:
+        sent = {header: values[name] for header, values in headers.items() if name in values}
+        assert (await http.post(MESSAGES, json=BODY, headers=sent)).status_code == 200
+
+
+async def test_the_token_goes_no_further(serve: Serve) -> None:
+    served = serve()
+    async with served.http() as http:
+        await http.post(MESSAGES, json=BODY, headers={"anthropic-beta": "made-up-2026-01-01"})
+    [call] = served.api.calls
+    assert "made-up-2026-01-01" in call.headers["anthropic-beta"]
+    assert "the token" not in str(call)
+
+
+async def test_whether_it_is_up_can_be_seen_without_the_token(serve: Serve) -> None:
+    """MSG-44."""
+    served = serve()
+    async with httpx2.AsyncClient(base_url=served.url, trust_env=False) as http:
+        health = await http.get("/healthz")
+        assert (health.status_code, health.json()) == (200, {"status": "ok"})
+        for path in ("/healthz", "/"):
+            head = await http.head(path)
+            assert (head.status_code, head.content) == (200, b"")
+            assert head.headers["request-id"].startswith("req_")
+    assert "server" not in health.headers or "uvicorn" in health.headers["server"]
+    assert not served.transport.pids
+
+
+async def test_what_is_not_served_is_not_found_in_the_form_of_the_api(serve: Serve) -> None:
+    served = serve()
+    async with served.http() as http:
+        for method, path in (("POST", "/v1/else"), ("GET", "/"), ("POST", "/v1/messages/"), ("GET", "/v1/%2e%2e/x")):
+            assert error_of(await http.request(method, path)) == (404, "not_found_error")
+    assert not served.transport.pids
+
+
+async def test_a_wrong_body_is_refused_in_the_form_of_the_api(serve: Serve) -> None:
+    """MSG-09."""
+    served = serve()
+    async with served.http() as http:
+        for content in (b"", b"{", b"[]", b"\xff", b'{"model": "m"}'):
+            assert error_of(await http.post(MESSAGES, content=content)) == (400, "invalid_request_error")
+        zipped = await http.post(MESSAGES, content=b"x", headers={"content-encoding": "gzip"})
+        assert error_of(zipped) == (415, "invalid_request_error")
+    assert not served.transport.pids
+
+
+@pytest.mark.parametrize("has_length", [True, False])
+async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(has_length: bool, serve: Serve) -> None:
+    """MSG-43. The client sees the answer, although it was still sending."""
+    served = serve(max_body_bytes=1_000_000)
+
+    async def pieces(length: int) -> Any:
+        for _ in range(length // 10_000):
+            yield b" " * 10_000
+
+    async with served.http() as http:
+        for length, status in ((990_000, 400), (1_010_000, 413), (3_000_000, 413)):
+            content = b" " * length if has_length else pieces(length)
+            response = await http.post(MESSAGES, content=content)
+            assert response.status_code == status
+        assert error_of(response) == (413, "request_too_large")
+        assert "1000000" in response.json()["error"]["message"]
+
+
+async def test_a_long_body_is_carried(serve: Serve) -> None:
+    served = serve()
+    body = {**BODY, "messages": [{"role": "user", "content": "x" * 5_000_000}]}
+    async with served.http() as http:
+        assert (await http.post(MESSAGES, json=body)).status_code == 200
+    assert len(served.api.requests[0]["messages"][0]["content"][0]["text"]) == 5_000_000
+
+
+async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, eventually: Any) -> None:
+    """MSG-43."""
+    served = serve(max_requests=2, size=2)
+    served.api.respond = wait_for_ever
+    async with served.http() as http:
+        running = [asyncio.ensure_future(http.post(MESSAGES, json=BODY)) for _ in range(2)]
+        await eventually(lambda: len(served.api.requests) == 2)
+        response = await http.post(MESSAGES, json=BODY)
+        assert error_of(response) == (429, "rate_limit_error")
+        assert float(response.headers["retry-after"]) == 1
+        assert (await http.get("/healthz")).status_code == 200
+        for task in running:
+            task.cancel()
+        served.api.respond = lambda body: "Fine."
+        with anyio.fail_after(10):
+            while (await http.post(MESSAGES, json=BODY)).status_code == 429:
+                await anyio.sleep(0.05)
+
+
+async def test_requests_wait_for_a_process_without_being_turned_away(serve: Serve) -> None:
+    served = serve(size=1)
+    served.api.respond = lambda body: str(body["messages"][0]["content"])
+    async with served.http() as http:
+        bodies = [{**BODY, "messages": [{"role": "user", "content": f"number {n}"}]} for n in range(8)]
+        answers = await asyncio.gather(*(http.post(MESSAGES, json=body) for body in bodies))
+    for number, answer in enumerate(answers):
+        assert f"number {number}" in answer.json()["content"][0]["text"]
+
+
+async def test_a_client_that_leaves_ends_its_turn(serve: Serve, connect: Connect, eventually: Any) -> None:
+    """MSG-27. Before the first event, and in the middle of a stream."""
+    for stream in (False, True):
+        served = serve()
+        served.api.respond = wait_for_ever
+        async with served.http() as http:
+            task = asyncio.ensure_future(http.post(MESSAGES, json={**BODY, "stream": stream}))
+            await eventually(lambda served=served: "busy=1" in repr(served.transport) and bool(served.api.requests))
+            task.cancel()
+        await eventually(lambda served=served: "busy=0" in repr(served.transport))
+        served.api.requests.clear()
+    with LoopbackServer(lambda body: "word " * 200, event_delay=0.02) as slow:
+        served = serve(api=slow)
+        async with served.http() as http, http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
+            await anext(response.aiter_raw())
+        await eventually(lambda: "busy=0" in repr(served.transport))
+    assert served.transport.pids
+
+
+async def test_a_silent_model_is_bridged_by_pings(serve: Serve) -> None:
+    with LoopbackServer(lambda body: "Hi.", event_delay=0.35) as slow:
+        served = serve(api=slow, ping_seconds=0.1)
+        async with served.http() as http:
+            text = (await http.post(MESSAGES, json={**BODY, "stream": True})).text
+            whole = (await http.post(MESSAGES, json=BODY)).json()
+    ping = 'event: ping\ndata: {"type":"ping"}\n\n'
+    assert text.count(ping) >= 4
+    events = [line for line in text.replace(ping, "").split("\n") if line.startswith("event: ")]
+    assert events[0] == "event: message_start"
+    assert events[-1] == "event: message_stop"
+    assert whole["content"][0]["text"] == "Hi."
+
+
+async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve) -> None:
+    """MSG-33, MSG-E07."""
+    served = serve()
+    served.api.respond = lambda body: "word " * 60
+    async with served.http() as http:
+        served.api.fail_next(after_events=20)
+        streamed = await http.post(MESSAGES, json={**BODY, "stream": True})
+        served.api.fail_next(after_events=20)
+        whole = await http.post(MESSAGES, json=BODY)
+    assert streamed.status_code == 200
+    assert streamed.text.split("\n\n")[-2].startswith('event: error\ndata: {"type":"error","error":{"type":"api_error"')
+    assert "message_stop" not in streamed.text
+    assert error_of(whole) == (502, "api_error")
+
+
+async def test_an_error_of_the_api_arrives_as_it_was(serve: Serve) -> None:
+    """MSG-30, MSG-33."""
+    served = serve()
+    async with served.http() as http:
+        for status, kind in ((429, "rate_limit_error"), (529, "overloaded_error"), (401, "authentication_error")):
+            for stream in (False, True):
+                served.api.fail_next(status, message="made-up")
+                response = await http.post(MESSAGES, json={**BODY, "stream": stream})
+                assert error_of(response) == (status, kind)
+                assert response.json()["error"]["message"] == "made-up"
+
+
+async def test_a_missing_cli_is_no_reason_to_try_again(
+    loopback: LoopbackServer, serve: Serve, tmp_path: Any
+) -> None:
+    """MSG-E02."""
+    served = serve()
+    served.transport._pool._open_worker = ClaudeCodeTransport(  # pyright: ignore
+        env=loopback.env(), cli_path=tmp_path / "no-claude"
+    )._pool._open_worker  # pyright: ignore
+    async with served.http() as http:
+        response = await http.post(MESSAGES, json=BODY)
+    assert error_of(response) == (500, "api_error")
+    assert response.headers["x-should-retry"] == "false"
+    assert "no-claude" in response.json()["error"]["message"]
+
+
+async def test_a_slow_request_holds_nobody_up(serve: Serve) -> None:
+    served = serve(max_requests=2)
+    host, port = served.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as slow:
+        head = f"POST {MESSAGES} HTTP/1.1\r\nhost: x\r\nx-api-key: the token\r\ncontent-length: 99\r\n\r\n"
+        slow.sendall(head.encode())
+        async with served.http() as http:
+            assert (await http.post(MESSAGES, json=BODY)).status_code == 200
+
+
+def test_an_application_without_a_token_makes_one_and_tells_it_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MSG-42."""
+    monkeypatch.delenv("CC_MESSAGES_TOKEN", raising=False)
+    one, two = create_app(), create_app()
+    told = capsys.readouterr()
+    assert one.state.token != two.state.token
+    assert len(one.state.token) >= 32
+    assert told.err.count(one.state.token) == 1
+    assert not told.out
+    monkeypatch.setenv("CC_MESSAGES_TOKEN", "from the environment")
+    assert create_app().state.token == "from the environment"
+    assert create_app(token="given").state.token == "given"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"token": ""}, {"token": "é"}, {"token": "a\nb"}, {"token": " a"}]
+    + [{"token": "a", name: 0} for name in ("max_requests", "max_body_bytes", "ping_seconds")],
+)
+def test_an_application_that_nobody_could_use_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="token|positive"):
+        create_app(**options)
+
+
+async def test_an_application_of_its_own_ends_its_processes_when_it_is_shut_down(
+    loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch, processes: Any
+) -> None:
+    """MSG-40, MSG-45. Under any ASGI server."""
+    for name, value in loopback.env().items():
+        monkeypatch.setenv(name, value)
+    app = create_app(token="t")
+    async with app.router.lifespan_context(app):
+        asgi = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=asgi, base_url="http://x", headers={"x-api-key": "t"}) as http:
+            assert (await http.post(MESSAGES, json=BODY, timeout=20)).status_code == 200
+        assert processes()
+    assert not processes()

@@ -1,0 +1,98 @@
+"""A pool among callers that change their minds, and processes that are killed: each gets its own answer, or none.
+
+`CC_SESSION_CHAOS` says how many callers there are; `scripts/bench/session_pool_soak.py` sends many.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+from pathlib import Path
+
+import psutil
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions
+
+from cc_loopback import JsonObject, LoopbackServer
+from cc_session import SessionPool, Timeouts, TurnError
+from cc_types import ClaudeCodeError
+
+CALLERS = int(os.environ.get("CC_SESSION_CHAOS", "150"))
+AT_ONCE = 8
+
+
+async def echo_sooner_or_later(body: JsonObject) -> str:
+    await asyncio.sleep(random.choice([0, 0, 0.01, 0.05]))
+    assert len(body["messages"]) == 1, "a conversation that was not empty"
+    return body["messages"][0]["content"][0]["text"]
+
+
+class Chaos:
+    """Callers, some of whom give up, and somebody who kills processes."""
+
+    def __init__(self, pool: SessionPool) -> None:
+        self.pool = pool
+        self.answered = 0
+        self.cancelled = 0
+        self.interrupted = 0
+        self.failed = 0
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    async def call(self, number: int) -> None:
+        async with self._slots:
+            task = asyncio.ensure_future(self._run(f"Prompt {number}."))
+            if random.random() < 0.6:
+                await asyncio.wait({task}, timeout=random.uniform(0, 0.12))
+                task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                self.cancelled += 1
+
+    async def _run(self, prompt: str) -> None:
+        try:
+            if random.random() < 0.5:
+                turn = await self.pool.run(prompt)
+            else:
+                async with self.pool.lease() as session, asyncio.TaskGroup() as tasks:
+                    asking = tasks.create_task(session.run(prompt))
+                    if random.random() < 0.3:
+                        await asyncio.sleep(random.uniform(0, 0.02))
+                        await session.interrupt()
+                    turn = await asking
+        except* TurnError as errors:
+            assert {error.kind for error in errors.exceptions if isinstance(error, TurnError)} == {"interrupted"}
+            self.interrupted += 1
+        except* ClaudeCodeError:
+            self.failed += 1  # its process was killed
+        else:
+            assert turn.text == prompt
+            self.answered += 1
+
+    async def kill_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(random.uniform(0.2, 1.0))
+            if victims := [child for child in psutil.Process().children() if child.name() != "sh"]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    random.choice(victims).kill()
+
+
+@pytest.mark.timeout(60 + CALLERS)
+async def test_cancels_interrupts_and_kills_mix_up_no_answers_and_leave_nothing(
+    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path
+) -> None:
+    """SES-82, SES-F09: at eight calls at once on four processes."""
+    server.respond = echo_sooner_or_later
+    async with SessionPool(options, size=4, prewarm=1, timeouts=Timeouts(control=5)) as pool:
+        chaos = Chaos(pool)
+        killing = asyncio.ensure_future(chaos.kill_now_and_then())
+        await asyncio.gather(*(chaos.call(number) for number in range(CALLERS)))
+        killing.cancel()
+        assert chaos.answered + chaos.cancelled + chaos.interrupted + chaos.failed == CALLERS
+        assert min(chaos.answered, chaos.cancelled, chaos.interrupted) > 0
+        # What was given up comes back by itself, and the pool is as good as new.
+        turns = await asyncio.gather(*(pool.run(f"Afterwards {number}.") for number in range(8)))
+        assert [turn.text for turn in turns] == [f"Afterwards {number}." for number in range(8)]
+        stats = pool.stats()
+        assert (stats.waiting, stats.running + stats.starting <= 4) == (0, True)
+    assert not [*temporary.glob("cc-session-*")]

@@ -1,0 +1,153 @@
+"""One-shot queries, through a pool of the caller's and through the one that all share."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ResultError
+
+from cc_loopback import JsonObject, LoopbackServer
+from cc_session import SessionPool, Timeouts, TurnError, TurnTimeoutError, query
+from cc_types import ClaudeCodeError, CLINotFoundError
+
+
+@pytest.fixture
+async def pool(options: ClaudeAgentOptions) -> AsyncIterator[SessionPool]:
+    async with SessionPool(options, size=1, prewarm=0) as pool:
+        yield pool
+
+
+async def test_a_query_returns_what_came_of_its_turn(server: LoopbackServer, pool: SessionPool) -> None:
+    """SES-01, SES-02, SES-03."""
+    first = await query("Hello.", pool=pool)
+    second = await query([{"type": "text", "text": "Hello again."}], pool=pool)
+
+    assert (first.text, second.text) == ('You said: "Hello.".', 'You said: "Hello again.".')
+    assert first.usage.input_tokens > 0
+    assert first.response.result == first.text
+    assert [len(body["messages"]) for body in server.requests] == [1, 1]
+    assert pool.stats().starts == 1
+
+
+async def test_the_prompt_is_data_and_on_no_command_line(
+    server: LoopbackServer, pool: SessionPool, tmp_path: Path
+) -> None:
+    """SES-02, SES-11."""
+    file = tmp_path / "file"
+    file.write_text("s3cret")
+    command_lines: list[str] = []
+
+    def look(body: JsonObject) -> str:
+        command_lines.extend(str(process.cmdline()) for process in psutil.Process().children(recursive=True))
+        return body["messages"][-1]["content"][-1]["text"]
+
+    server.respond = look
+    for prompt in (f"@{file}", "/clear", "/model haiku"):
+        assert (await query(prompt, pool=pool)).text == prompt
+        assert prompt not in str(command_lines)
+    assert "s3cret" not in str(server.requests)
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+async def test_a_failed_turn_is_raised_whatever_its_subtype_says(
+    server: LoopbackServer, pool: SessionPool, status: int
+) -> None:
+    """SES-01, SES-72."""
+    server.fail_next(status=status)
+    with pytest.raises(TurnError) as raised:
+        await query("Hello.", pool=pool)
+
+    assert raised.value.turn.result.subtype == "success"
+    assert isinstance(raised.value, (ClaudeCodeError, ResultError))
+    assert (await query("Hello.", pool=pool)).text == 'You said: "Hello.".'
+
+
+async def test_the_options_of_a_query_win_over_those_of_the_pool(server: LoopbackServer, pool: SessionPool) -> None:
+    own = ClaudeAgentOptions(model="haiku", system_prompt="You are another.", env=server.env(), setting_sources=[])
+
+    turn = await query("Hello.", own, pool=pool)
+
+    assert "Hello." in turn.text
+    assert "You are another." in json.dumps(server.requests[-1]["system"])
+    assert "haiku" in server.requests[-1]["model"]
+
+
+async def test_the_timeouts_of_a_query_win_over_those_of_the_pool(server: LoopbackServer, pool: SessionPool) -> None:
+    """SES-34."""
+    server.fail_next(delay=20)
+    with pytest.raises(TurnTimeoutError):
+        await query("Hello.", pool=pool, timeouts=Timeouts(turn=0.3))
+    assert (await query("Hello.", pool=pool)).text == 'You said: "Hello.".'
+
+
+async def test_a_query_says_why_no_process_can_be_started(tmp_path: Path) -> None:
+    """SES-F01: through the shared pool, which is none the worse for it."""
+    for _ in range(2):
+        with pytest.raises(CLINotFoundError):
+            await query("Hello.", ClaudeAgentOptions(cli_path=tmp_path / "no-such-claude"))
+
+
+SCRIPT = """
+import asyncio, json, sys, threading
+import psutil
+from cc_session import query, sealed_options
+
+options = sealed_options(env=json.loads(sys.argv[1]))
+
+def pids():
+    return sorted(child.pid for child in psutil.Process().children() if child.name() != "sh")
+
+async def ask(text):
+    return (await query(text, options)).text
+
+answers = [asyncio.run(ask(f"One {number}.")) for number in range(2)]
+threads = [threading.Thread(target=lambda: answers.append(asyncio.run(ask("Two.")))) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert all(answer.startswith("You said") for answer in answers) and len(answers) == 6
+print(pids())
+"""
+
+
+def test_queries_without_a_pool_share_processes_which_end_with_python(server: LoopbackServer) -> None:
+    """SES-02, SES-76, SES-77."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "CLAUDE_"))}
+    script = [sys.executable, "-W", "error", "-c", SCRIPT, json.dumps(server.env())]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=40, check=False, env=env)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    pids: list[int] = json.loads(done.stdout)
+    assert 1 <= len(pids) <= 4  # six queries, at most four at a time
+    deadline = time.monotonic() + 3
+    while any(psutil.pid_exists(pid) for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_login_of_this_process_decides_which_process_answers(server: LoopbackServer) -> None:
+    """SES-61: a process with an old key answers nobody who has a new one."""
+    script = """
+import asyncio, json, os, sys
+from cc_session import SessionPool
+
+os.environ |= json.loads(sys.argv[1])
+with SessionPool(size=2, prewarm=0) as pool:
+    for key in ("one", "two", "one"):
+        os.environ["ANTHROPIC_API_KEY"] = key
+        pool.run_sync("Hello.")
+    print(pool.stats().starts)
+"""
+    run = [sys.executable, "-c", script, json.dumps(server.env())]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=40, check=False)
+
+    assert (done.stdout, done.stderr) == ("2\n", "")
+    keys = [call.headers["x-api-key"] for call in server.calls if call.path == "/v1/messages"]
+    assert keys == ["one", "two", "one"]

@@ -1,0 +1,233 @@
+"""One prompt, one `Turn`: what is in it, and what is not."""
+
+import asyncio
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ResultMessage, StreamEvent
+
+from cc_loopback import JsonObject, LoopbackServer, Reply
+from cc_session import Session, SessionBusyError, TurnError
+from cc_types import CLIResponse
+
+MODEL = "claude-sonnet-5"
+# What one million tokens cost, in US dollars: input and output.
+PRICES = {"claude-sonnet-5": (2, 10), "claude-opus-5": (5, 25)}
+
+
+def costly(body: JsonObject) -> Reply:
+    """An answer that takes a thousand tokens to read and a hundred to write."""
+    return {"content": [{"type": "text", "text": "Hello."}], "usage": {"input_tokens": 1000, "output_tokens": 100}}
+
+
+def cost(model: str) -> float:
+    into, out = PRICES[model]
+    return (1000 * into + 100 * out) / 1_000_000
+
+
+def texts(body: JsonObject) -> list[str]:
+    """The texts of a request's messages."""
+    contents = [message["content"] for message in body["messages"]]
+    blocks = [[{"text": content}] if isinstance(content, str) else content for content in contents]
+    return [block["text"] for content in blocks for block in content if "text" in block]
+
+
+async def test_a_turn_holds_all_that_came_of_it(server: LoopbackServer, session: Session) -> None:
+    """SES-03."""
+    server.respond = costly
+
+    turn = await session.run("Hello?")
+
+    assert turn.text == "Hello."
+    assert isinstance(turn.messages[-1], ResultMessage)
+    assert turn.result is turn.messages[-1]
+    assert any(isinstance(message, StreamEvent) for message in turn.messages)
+    assert turn.session_id == turn.result.session_id
+    assert turn.structured_output is None
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (1000, 100)
+    assert turn.cost_usd == pytest.approx(cost(MODEL))
+    assert turn.model_usage[MODEL].output_tokens == 100
+    assert isinstance(turn.response, CLIResponse)
+    assert turn.response.succeeded
+    assert turn.response.result == "Hello."
+    assert (session.turns, session.cost_usd, session.state) == (1, turn.cost_usd, "idle")
+    assert pickle.loads(pickle.dumps(turn)) == turn
+
+
+async def test_a_prompt_may_be_content_blocks(server: LoopbackServer, session: Session) -> None:
+    turn = await session.run([{"type": "text", "text": "One"}, {"type": "text", "text": "Two"}])
+
+    assert not turn.result.is_error
+    assert texts(server.requests[-1]) == ["One", "Two"]
+
+
+async def test_an_object_that_was_asked_for_is_in_the_turn(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-03."""
+    schema = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Paris"]}}, "required": ["city"]}
+    options = replace(options, output_format={"type": "json_schema", "schema": schema}, max_turns=None)
+    async with await Session.open(options) as session:
+        assert (await session.run("Where?")).structured_output == {"city": "Paris"}
+
+
+async def test_costs_are_differences_that_add_up_across_all_that_changes_a_conversation(
+    server: LoopbackServer, session: Session
+) -> None:
+    """SES-04, SES-F18: totals of the CLI start again at a clear and not at a rewind; another model has another price."""
+    server.respond = costly
+    turns = [await session.run("One"), await session.run("Two")]
+    await session.reset()
+    turns.append(await session.run("Three"))
+    await session.add_user("Noted.")
+    await session.add_assistant("Indeed.", model=MODEL)
+    turns.append(await session.run("Four"))
+    await session.reset(tools_changed=True)
+    turns.append(await session.run("Five"))
+    turns.append(await session.run("Six"))
+    await session.set_model("claude-opus-5")
+    dear = await session.run("Seven")
+
+    assert [turn.cost_usd for turn in turns] == [pytest.approx(cost(MODEL))] * 6
+    assert [turn.usage.input_tokens for turn in [*turns, dear]] == [1000] * 7
+    assert [{model: used.input_tokens for model, used in turn.model_usage.items()} for turn in turns] == [
+        {MODEL: 1000}
+    ] * 6
+    assert dear.cost_usd == pytest.approx(cost("claude-opus-5"))
+    assert {model: used.input_tokens for model, used in dear.model_usage.items()} == {"claude-opus-5": 1000}
+    assert session.cost_usd == pytest.approx(6 * cost(MODEL) + cost("claude-opus-5"))
+    assert session.turns == 7
+
+
+async def test_what_a_cancelled_turn_took_is_the_session_s_and_not_the_next_turn_s(
+    server: LoopbackServer, session: Session
+) -> None:
+    """SES-04."""
+    has_begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def first(body: JsonObject) -> Reply:
+        loop.call_soon_threadsafe(has_begun.set)
+        return costly(body)
+
+    server.respond = first
+    running = asyncio.ensure_future(session.run("Cancelled"))
+    await has_begun.wait()
+    running.cancel()
+    server.respond = costly
+
+    turn = await session.run("Next")
+
+    assert turn.cost_usd == pytest.approx(cost(MODEL))
+    assert session.cost_usd in (pytest.approx(cost(MODEL)), pytest.approx(2 * cost(MODEL))) or (
+        cost(MODEL) < session.cost_usd < 2 * cost(MODEL)
+    )
+
+
+async def test_tokens_of_a_turn_with_several_calls_and_blocks_are_counted_once(
+    server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: Callable[..., None]
+) -> None:
+    """SES-05."""
+    options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
+    calls_bash("echo one", usage={"input_tokens": 1000, "output_tokens": 100})
+    async with await Session.open(options) as session:
+        turn = await session.run("Go.")
+
+    assert len(server.requests) == 2
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (2000, 200)
+    assert turn.model_usage[MODEL].input_tokens == 2000
+    ids = [message.message_id for message in turn.messages if isinstance(message, AssistantMessage)]
+    assert len(ids) > len({*ids})  # else nothing is repeated, and this test proves nothing
+
+
+async def test_tokens_of_a_turn_that_was_cut_off_are_counted_from_its_messages(
+    server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: Callable[..., None]
+) -> None:
+    """SES-05: the CLI's result says 0 then."""
+    options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
+    calls_bash("sleep 60", usage={"input_tokens": 1000, "output_tokens": 100})
+    async with await Session.open(options) as session:
+        with pytest.raises(TurnError) as raised:
+            await session.run("Go.", max_cost_usd=0.0001)
+
+    turn = raised.value.turn
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (1000, 100)
+    assert turn.text == "I shall call a tool."
+    assert turn.cost_usd == pytest.approx(cost(MODEL))
+
+
+USAGE_PER_BLOCK = """
+initialize()
+frame = json.loads(sys.stdin.readline())
+usage = {"input_tokens": 7, "output_tokens": 5}
+for text in ("one", "two"):
+    message = {"id": "msg_1", "role": "assistant", "model": "m", "content": [{"type": "text", "text": text}],
+               "usage": usage}
+    send(type="assistant", message=message, session_id="s", uuid=text, parent_tool_use_id=None)
+send(type="assistant", message={**message, "id": "msg_2"}, session_id="s", uuid="x", parent_tool_use_id="toolu_1")
+result(frame)
+sys.stdin.read()
+"""
+
+
+async def test_usage_that_is_repeated_for_each_block_of_a_message_counts_once(
+    fake_cli: Callable[[str], ClaudeAgentOptions],
+) -> None:
+    """SES-05: a CLI that reports none in its result. What subagents used is not the main thread's."""
+    async with await Session.open(fake_cli(USAGE_PER_BLOCK)) as session:
+        turn = await session.run("Hello?")
+
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (7, 5)
+    assert turn.text == "one\ntwo"
+
+
+async def test_by_default_a_prompt_is_data(server: LoopbackServer, session: Session) -> None:
+    """SES-11."""
+    for prompt in ("@/etc/hostname", "/clear", "/cost"):
+        await session.run(prompt)
+        assert texts(server.requests[-1])[-1] == prompt
+
+
+async def test_commands_and_files_work_where_they_are_asked_for(
+    server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Any
+) -> None:
+    """SES-11: per message."""
+    (tmp_path / "note.txt").write_text("The password is swordfish.")
+    env = {**options.env}
+    for name in ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS"):
+        del env[name]
+    async with await Session.open(replace(options, env=env, cwd=tmp_path, tools=["Read"])) as session:
+        await session.run("Read @note.txt", verbatim=False)
+        assert "swordfish" in str(server.requests[-1])
+        await session.reset()
+        await session.run("Read @note.txt")
+        assert "swordfish" not in str(server.requests[-1])
+
+        count = len(server.requests)
+        assert "cost" in (await session.run("/cost", verbatim=False)).text.lower()
+        assert len(server.requests) == count
+
+
+async def test_a_second_run_at_the_same_time_is_refused(server: LoopbackServer, session: Session) -> None:
+    """SES-08, SES-F11."""
+    first = asyncio.ensure_future(session.run("One"))
+    await asyncio.sleep(0)
+    with pytest.raises(SessionBusyError, match="one at a time"):
+        await session.run("Two")
+
+    assert (await first).text == 'You said: "One".'
+    assert (await session.run("Three")).text == 'You said: "Three".'
+
+
+@pytest.mark.parametrize("limit", [{"timeout": 0}, {"timeout": float("nan")}, {"max_cost_usd": -1.0}])
+async def test_a_limit_that_makes_no_sense_is_refused_and_nothing_is_sent(
+    server: LoopbackServer, session: Session, limit: dict[str, float]
+) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        await session.run("Hello?", **limit)
+    with pytest.raises(ValueError, match="must be"):
+        session.stream("Hello?", **limit)
+    assert (session.turns, server.requests) == (0, [])
