@@ -1,6 +1,9 @@
 """Scenarios for the comparison of `AnthropicModel` and `ClaudeCodeModel`, by theme."""
 
+from .deferred import deferred
 from .outputs import outputs
 from .scenario import Scenario
+from .tools import tools
+from .toolsets import toolsets
 
-SCENARIOS: list[Scenario] = [*outputs]
+SCENARIOS: list[Scenario] = [*outputs, *tools, *deferred, *toolsets]

@@ -150,7 +150,11 @@ async def a_function_that_takes_the_output(model: AnthropicModel) -> object:
 @outputs.scenario(steps("lyon"))
 async def a_function_that_takes_the_text(model: AnthropicModel) -> object:
     """MODEL-34"""
-    return await Agent(model, output_type=TextOutput(str.upper)).run("A city, please.")
+
+    def shout(words: str) -> str:
+        return words.upper()
+
+    return await Agent(model, output_type=TextOutput(shout)).run("A city, please.")
 
 
 @outputs.scenario(on=(SONNET, HAIKU))

@@ -229,12 +229,14 @@ Serve = Callable[..., Served]
 
 
 @pytest.fixture
-async def serve(connect: Connect) -> AsyncIterator[Serve]:
+async def serve(loopback: LoopbackServer, connect: Connect) -> AsyncIterator[Serve]:
     """Makes servers; they stop before their processes end."""
     with ExitStack() as stack:
 
-        def make(*, size: int = 1, api: LoopbackServer | None = None, **options: Any) -> Served:
-            client = connect(size=size, **({} if api is None else {"api": api}))
+        def make(
+            *, size: int = 1, api: LoopbackServer = loopback, cli_path: Path | None = None, **options: Any
+        ) -> Served:
+            client = connect(size=size, api=api, cli_path=cli_path)
             return stack.enter_context(Served(client.api, client.transport, **options))
 
         yield make

@@ -37,13 +37,17 @@ def result(number: int, *, is_error: bool = False) -> dict[str, Any]:
     return {**block, "is_error": True} if is_error else block
 
 
+def loop(*own: str) -> LoopAnswer:
+    return LoopAnswer("tools", {f"mcp__tools__{name}": name for name in own}, {})
+
+
 def feed(answer: LoopAnswer, told: list[Event]) -> list[Event]:
     return [out for event in told for out in answer.feed(event)]
 
 
 @given(st.lists(st.lists(st.tuples(NAMES, st.booleans()), min_size=1, max_size=3), max_size=4))
 def test_what_is_told_unfolds_to_what_was_said(steps: list[list[tuple[str, bool]]]) -> None:
-    answer = LoopAnswer("tools", ["add", "sub"], [])
+    answer = loop("add", "sub")
     told: list[Event] = []
     number = 0
     for step in steps:
@@ -63,7 +67,7 @@ def test_what_is_told_unfolds_to_what_was_said(steps: list[list[tuple[str, bool]
 @given(st.lists(NAMES, min_size=1, max_size=4), st.data())
 def test_indices_of_blocks_are_told_in_order_and_once(names: list[str], data: st.DataObject) -> None:
     """Results may come before the answer that calls the tools has ended."""
-    answer = LoopAnswer("tools", ["add", "sub"], [])
+    answer = loop("add", "sub")
     told: list[Event] = []
     waiting: list[int] = []
     for event in events([call(index, name) for index, name in enumerate(names)], "tool_use"):
@@ -79,7 +83,7 @@ def test_indices_of_blocks_are_told_in_order_and_once(names: list[str], data: st
 
 
 def test_an_answer_that_calls_a_tool_of_the_callers_waits_for_the_results_of_the_others() -> None:
-    answer = LoopAnswer("tools", ["add"], ["ask"])
+    answer = LoopAnswer("tools", {"mcp__tools__add": "add"}, {"mcp__tools__ask": "ask"})
     told = feed(answer, events([call(1, "mcp__tools__add"), call(2, "mcp__tools__ask")], "tool_use"))
     assert not answer.is_complete
     told += answer.feed_results([result(1)])
@@ -90,33 +94,33 @@ def test_an_answer_that_calls_a_tool_of_the_callers_waits_for_the_results_of_the
 
 @pytest.mark.parametrize("stop_reason", ["max_tokens", "refusal", "end_turn"])
 def test_only_a_call_goes_on(stop_reason: str) -> None:
-    answer = LoopAnswer("tools", ["add"], [])
+    answer = loop("add")
     feed(answer, events([{"type": "text", "text": "No."}], stop_reason))
     assert answer.is_complete
     assert answer.told.stop_reason == stop_reason
 
 
 def test_an_answer_that_the_cli_has_closed_has_stopped_early() -> None:
-    answer = LoopAnswer("tools", ["add"], [])
+    answer = loop("add")
     feed(answer, events([{"type": "text", "text": "Hel"}], None))
     assert answer.has_stopped_early
     assert not answer.is_complete
 
 
 def test_nothing_is_told_after_the_end() -> None:
-    answer = LoopAnswer("tools", ["add"], [])
+    answer = loop("add")
     feed(answer, events([{"type": "text", "text": "Done."}], "end_turn"))
     assert not answer.feed_results([result(1)])
 
 
 def test_one_answer_keeps_its_usage_as_the_api_told_it() -> None:
-    answer = LoopAnswer("tools", ["add"], [])
+    answer = loop("add")
     told = feed(answer, events([{"type": "text", "text": "Done."}], "end_turn", input_tokens=3))
     assert told[-2]["usage"] == {"input_tokens": 3}
 
 
 def test_sums_go_into_objects_and_keep_what_is_no_number() -> None:
-    answer = LoopAnswer("tools", ["add"], [])
+    answer = loop("add")
     one: dict[str, Any] = {"input_tokens": 1, "cache_creation": {"ephemeral_5m_input_tokens": 2}, "service_tier": "a"}
     other: dict[str, Any] = {"input_tokens": 4, "cache_creation": {"ephemeral_5m_input_tokens": 5}, "service_tier": "b"}
     feed(answer, events([call(1, "mcp__tools__add")], "tool_use", **one))
@@ -130,14 +134,14 @@ def test_sums_go_into_objects_and_keep_what_is_no_number() -> None:
 
 
 def test_tools_of_the_cli_stand_under_a_server_of_its_own() -> None:
-    answer = LoopAnswer("tools", ["add"], [])
+    answer = loop("add")
     told = feed(answer, events([call(1, "Bash"), call(2, "mcp__files__read__all")], "tool_use"))
     blocks = [event["content_block"] for event in told if event["type"] == "content_block_start"]
     assert [(block["server_name"], block["name"]) for block in blocks] == [(OWN_SERVER, "Bash"), ("files", "read__all")]
 
 
 def test_a_picture_in_a_result_is_told_as_a_text_and_comes_back_as_a_picture() -> None:
-    answer = LoopAnswer("tools", ["add"], [])
+    answer = loop("add")
     feed(answer, events([call(1, "mcp__tools__add")], "tool_use"))
     picture: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}}
     answer.feed_results([{"type": "tool_result", "tool_use_id": "toolu_1", "content": [picture]}])

@@ -38,7 +38,7 @@ async def test_the_events_are_those_of_the_cli(options: ClaudeAgentOptions) -> N
 
 
 @pytest.mark.parametrize(
-    "matcher", [None, "", "*", "Bash", "Edit|Write", "Edit, Write", "mcp__git-hub__.*", "^Note", "a.h", r"\AB\Z"[2:3]]
+    "matcher", [None, "", "*", "Bash", "Edit|Write", "Edit, Write", "mcp__git-hub__.*", "^Note", "a.h"]
 )
 def test_a_matcher_that_both_languages_read_alike_is_taken(matcher: str | None) -> None:
     """SES-36."""

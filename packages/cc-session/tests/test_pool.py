@@ -19,7 +19,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import Session, SessionPool, TurnError
+from cc_session import SessionPool, TurnError
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ProcessExitedError
 
 
@@ -42,9 +42,16 @@ async def pool(options: ClaudeAgentOptions) -> AsyncIterator[SessionPool]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(10):
-        while not condition():
-            await asyncio.sleep(0.005)
+    """Wait for what a pool does by itself, of which nobody is told."""
+    for _ in range(2_000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("that did not come to pass")
+
+
+def folders_in(temporary: Path) -> list[Path]:
+    return [*temporary.glob("cc-session-*")]
 
 
 def processes() -> list[psutil.Process]:
@@ -261,7 +268,8 @@ async def test_a_process_that_dies_in_a_lease_fails_that_one_alone(
 
 
 @pytest.mark.parametrize(
-    "output", ["print('{bad', flush=True)", "os.write(1, bytes([123, 0xff, 10]))", "send(type='assistant')", "sys.exit(0)"]
+    "output",
+    ["print('{bad', flush=True)", "os.write(1, bytes([123, 0xff, 10]))", "send(type='assistant')", "sys.exit(0)"],
 )
 async def test_after_malformed_output_the_next_lease_gets_its_own_answer(
     options: ClaudeAgentOptions, fake_cli: Callable[[str], ClaudeAgentOptions], tmp_path: Path, output: str
@@ -453,9 +461,12 @@ def test_a_pool_is_used_from_many_threads_and_loops_at_once(
         async with pool.lease() as session:
             return (await session.run(text)).text
 
+    def in_a_loop(text: str) -> str:
+        return asyncio.run(lease(text))
+
     with SessionPool(options, size=2) as pool, ThreadPoolExecutor(6) as threads:
         prompts = [f"Loop {number}" for number in range(18)]
-        assert [*threads.map(lambda text: asyncio.run(lease(text)), prompts)] == prompts
+        assert [*threads.map(in_a_loop, prompts)] == prompts
 
 
 async def test_run_sync_where_it_would_wait_for_itself_says_so(
@@ -468,7 +479,7 @@ async def test_run_sync_where_it_would_wait_for_itself_says_so(
         try:
             pool.run_sync("Hello.")
         except RuntimeError as error:
-            turn = await pool.run("Hello.", mcp_servers={})
+            turn = await pool.run("Hello.", options=options)
             return {"content": [{"type": "text", "text": f"{error} {turn.text}"}]}
         raise AssertionError
 
@@ -511,7 +522,7 @@ async def test_close_ends_all_and_leaves_nothing(
             await asyncio.gather(pool.close(), pool.close())
 
         assert not processes()
-        assert not [*temporary.glob("cc-session-*")]
+        assert not folders_in(temporary)
         assert session.state == "dead"
         for call in (turn, starting, waiting, pool.run("Too late."), pool.warm(1)):
             with pytest.raises(CLIConnectionError, match="closed"):
@@ -556,6 +567,7 @@ async def test_reprs_show_state_and_no_secret(options: ClaudeAgentOptions) -> No
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_processes_of_its_own(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
     """SES-74."""
     with SessionPool(options, size=1, prewarm=0) as pool:

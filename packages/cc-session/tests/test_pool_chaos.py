@@ -27,6 +27,10 @@ async def echo_sooner_or_later(body: JsonObject) -> str:
     return body["messages"][0]["content"][0]["text"]
 
 
+def folders_in(temporary: Path) -> list[Path]:
+    return [*temporary.glob("cc-session-*")]
+
+
 class Chaos:
     """Callers, some of whom give up, and somebody who kills processes."""
 
@@ -95,4 +99,4 @@ async def test_cancels_interrupts_and_kills_mix_up_no_answers_and_leave_nothing(
         assert [turn.text for turn in turns] == [f"Afterwards {number}." for number in range(8)]
         stats = pool.stats()
         assert (stats.waiting, stats.running + stats.starting <= 4) == (0, True)
-    assert not [*temporary.glob("cc-session-*")]
+    assert not folders_in(temporary)

@@ -59,7 +59,7 @@ def with_echo(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 
 def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
     """Claude Code as it comes, but for the settings of the machine."""
-    args = {"no-session-persistence": None}
+    args: dict[str, str | None] = {"no-session-persistence": None}
     env = {
         name: value for name, value in options.env.items() if not name.startswith(("CLAUDE_CODE_DISABLE", "DISABLE"))
     }
@@ -151,15 +151,17 @@ async def partial_rewind(session: Session, _server: LoopbackServer) -> None:
     await session.run("Three.")
 
 
-async def fail(session: Session, server: LoopbackServer, **fault: int) -> None:
+async def fail(
+    session: Session, server: LoopbackServer, status: int | None = None, after_events: int | None = None
+) -> None:
     """Have a turn fail; a request beside it, or one that is repeated, may have taken the fault."""
     for _ in range(5):
-        server.fail_next(**fault)
+        server.fail_next(status, after_events=after_events)
         try:
             await session.run("Fail.")
         except TurnError:
             return
-    pytest.fail(f"no turn failed with {fault}")
+    pytest.fail(f"no turn failed with {status}")
 
 
 async def errors(session: Session, server: LoopbackServer) -> None:

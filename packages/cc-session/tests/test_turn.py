@@ -117,14 +117,14 @@ async def test_what_a_cancelled_turn_took_is_the_session_s_and_not_the_next_turn
     running = asyncio.ensure_future(session.run("Cancelled"))
     await has_begun.wait()
     running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
     server.respond = costly
 
     turn = await session.run("Next")
 
     assert turn.cost_usd == pytest.approx(cost(MODEL))
-    assert session.cost_usd in (pytest.approx(cost(MODEL)), pytest.approx(2 * cost(MODEL))) or (
-        cost(MODEL) < session.cost_usd < 2 * cost(MODEL)
-    )
+    assert cost(MODEL) <= session.cost_usd <= 2 * cost(MODEL) + 1e-9  # how far it came is a matter of milliseconds
 
 
 async def test_tokens_of_a_turn_with_several_calls_and_blocks_are_counted_once(
@@ -195,11 +195,13 @@ async def test_commands_and_files_work_where_they_are_asked_for(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Any
 ) -> None:
     """SES-11: per message."""
+    server.respond = costly
     (tmp_path / "note.txt").write_text("The password is swordfish.")
-    env = {**options.env}
-    for name in ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS"):
-        del env[name]
-    async with await Session.open(replace(options, env=env, cwd=tmp_path, tools=["Read"])) as session:
+    sealed = ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS")
+    env = {name: value for name, value in options.env.items() if name not in sealed}
+    # Nor does bare mode read files.
+    options = replace(options, env=env, cwd=tmp_path, extra_args={"no-session-persistence": None})
+    async with await Session.open(options) as session:
         await session.run("Read @note.txt", verbatim=False)
         assert "swordfish" in str(server.requests[-1])
         await session.reset()

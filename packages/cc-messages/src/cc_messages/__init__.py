@@ -5,8 +5,9 @@ sessions; does not know agents or models.
 """
 
 from .cli_tools import CLICall, CLITools, beside_requests
+from .own_tools import OwnTools
 from .pool import Route
 from .server import create_app
 from .transport import ClaudeCodeTransport
 
-__all__ = ["CLICall", "CLITools", "ClaudeCodeTransport", "Route", "beside_requests", "create_app"]
+__all__ = ["CLICall", "CLITools", "ClaudeCodeTransport", "OwnTools", "Route", "beside_requests", "create_app"]

@@ -20,7 +20,9 @@ from claude_agent_sdk import Message
 
 from cc_types import JsonValue
 
-__all__ = ["Beside", "CLICall", "CLITools", "beside_requests", "current_beside"]
+from .own_tools import OwnTools
+
+__all__ = ["Beside", "CLICall", "CLITools", "beside_requests", "current_beside", "mcp_name"]
 
 T = TypeVar("T")
 
@@ -73,11 +75,19 @@ class CLITools:
             )
 
 
+def mcp_name(server: str, tool: str) -> str:
+    """The CLI's name for a tool of an MCP server."""
+    return f"mcp__{server}__{tool}"
+
+
 class Beside:
     """What was said beside a request, and where: the loop and the context in which the caller's code is to run."""
 
-    def __init__(self, tools: CLITools | None, on_message: Callable[[Message], object] | None) -> None:
+    def __init__(
+        self, tools: CLITools | None, own: OwnTools | None, on_message: Callable[[Message], object] | None
+    ) -> None:
         self.tools = tools
+        self.own = own
         self._on_message = on_message
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
@@ -113,16 +123,17 @@ _beside: ContextVar[Beside | None] = ContextVar("cc_messages_beside", default=No
 
 @contextmanager
 def beside_requests(
-    *, tools: CLITools | None = None, on_message: Callable[[Message], object] | None = None
+    *, tools: CLITools | None = None, own: OwnTools | None = None, on_message: Callable[[Message], object] | None = None
 ) -> Generator[None]:
     """Say what goes beside the requests that are made within, in this task and those started from it.
 
     Args:
         tools: Tools for the CLI's own loop.
+        own: Tools of Claude Code itself, which it may use then.
         on_message: Called in the current event loop with every message of the CLI that belongs to such a request, in
             order, up to and with the turn's `ResultMessage`. The last ones may come after the response.
     """
-    token = _beside.set(Beside(tools, on_message))
+    token = _beside.set(Beside(tools, own, on_message))
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .server import TOKEN_VARIABLE, create_app, new_token
+from .server import MISSING, TOKEN_VARIABLE, create_app, new_token
 from .transport import ClaudeCodeTransport
 
 __all__ = ["main"]
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     where = serve.add_argument_group("where")
     where.add_argument("--host", default="127.0.0.1", metavar="H", help="address to listen on (default: 127.0.0.1)")
-    where.add_argument("--port", type=int, default=8400, metavar="N", help="0 takes a free one (default: 8400)")
+    where.add_argument("--port", type=_port, default=8400, metavar="N", help="0 takes a free one (default: 8400)")
     where.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token that clients must send")
     limits = serve.add_argument_group("limits")
     limits.add_argument("--size", type=int, default=8, metavar="N", help="processes, at most (default: 8)")
@@ -78,6 +78,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port < 1 << 16:
+        raise ValueError(text)
+    return port
+
+
 def _serve(options: argparse.Namespace) -> int:
     given = _given_token(options.token_file)
     transport = ClaudeCodeTransport(
@@ -89,8 +96,10 @@ def _serve(options: argparse.Namespace) -> int:
         max_requests=options.max_requests,
         max_body_bytes=options.max_body_mb * _MEGABYTE,
     )
-    # Not before `create_app()` has said what is missing if it is not there.
-    from .serving import serve_until_signal
+    try:
+        from .serving import serve_until_signal
+    except ImportError as error:
+        raise _Refused(MISSING) from error
 
     async def run(listener: socket.socket) -> None:
         async with transport:

@@ -6,16 +6,16 @@ usage is the sum, with each API call as an iteration. A later request carries th
 `unfolded()` makes the messages of the loop out of it again. Pure: events go in, events come out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cc_types import JsonValue
 
 from .answer import Answer, Event
-from .cli_tools import OWN_SERVER
+from .cli_tools import OWN_SERVER, mcp_name
 from .conversation import Block, Message
 
-__all__ = ["LoopAnswer", "cli_name", "unfolded"]
+__all__ = ["LoopAnswer", "unfolded"]
 
 # The ids of calls that the API itself has made at an MCP server. Those stay as they are.
 _OF_THE_API = "mcptoolu_"
@@ -29,16 +29,16 @@ class LoopAnswer:
 
     Args:
         server_name: The MCP server of the caller's tools.
-        own: Names of the caller's tools whose calls the CLI makes; calls of its other tools end the answer.
-        others: Names of these.
+        own: Those of the caller's tools whose calls the CLI makes, from the CLI's names to the caller's.
+        others: Those whose calls end the answer, likewise.
     """
 
-    def __init__(self, server_name: str, own: Iterable[str], others: Iterable[str]) -> None:
+    def __init__(self, server_name: str, own: Mapping[str, str], others: Mapping[str, str]) -> None:
         self.told = Answer()
         """The message as it is told."""
         self._server_name = server_name
-        self._own = {cli_name(server_name, name): name for name in own}
-        self._others = {cli_name(server_name, name): name for name in others}
+        self._own = own
+        self._others = others
         self._steps: list[_Step] = []
         self._next_index = 0
         self._unanswered: set[str] = set()
@@ -187,11 +187,6 @@ class _Step:
         self.answered: set[str] = set()
 
 
-def cli_name(server_name: str, tool: str) -> str:
-    """The CLI's name for a tool of an MCP server."""
-    return tool if server_name == OWN_SERVER else f"mcp__{server_name}__{tool}"
-
-
 def unfolded(message: Message) -> list[Message]:
     """The messages of the CLI's loop that stand folded in one message of the model; itself if there are none."""
     if message.role != "assistant" or not any(map(_is_folded, message.content)):
@@ -218,7 +213,8 @@ def _is_folded(block: Block) -> bool:
 
 
 def _as_tool_use(block: Block) -> Block:
-    name = cli_name(str(block.get("server_name")), str(block.get("name")))
+    server, tool = str(block.get("server_name")), str(block.get("name"))
+    name = tool if server == OWN_SERVER else mcp_name(server, tool)
     return {"type": "tool_use", "id": block.get("id"), "name": name, "input": block.get("input")}
 
 

@@ -13,7 +13,6 @@ from .conversation import Block, Held
 from .conversation import Message as HeldMessage
 from .loop_answer import LoopAnswer
 from .request import MessagesRequest
-from .tool_server import ToolServerKey
 from .turn import Turn, is_made_up
 
 if TYPE_CHECKING:
@@ -25,11 +24,16 @@ __all__ = ["LoopTurn"]
 class LoopTurn(Turn):
     """The turn that answers a request some of whose tools the CLI calls."""
 
-    def __init__(self, request: MessagesRequest, session: Session, server: ToolServerKey) -> None:
+    def __init__(self, request: MessagesRequest, session: Session) -> None:
         tools = request.beside.tools if request.beside is not None else None
         own = tools.names if tools is not None else frozenset[str]()
-        names = server.names()
-        self._loop = LoopAnswer(server.name, own & names, names - own)
+        server = request.launch.tool_server
+        names = {server.cli_name(name): name for name in server.names()} if server is not None else {}
+        self._loop = LoopAnswer(
+            server.name if server is not None else "",
+            {cli_name: name for cli_name, name in names.items() if name in own},
+            {cli_name: name for cli_name, name in names.items() if name not in own},
+        )
         self._last_message_id: str | None = None
         self._uuids: list[str | None] = []
         super().__init__(request, session, self._loop.told)

@@ -17,7 +17,8 @@ from .cli_tools import Beside
 from .conversation import Message, as_blocks, merged, without_cache_control
 from .failure import invalid
 from .loop_answer import unfolded
-from .loop_request import renamed, tool_server_key, with_cli_names
+from .loop_request import loop_parameters, tool_server_key, with_cli_names
+from .own_tools import OwnTools
 from .tool_server import ToolServerKey
 
 __all__ = ["LaunchKey", "MessagesRequest", "parse_request"]
@@ -39,7 +40,14 @@ class LaunchKey:
     system: str
     betas: tuple[str, ...]
     tool_server: ToolServerKey | None = None
-    """The tools that the CLI knows; None where it makes one API call for a request and calls nothing."""
+    """The tools of the requests that the CLI knows; None where it knows none of them."""
+    own: OwnTools | None = None
+    """The tools of its own; None where it has none."""
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether the CLI calls tools and asks the API again by itself; if not, it makes one API call for a request."""
+        return self.tool_server is not None or self.own is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +76,17 @@ def parse_request(body: bytes, betas: str = "", beside: Beside | None = None) ->
     """
     try:
         fields = _object(body)
-        server = tool_server_key(fields, beside.tools if beside is not None else None)
+        server = tool_server_key(fields, beside)
+        own = beside.own if beside is not None else None
         return MessagesRequest(
             launch=LaunchKey(
                 model=_model(fields),
                 system=_system(fields.get("system")),
                 betas=tuple(sorted({beta.strip() for beta in betas.split(",")} - {""})),
                 tool_server=server,
+                own=own,
             ),
-            parameters=_parameters(fields, server),
+            parameters=_parameters(fields, server, own),
             messages=_messages(fields.get("messages"), server),
             stream=_stream(fields),
             beside=beside,
@@ -135,7 +145,7 @@ def _system(system: JsonValue) -> str:
     return "\n\n".join(texts)
 
 
-def _parameters(fields: _Object, server: ToolServerKey | None) -> str:
+def _parameters(fields: _Object, server: ToolServerKey | None, own: OwnTools | None) -> str:
     parameters: _Object = {
         name: value for name, value in fields.items() if name not in _NOT_PARAMETERS and value is not None
     }
@@ -145,7 +155,7 @@ def _parameters(fields: _Object, server: ToolServerKey | None) -> str:
     tools = parameters.get("tools")
     if isinstance(tools, list):
         parameters["tools"] = [_tool(tool, f"tools.{index}") for index, tool in enumerate(tools)]
-    return json.dumps(renamed(parameters, server.name) if server is not None else parameters, sort_keys=True)
+    return json.dumps(loop_parameters(parameters, server, own), sort_keys=True)
 
 
 def _tool(tool: JsonValue, place: str) -> JsonValue:

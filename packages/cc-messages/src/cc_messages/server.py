@@ -15,10 +15,13 @@ from .transport import ClaudeCodeTransport
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-__all__ = ["TOKEN_VARIABLE", "create_app"]
+__all__ = ["MISSING", "TOKEN_VARIABLE", "create_app", "new_token"]
 
 TOKEN_VARIABLE = "CC_MESSAGES_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable that gives the token where nobody passes one."""
+
+MISSING = "The server needs starlette and uvicorn: pip install 'cc-messages[server]'"
+"""What to say where the extra is not installed."""
 
 _MEGABYTE = 1024 * 1024
 _TOKEN_BYTES = 32
@@ -58,9 +61,7 @@ def create_app(
 
         from .gate import Gate, Limits
     except ImportError as error:
-        raise ImportError(
-            "The server needs starlette and uvicorn: pip install 'cc-messages[server]'", name=error.name
-        ) from error
+        raise ImportError(MISSING, name=error.name) from error
     token = _token(token)
     limits = Limits(max_requests, max_body_bytes, ping_seconds)
     own = transport or ClaudeCodeTransport()

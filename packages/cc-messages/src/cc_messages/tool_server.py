@@ -21,7 +21,7 @@ from cc_ipc import IPCSession, ToolSchema, current_call
 from cc_session import TOOL_CALL_ID, TOOL_META, check_length
 from cc_types import JsonValue
 
-from .cli_tools import CLICall
+from .cli_tools import CLICall, mcp_name
 
 __all__ = ["Run", "ToolServer", "ToolServerKey"]
 
@@ -42,6 +42,12 @@ class ToolServerKey:
     transport: Literal["stdio", "sdk"]
     tools: str
     """The tools as JSON: a list of objects with `name`, `description`, `input_schema` and `sequential`."""
+    is_plain: bool = False
+    """Whether the model gets the tools under their own names, and not as `mcp__SERVER__TOOL`."""
+
+    def cli_name(self, tool: str) -> str:
+        """The name under which the model gets a tool."""
+        return tool if self.is_plain else mcp_name(self.name, tool)
 
     def schemas(self) -> tuple[ToolSchema, ...]:
         """The tools in the form in which a server lists them."""

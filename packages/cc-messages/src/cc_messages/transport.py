@@ -6,37 +6,28 @@ matter; only its path does.
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 import httpx2
 
 from cc_session import (
-    Session,
     Timeouts,
     on_background,
-    sealed_options,
     start_on_background,
     tell_background,
-    with_tool_server,
 )
 from cc_types import APIError
 
 from .cli_tools import current_beside
 from .engine import serve
 from .exchange import Body, Exchange
+from .launcher import Launcher
 from .pool import Route, WorkerPool
-from .request import LaunchKey, parse_request
+from .request import parse_request
 from .response import error_response
-from .tool_server import ToolServer
-from .worker import Worker
 
 __all__ = ["ClaudeCodeTransport"]
-
-
-# The CLI repeats an API call of its loop itself: as often as the API's own clients do.
-_LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 
 
 class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
@@ -66,7 +57,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     ) -> None:
         if size < 1:
             raise ValueError(f"size must be at least 1, not {size}")
-        launcher = _Launcher(dict(env or {}), cwd, cli_path, timeouts or Timeouts())
+        launcher = Launcher(env or {}, cwd, cli_path, timeouts or Timeouts())
         self._pool = WorkerPool(launcher.open, size=size, idle_seconds=idle_seconds)
         # A transport that is forgotten takes its processes along.
         self._finalizer = weakref.finalize(self, _close_soon, self._pool)
@@ -119,34 +110,6 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
 
     def __repr__(self) -> str:
         return f"<ClaudeCodeTransport {self._pool!r}>"
-
-
-class _Launcher:
-    """Starts processes; knows nothing of the transport, so that the transport can be forgotten while they run."""
-
-    def __init__(
-        self, env: dict[str, str], cwd: str | Path | None, cli_path: str | Path | None, timeouts: Timeouts
-    ) -> None:
-        self._env, self._cwd, self._cli_path, self._timeouts = env, cwd, cli_path, timeouts
-
-    async def open(self, launch: LaunchKey) -> Worker:
-        env = {**self._env}
-        if launch.betas:
-            env["ANTHROPIC_BETAS"] = ",".join(launch.betas)
-        options = sealed_options(
-            system_prompt=launch.system, model=launch.model, env=env, cwd=self._cwd, cli_path=self._cli_path
-        )
-        if launch.tool_server is None:
-            return Worker(launch, await Session.open(options, timeouts=self._timeouts))
-        tools = ToolServer(launch.tool_server)
-        try:
-            # What a tool did cannot be done again, so a caller must not repeat a loop that an API call has failed in.
-            options = replace(options, env={**options.env, **_LOOP_ENV, **self._env})
-            options = with_tool_server(options, launch.tool_server.name, await tools.start())
-            return Worker(launch, await Session.open(options, timeouts=self._timeouts), tools)
-        except BaseException:
-            await tools.stop()
-            raise
 
 
 def _close_soon(pool: WorkerPool) -> None:

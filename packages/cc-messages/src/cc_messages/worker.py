@@ -131,10 +131,11 @@ class Worker:
         return f"<Worker {self.launch.model} holds={len(self.held)} {self.session!r}>"
 
     def _begin(self, request: MessagesRequest) -> Turn:
-        if self._tools is None or request.launch.tool_server is None or request.beside is None:
+        if request.beside is None or not request.launch.has_loop:
             return Turn(request, self.session)
-        self._tools.bind(request.beside.call)
-        return LoopTurn(request, self.session, request.launch.tool_server)
+        if self._tools is not None:
+            self._tools.bind(request.beside.call)
+        return LoopTurn(request, self.session)
 
     async def _settle(self, turn: Turn) -> None:
         await turn.begun()

@@ -23,7 +23,7 @@ T = TypeVar("T")
 _NOT_FOR_US = (asyncio.CancelledError, SystemExit, KeyboardInterrupt, StopIteration)
 
 
-class _NotAnError(RuntimeError):
+class QuitError(RuntimeError):
     """A callback raised what is no error where it runs."""
 
     def __init__(self, error: BaseException) -> None:
@@ -55,7 +55,7 @@ class Callers:
                 task = asyncio.current_task()
                 if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                     raise
-                raise _NotAnError(error) from error
+                raise QuitError(error) from error
 
         loop = self._loop
         if loop is None or loop is asyncio.get_running_loop():
@@ -88,7 +88,7 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
         try:
             result = context.run(function, *args)
         except _NOT_FOR_US as error:
-            failure = _NotAnError(error)
+            failure = QuitError(error)
         except BaseException as error:
             failure = error
         with suppress(RuntimeError):  # the loop was closed, and nobody waits any more

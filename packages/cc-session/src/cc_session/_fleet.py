@@ -37,7 +37,7 @@ _FIRST_GUESS_MB = 120.0
 _STARTS_REMEMBERED = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Limits:
     """How much a pool may use. See `SessionPool`."""
 

@@ -1,28 +1,33 @@
 """What a lease asks for: how its process is to be started, and what is set on one that runs already."""
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import PermissionMode, SystemPromptFile, SystemPromptPreset, ToolsPreset
 
 from . import _keys
+from .hooks import Hook
+from .mcp_servers import McpServer
 from .options import sealed_options
+from .policy import Policy
 from .timeouts import Timeouts
 
-__all__ = ["Launch", "LeaseOverrides"]
+__all__ = ["Defaults", "Launch", "LeaseOverrides"]
 
 
 class LeaseOverrides(TypedDict, total=False):
-    """What a lease can ask for beside the options, each as in `ClaudeAgentOptions`; `env` is laid over theirs."""
+    """What a lease can ask for in place of what its pool has."""
 
     system_prompt: str | SystemPromptPreset | SystemPromptFile | None
+    """This and what follows: as in `ClaudeAgentOptions`."""
     model: str | None
     permission_mode: PermissionMode | None
     env: Mapping[str, str]
+    """Laid over that of the options."""
     cwd: str | Path | None
     cli_path: str | Path | None
     tools: list[str] | ToolsPreset | None
@@ -30,33 +35,29 @@ class LeaseOverrides(TypedDict, total=False):
     disallowed_tools: list[str]
     max_turns: int | None
     output_format: dict[str, Any] | None
+    policy: Policy | None
+    """This and what follows: as in `Session.open()`."""
+    hooks: Sequence[Hook[Any]]
+    mcp_servers: Mapping[str, McpServer] | None
     timeouts: Timeouts
-    """Not one of the options: how long the session waits for what."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Options, copied, so that what their owner does to them later changes nothing."""
+    """What `Session.open()` is given, copied, so that what its owner does to it later changes nothing."""
 
     options: ClaudeAgentOptions
+    policy: Policy | None
+    hooks: tuple[Hook[Any], ...]
+    mcp_servers: Mapping[str, McpServer] | None
+    require_mcp: bool
     timeouts: Timeouts
     key: Hashable = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
 
-    @classmethod
-    def of(cls, options: ClaudeAgentOptions | None, overrides: LeaseOverrides, timeouts: Timeouts) -> Self:
-        """Copy the options, sealed ones if None, with the overrides in them.
-
-        Raises:
-            TypeError: An override has a name that no option has.
-        """
-        changes: dict[str, Any] = {**overrides}
-        timeouts = changes.pop("timeouts", timeouts)
-        return cls(_overridden(options, changes), timeouts)
-
     def __post_init__(self) -> None:
-        key = (_keys.frozen(self._fixed()), self.timeouts, _keys.environment())
-        object.__setattr__(self, "key", key)
+        equipment = (self.policy, self.hooks, self.mcp_servers, self.require_mcp, self.timeouts)
+        object.__setattr__(self, "key", (_keys.frozen((self._fixed(), *equipment)), _keys.environment()))
 
     def _fixed(self) -> ClaudeAgentOptions:
         mode, model = self.options.permission_mode, self.options.model
@@ -64,6 +65,35 @@ class Launch:
             self.options,
             model=model if _keys.model_is_fixed(self.options) else None,
             permission_mode="default" if mode in _keys.EXACT_MODES else mode,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a pool starts processes with where a lease does not say."""
+
+    options: ClaudeAgentOptions | None
+    policy: Policy | None
+    hooks: Sequence[Hook[Any]]
+    mcp_servers: Mapping[str, McpServer] | None
+    require_mcp: bool
+    timeouts: Timeouts
+
+    def launch(self, options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
+        """Return what a lease with these options, or else ours, and these overrides is started with.
+
+        Raises:
+            TypeError: An override has a name that no option has.
+        """
+        changes: dict[str, Any] = {**overrides}
+        hooks, servers = changes.pop("hooks", self.hooks), changes.pop("mcp_servers", self.mcp_servers)
+        return Launch(
+            policy=changes.pop("policy", self.policy),
+            hooks=tuple(hooks),
+            mcp_servers=None if servers is None else dict(servers),
+            require_mcp=self.require_mcp,
+            timeouts=changes.pop("timeouts", self.timeouts),
+            options=_overridden(options or self.options, changes),
         )
 
 

@@ -7,14 +7,13 @@ free, or its place, and only what it has no use for goes to those behind it.
 
 import asyncio
 import logging
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError
 
 from ._fleet import Fleet, Limits
 from ._launch import Launch
 from ._worker import Worker
-from .frames import Content
 from .pool_stats import PoolStats
 from .session import Session
 from .turn import Turn
@@ -89,13 +88,10 @@ class PoolCore:
         """`give_back()`, from other threads."""
         self.give_back(lease)
 
-    async def run(
-        self, lease: Lease, prompt: Content, *, verbatim: bool, timeout: float | None, max_cost_usd: float | None
-    ) -> Turn:
+    async def run(self, lease: Lease, ask: Callable[[Session], Awaitable[Turn]]) -> Turn:
         """Run one turn in a session of its own."""
         try:
-            session = (await self.acquire(lease)).keep()
-            return await session.run(prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
+            return await ask((await self.acquire(lease)).keep())
         finally:
             self.give_back(lease)
 

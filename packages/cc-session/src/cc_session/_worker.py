@@ -70,7 +70,15 @@ class Worker:
     @classmethod
     async def start(cls, launch: Launch) -> "Worker":
         """Start a process. Raises what `Session.open()` raises."""
-        return cls(launch, await _Owned.open(launch.options, timeouts=launch.timeouts))
+        session = await _Owned.open(
+            launch.options,
+            policy=launch.policy,
+            hooks=launch.hooks,
+            mcp_servers=launch.mcp_servers,
+            require_mcp=launch.require_mcp,
+            timeouts=launch.timeouts,
+        )
+        return cls(launch, session)
 
     @property
     def is_alive(self) -> bool:

@@ -3,20 +3,24 @@
 It is the face for all threads and loops; the processes are driven on the background loop, in `_pool_core.py`.
 """
 
+import functools
 import os
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from claude_agent_sdk import ClaudeAgentOptions
 
 from ._fleet import Limits
-from ._launch import Launch, LeaseOverrides
+from ._launch import Defaults, LeaseOverrides
 from ._pool_core import Lease, PoolCore
 from ._worker import ResetBy
 from .background import on_background, run_on_background, tell_background
 from .frames import Content
+from .hooks import Hook
+from .mcp_servers import McpServer
+from .policy import Policy
 from .pool_stats import PoolStats
 from .session import Session
 from .timeouts import Timeouts
@@ -56,6 +60,13 @@ class SessionPool:
         idle_seconds: After how long without a lease a process is ended, but for those that `prewarm` keeps.
         reset: `"rewind"`, or a fresh process where that is not exact; or always a `"fresh"` one; or `"clear"`, which
             runs the `/clear` command. That leaves an echo of some 400 characters in the next lease's first message.
+        policy: Which tool calls may run. This and what follows is given to `Session.open()`.
+        hooks: What is called when something happens. Coroutine functions run on the loop of the caller whose turn it
+            is.
+        mcp_servers: MCP servers by their names. Each process has connections of its own to them. What a server
+            remembers outlives a lease; a server of this process runs on the thread of the processes, and must not
+            block it.
+        require_mcp: Whether a server that does not start is an error.
         timeouts: How long sessions wait for what.
 
     Raises:
@@ -74,21 +85,15 @@ class SessionPool:
         max_total_mb: float | None = None,
         idle_seconds: float = 300,
         reset: ResetBy = "rewind",
+        policy: Policy | None = None,
+        hooks: Sequence[Hook[Any]] = (),
+        mcp_servers: Mapping[str, McpServer] | None = None,
+        require_mcp: bool = True,
         timeouts: Timeouts | None = None,
     ) -> None:
-        self._limits = Limits(
-            size=size,
-            prewarm=prewarm,
-            start_limit=start_limit,
-            max_uses=max_uses,
-            max_rss_mb=max_rss_mb,
-            max_total_mb=max_total_mb,
-            idle_seconds=idle_seconds,
-            reset=reset,
-        )
-        self._options = options
-        self._timeouts = timeouts or Timeouts()
-        self._launch = self._launch_of(None, {})
+        self._limits = Limits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, reset)
+        self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts())
+        self._launch = self._defaults.launch(None, {})
         self._core = PoolCore(self._launch, self._limits)
         # Forgotten pools end their processes, too.
         self._finalizer = self._finalize()
@@ -110,7 +115,7 @@ class SessionPool:
         Raises:
             ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
         """
-        lease = Lease(self._launch_of(options, overrides))
+        lease = Lease(self._defaults.launch(options, overrides))
         core = self._core
         try:
             yield await on_background(core.lend, lease)
@@ -124,15 +129,13 @@ class SessionPool:
         *,
         options: ClaudeAgentOptions | None = None,
         verbatim: bool = True,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  # of the turn, and named in the error
         max_cost_usd: float | None = None,
         **overrides: Unpack[LeaseOverrides],
     ) -> Turn:
         """Run one turn in a session of its own, as `lease()` and `Session.run()` do. Raises what they raise."""
-        lease = Lease(self._launch_of(options, overrides))
-        return await on_background(
-            self._core.run, lease, prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd
-        )
+        lease = Lease(self._defaults.launch(options, overrides))
+        return await on_background(self._core.run, lease, _asking(prompt, verbatim, timeout, max_cost_usd))
 
     def run_sync(
         self,
@@ -149,10 +152,8 @@ class SessionPool:
         Raises:
             RuntimeError: It was called from a hook, a policy or a tool, which run on the thread it would wait for.
         """
-        lease = Lease(self._launch_of(options, overrides))
-        return run_on_background(
-            self._core.run, lease, prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd
-        )
+        lease = Lease(self._defaults.launch(options, overrides))
+        return run_on_background(self._core.run, lease, _asking(prompt, verbatim, timeout, max_cost_usd))
 
     async def warm(
         self, count: int, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]
@@ -165,7 +166,7 @@ class SessionPool:
         """
         if not 0 <= count <= self._limits.size:
             raise ValueError(f"{count} processes cannot be warm: the pool has room for {self._limits.size}")
-        await on_background(self._core.warm, self._launch_of(options, overrides), count)
+        await on_background(self._core.warm, self._defaults.launch(options, overrides), count)
 
     def stats(self) -> PoolStats:
         """The figures of now. Takes no lock and asks no process, so it may be called from anywhere at any time."""
@@ -201,9 +202,6 @@ class SessionPool:
         names = ("idle", "busy", "resetting", "starting", "waiting", "size")
         return f"<SessionPool {' '.join(f'{name}={getattr(stats, name)}' for name in names)}>"
 
-    def _launch_of(self, options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
-        return Launch.of(options or self._options, overrides, self._timeouts)
-
     def _begin_anew(self) -> None:
         """In a forked child: the processes, and the loop that drives them, are the parent's."""
         self._finalizer.detach()
@@ -214,6 +212,12 @@ class SessionPool:
         finalizer = weakref.finalize(self, tell_background, self._core.aclose)
         finalizer.atexit = False  # when Python ends, the sessions themselves see to it
         return finalizer
+
+
+def _asking(
+    prompt: Content, verbatim: bool, timeout: float | None, max_cost_usd: float | None
+) -> Callable[[Session], Awaitable[Turn]]:
+    return functools.partial(Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
 
 
 _pools: "weakref.WeakSet[SessionPool]" = weakref.WeakSet()

@@ -1,0 +1,73 @@
+"""How a process is started: sealed, but for what its requests say beside their bodies."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from claude_agent_sdk import ClaudeAgentOptions
+
+from cc_session import Session, Timeouts, sealed_options, with_tool_server
+
+from .own_tools import OwnTools, with_own_tools
+from .request import LaunchKey
+from .tool_server import ToolServer, ToolServerKey
+from .worker import Worker
+
+__all__ = ["Launcher"]
+
+# What a tool did cannot be done again, so it is the CLI that repeats a failed API call of its loop: as often as the
+# API's own clients do.
+_LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
+
+# The model gets the tools under the names that the request has for them.
+_PLAIN_NAMES = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
+
+
+class Launcher:
+    """Starts processes; knows nothing of the transport, so that the transport can be forgotten while they run."""
+
+    def __init__(
+        self, env: Mapping[str, str], cwd: str | Path | None, cli_path: str | Path | None, timeouts: Timeouts
+    ) -> None:
+        self._env, self._cwd, self._cli_path, self._timeouts = dict(env), cwd, cli_path, timeouts
+
+    async def open(self, launch: LaunchKey) -> Worker:
+        """Start a process and what it needs beside it.
+
+        Raises:
+            ClaudeCodeError: It did not start; nothing is left of it.
+        """
+        options = self._options(launch)
+        if launch.tool_server is None:
+            return Worker(launch, await self._session(options, launch.own))
+        tools = ToolServer(launch.tool_server)
+        try:
+            server = await tools.start()
+            options = with_tool_server(options, launch.tool_server.name, server)
+            return Worker(launch, await self._session(options, launch.own), tools)
+        except BaseException:
+            await tools.stop()
+            raise
+
+    def _options(self, launch: LaunchKey) -> ClaudeAgentOptions:
+        env = {**self._env}
+        if launch.betas:
+            env["ANTHROPIC_BETAS"] = ",".join(launch.betas)
+        options = sealed_options(
+            system_prompt=launch.system, model=launch.model, env=env, cwd=self._cwd, cli_path=self._cli_path
+        )
+        if not launch.has_loop:
+            return options
+        options = replace(options, env={**options.env, **_LOOP_ENV, **_names(launch.tool_server), **self._env})
+        return options if launch.own is None else with_own_tools(options, launch.own)
+
+    async def _session(self, options: ClaudeAgentOptions, own: OwnTools | None) -> Session:
+        if own is None:
+            return await Session.open(options, timeouts=self._timeouts)
+        return await Session.open(
+            options, policy=own.policy, mcp_servers=own.mcp_servers or None, timeouts=self._timeouts
+        )
+
+
+def _names(server: ToolServerKey | None) -> Mapping[str, str]:
+    return _PLAIN_NAMES if server is not None and server.is_plain else {}

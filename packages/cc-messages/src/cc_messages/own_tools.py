@@ -1,0 +1,75 @@
+"""Claude Code's own tools, for requests that want them: what the CLI is started with, and who is asked.
+
+By default a process has no tools of its own. What stands here opens it as far as the caller says and no further: the
+tools by name, the folder, MCP servers, sub-agents, skills; what is not allowed is denied, and nobody is asked unless a
+policy says whom.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions
+
+from cc_session import McpServer, Policy
+
+__all__ = ["OwnTools", "with_own_tools"]
+
+# `Read`, `Bash(git *)`, `mcp__server__tool`, as the CLI's rules name them.
+_ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
+
+# What keeps a sealed process from what is asked for here. An empty value counts as none.
+_FOR_SKILLS = {"CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": ""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OwnTools:
+    """Which tools of its own Claude Code may use. Two of these are never equal: processes are not shared between them.
+
+    Raises:
+        ValueError: An entry of `tools` is no name of a tool.
+    """
+
+    tools: Sequence[str]
+    """What may be used, as in Claude Code's own rules: `"Read"`, `"Bash(git *)"`. All else is denied, unless the policy
+    allows it."""
+    policy: Policy | None = None
+    """What holds beyond that, for every call. With a policy, it decides about the tools that are named, too."""
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
+    """MCP servers that the CLI connects to. All their tools may be used, unless the policy denies them."""
+    agents: Mapping[str, AgentDefinition] = field(default_factory=dict[str, AgentDefinition])
+    """Sub-agents by name, for the tool `Agent`."""
+    skills: Sequence[str] = ()
+    """Skills by name, of those that Claude Code finds in its folders."""
+    cwd: str | Path | None = None
+    """The folder they work in; that of the transport if None."""
+    max_turns: int | None = None
+    """How many API calls one request may take; no limit if None."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.tools, str):
+            raise ValueError(f"tools is a sequence of names, not the text {self.tools!r}")
+        for tool in self.tools:
+            if _ALLOWED.fullmatch(tool) is None:
+                raise ValueError(f"{tool!r} is no tool: write a name such as 'Read', or a rule such as 'Bash(git *)'")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the tools, without what is said about their arguments."""
+        return list(dict.fromkeys(tool.partition("(")[0] for tool in self.tools))
+
+
+def with_own_tools(options: ClaudeAgentOptions, own: OwnTools) -> ClaudeAgentOptions:
+    """Return the options of a sealed process, opened as far as `own` says."""
+    return replace(
+        options,
+        tools=[name for name in own.names if not name.startswith("mcp__")],
+        allowed_tools=[*options.allowed_tools, *own.tools, *(f"mcp__{name}" for name in own.mcp_servers)],
+        max_turns=own.max_turns,
+        cwd=own.cwd or options.cwd,
+        agents=dict(own.agents) or None,
+        skills=list(own.skills) or None,
+        setting_sources=["user", "project"] if own.skills else options.setting_sources,
+        env={**options.env, **(_FOR_SKILLS if own.skills else {})},
+    )

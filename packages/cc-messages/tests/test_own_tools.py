@@ -1,0 +1,176 @@
+"""Tools of Claude Code itself, opened by name, beside tools of the caller's."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cc_messages import OwnTools, beside_requests
+from cc_session import Policy, Rule, StdioServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Answered, Client
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+SAY: dict[str, Any] = {"name": "say", "description": "Say something.", "input_schema": TEXT}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "note.txt").write_text("the secret is 42\n")
+    return tmp_path
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "name": name, "input": arguments}
+
+
+def script(client: Client, *replies: Any) -> None:
+    left = list(replies)
+    client.answers(lambda _body: left.pop(0))
+
+
+def parts(answered: Answered) -> list[tuple[str, str]]:
+    """Kind and name, or text, of each block."""
+    assert answered.status == 200, answered.body
+    return [(block["type"], block.get("name") or block.get("text", "")) for block in answered.body["content"]]
+
+
+def results(answered: Answered) -> list[str]:
+    return [str(block["content"]) for block in answered.body["content"] if block["type"] == "mcp_tool_result"]
+
+
+def offered(client: Client) -> list[str]:
+    return sorted(tool["name"] for tool in client.api.requests[0]["tools"])
+
+
+async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(client: Client, folder: Path) -> None:
+    script(client, [call("Read", file_path=str(folder / "note.txt"))], "It is 42.")
+    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+        answered = await client.ask("What is the secret?")
+    assert parts(answered)[0] == ("mcp_tool_use", "Read")
+    assert answered.body["content"][0]["server_name"] == "claude-code"
+    assert "the secret is 42" in results(answered)[0]
+    assert answered.text == "It is 42."
+    assert offered(client) == ["Read"]
+
+
+async def test_only_what_is_named_runs(client: Client, folder: Path) -> None:
+    commands = ["git --version", "touch made", "git --version; touch made"]
+    script(client, *([call("Bash", command=command)] for command in commands), "Done.")
+    with beside_requests(own=OwnTools(tools=["Bash(git *)"], cwd=folder)):
+        said = results(await client.ask("Go."))
+    assert "git version" in said[0]
+    assert not (folder / "made").exists()
+    assert ["denied" in text or "permission" in text.lower() for text in said] == [False, True, True]
+
+
+async def test_a_policy_holds_for_what_is_named(client: Client, folder: Path) -> None:
+    policy = Policy(
+        [Rule("Bash", "deny", when=lambda given: "rm" in str(given["command"]), reason="Nothing is removed.")]
+    )
+    script(client, [call("Bash", command="rm note.txt")], [call("Bash", command="ls")], "Done.")
+    with beside_requests(own=OwnTools(tools=["Bash"], policy=policy, cwd=folder)):
+        said = results(await client.ask("Go."))
+    assert "Nothing is removed." in said[0]
+    assert "note.txt" in said[1]
+    assert (folder / "note.txt").exists()
+
+
+async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(client: Client, folder: Path) -> None:
+    script(client, [call("Read", file_path=str(folder / "note.txt")), call("say", text="hi")], "Said.")
+    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+        first = await client.ask("Read and say.", tools=[SAY])
+        assert [kind for kind, _ in parts(first)] == ["mcp_tool_use", "tool_use", "mcp_tool_result"]
+        assert first.stop_reason == "tool_use"
+        said = first.body["content"][1]
+        assert (said["name"], said["input"]) == ("say", {"text": "hi"})
+        result = {"type": "tool_result", "tool_use_id": said["id"], "content": "ok"}
+        second = await client.ask(
+            "Read and say.", first.body["content"], {"role": "user", "content": [result]}, tools=[SAY]
+        )
+    assert second.text == "Said."
+    assert offered(client) == ["Read", "say"]
+    described = next(tool for tool in client.api.requests[0]["tools"] if tool["name"] == "say")
+    assert (described["description"], described["input_schema"]) == ("Say something.", TEXT)
+    assert client.routes == {"start": 1, "resume": 1}
+
+
+async def test_a_conversation_goes_on_and_moves_to_another_process(client: Client, connect: Any, folder: Path) -> None:
+    own = OwnTools(tools=["Read"], cwd=folder)
+    script(client, [call("Read", file_path=str(folder / "note.txt"))], "It is 42.", "Bye.", "Bye.")
+    with beside_requests(own=own):
+        first = await client.ask("What is the secret?")
+        await client.ask("What is the secret?", first.body["content"], "Thanks.")
+        warm = client.received
+        await connect(size=1).ask("What is the secret?", first.body["content"], "Thanks.")
+    assert client.routes == {"start": 1, "extend": 1}
+    assert client.received == warm
+    assert [message["role"] for message in warm] == ["user", "assistant", "user", "assistant", "user"]
+
+
+async def test_other_requests_get_no_such_process(client: Client, folder: Path) -> None:
+    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+        script(client, "Hello.", "Hello.")
+        await client.ask("Hi.")
+    await client.ask("Hi.")
+    assert "tools" not in client.api.requests[1] or not client.api.requests[1]["tools"]
+
+
+async def test_an_mcp_server_of_the_callers_is_connected(client: Client, folder: Path, echo_server: Path) -> None:
+    own = OwnTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, [str(echo_server)])}, cwd=folder)
+    script(client, [call("mcp__echo__repeat", text="hello")], "Done.")
+    with beside_requests(own=own):
+        answered = await client.ask("Repeat.")
+    block = answered.body["content"][0]
+    assert (block["server_name"], block["name"]) == ("echo", "repeat")
+    assert "hello" in results(answered)[0]
+
+
+@pytest.mark.parametrize("field", ["strict", "defer_loading"])
+async def test_what_cannot_be_said_of_a_tool_beside_them_is_refused(client: Client, folder: Path, field: str) -> None:
+    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+        answered = await client.ask("Hi.", tools=[{**SAY, field: True}])
+    assert answered.status == 400
+    assert f"tools.0.{field}" in answered.error["message"]
+
+
+async def test_a_tool_of_the_callers_with_the_name_of_an_own_one_is_refused(client: Client, folder: Path) -> None:
+    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+        answered = await client.ask("Hi.", tools=[{**SAY, "name": "Read"}])
+    assert answered.status == 400
+
+
+@pytest.mark.parametrize("tools", ["Read", ["Read file"], [""]])
+def test_what_is_no_tool_is_refused_when_it_is_given(tools: Any) -> None:
+    with pytest.raises(ValueError, match="tool"):
+        OwnTools(tools=tools)
+
+
+@pytest.fixture
+def echo_server(tmp_path: Path) -> Path:
+    path = tmp_path / "echo.py"
+    path.write_text(ECHO)
+    return path
+
+
+ECHO = '''
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("echo")
+
+
+@server.tool()
+def repeat(text: str) -> str:
+    """Repeat a text."""
+    return text
+
+
+server.run()
+'''

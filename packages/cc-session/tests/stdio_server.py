@@ -1,0 +1,46 @@
+"""An MCP server over stdio, of the standard library alone, so that it starts fast. Run by tests.
+
+Its tool `touch` makes a file, `pid` tells its process's id. `DELAY` seconds pass before it answers anything; with `NAME`
+set, that is the name of its one tool, which returns `SECRET`.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+
+def main() -> None:
+    time.sleep(float(os.environ.get("DELAY", "0")))
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" in message:
+            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}), flush=True)
+
+
+def answer(message: dict[str, object]) -> dict[str, object]:
+    params = message.get("params")
+    match message["method"], params:
+        case "initialize", {"protocolVersion": version}:
+            server = {"name": "test", "version": "1"}
+            return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}}
+        case "tools/list", _:
+            names = [os.environ["NAME"]] if "NAME" in os.environ else ["touch", "pid"]
+            return {"result": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}}
+        case "tools/call", {"name": "touch", "arguments": {"file": str(file)}}:
+            Path(file).touch()
+            return text("touched")
+        case "tools/call", {"name": "pid"}:
+            return text(str(os.getpid()))
+        case "tools/call", _:
+            return text(os.environ.get("SECRET", "called"))
+        case _:
+            return {"error": {"code": -32601, "message": "unknown"}}
+
+
+def text(words: str) -> dict[str, object]:
+    return {"result": {"content": [{"type": "text", "text": words}]}}
+
+
+main()

@@ -1,0 +1,172 @@
+"""Turns that are cancelled or interrupted at any moment: no answer is ever given to another prompt."""
+
+import asyncio
+import os
+import random
+import signal
+import threading
+from typing import Any
+
+import anyio
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions
+
+from cc_loopback import JsonObject, LoopbackServer
+from cc_session import Session, Timeouts, TurnError
+from cc_types import ClaudeCodeError, CLIConnectionError
+
+
+def echo(body: JsonObject) -> str:
+    """Answers with the last prompt, and after a moment, so that there is something to interrupt."""
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else content[-1]["text"]
+
+
+async def slow_echo(body: JsonObject) -> str:
+    await asyncio.sleep(random.random() * 0.03)
+    return echo(body)
+
+
+async def cancelled(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 2, 3, 5, 10, 20, 100])
+async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
+    server: LoopbackServer, session: Session, held: Any, milliseconds: int
+) -> None:
+    """SES-10, SES-75, SES-F09."""
+    running = asyncio.ensure_future(session.run("Never mind."))
+    await anyio.sleep(milliseconds / 1000)  # so that the cancel meets the turn at another point
+    await cancelled(running)
+    assert session.state in ("dirty", "idle")
+
+    server.respond = echo
+    with anyio.fail_after(1):
+        assert (await session.run("And now?")).text == "And now?"
+    assert session.state == "idle"
+
+
+async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing(
+    server: LoopbackServer, session: Session, held: Any
+) -> None:
+    """SES-10: one that waits for an earlier one to be drained."""
+    first = asyncio.ensure_future(session.run("First."))
+    await held.asked()
+    await cancelled(first)
+    second = asyncio.ensure_future(session.run("Second."))
+    await asyncio.sleep(0)
+    await cancelled(second)
+
+    server.respond = echo
+    assert (await session.run("Third.")).text == "Third."
+    assert "Second." not in str(server.requests)
+
+
+async def test_a_session_is_dirty_until_a_cancelled_turn_has_ended(session: Session, held: Any) -> None:
+    """SES-10."""
+    running = asyncio.ensure_future(session.run("Never mind."))
+    await held.asked()
+    assert session.state == "busy"
+    await cancelled(running)
+    assert session.state == "dirty"
+
+    with anyio.fail_after(1):
+        while session.state != "idle":  # there is no event for it
+            await anyio.sleep(0.001)
+
+
+async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: ClaudeAgentOptions, held: Any) -> None:
+    """SES-10: the next run gets a dead session, in time."""
+    async with await Session.open(options, timeouts=Timeouts(close=0.4)) as session:
+        running = asyncio.ensure_future(session.run("Never mind."))
+        await held.asked()
+        os.kill(session.pid or 0, signal.SIGSTOP)
+        await cancelled(running)
+
+        with anyio.fail_after(1), pytest.raises(CLIConnectionError, match="did not end in time"):
+            await session.run("And now?")
+        assert session.state == "dead"
+
+
+async def test_a_cancelled_turn_is_rewound_with_the_rest(
+    server: LoopbackServer, session: Session, held: Any
+) -> None:
+    """SES-63: and a reset need not wait for it."""
+    running = asyncio.ensure_future(session.run("Never mind."))
+    await held.asked()
+    await cancelled(running)
+
+    await session.reset()
+
+    server.respond = echo
+    await session.run("A new start.")
+    assert len(server.requests[-1]["messages"]) == 1
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 2, 3, 4, 5, 30])
+async def test_an_interrupt_ends_a_run_at_any_moment(
+    server: LoopbackServer, session: Session, held: Any, milliseconds: int
+) -> None:
+    """SES-18, SES-F10."""
+    running = asyncio.ensure_future(session.run("Take your time."))
+    with anyio.fail_after(5):
+        while session.state != "busy":  # there is no event for it
+            await asyncio.sleep(0)
+    await anyio.sleep(milliseconds / 1000)  # so that the interrupt meets the turn at another point
+
+    with anyio.fail_after(1):
+        await session.interrupt()
+        with pytest.raises(TurnError, match="interrupted"):
+            await running
+    server.respond = echo
+    assert (await session.run("And now?")).text == "And now?"
+
+
+async def test_cancelling_in_one_thread_leaves_a_turn_of_another_alone(
+    server: LoopbackServer, session: Session, held: Any
+) -> None:
+    """SES-75: the one that waits for its turn is cancelled, and the one that runs is answered."""
+
+    async def refused() -> None:
+        with pytest.raises(ClaudeCodeError):
+            await session.run("Two")
+
+    running = asyncio.ensure_future(session.run("One"))
+    await held.asked()
+    thread = threading.Thread(target=lambda: asyncio.run(refused()))
+    thread.start()
+    await asyncio.to_thread(thread.join)
+    await session.interrupt()
+    with pytest.raises(TurnError, match="interrupted"):
+        await running
+
+
+async def test_random_cancels_and_interrupts_of_sessions_side_by_side_mix_nothing_up(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-09, SES-10, SES-82, SES-F09: in small; `scripts/bench/session_cancels.py` does it a thousand times."""
+    server.respond = slow_echo
+    wrong: list[str] = []
+
+    async def one(number: int) -> None:
+        async with await Session.open(options) as session:
+            for index in range(12):
+                prompt = f"{number}-{index}"
+                running = asyncio.ensure_future(session.run(prompt))
+                await asyncio.wait({running}, timeout=random.random() * 0.05)
+                if index % 3 == 0:
+                    running.cancel()
+                elif index % 3 == 1:
+                    await session.interrupt()
+                await asyncio.wait({running})
+                if not running.cancelled() and running.exception() is None and running.result().text != prompt:
+                    wrong.append(prompt)
+            assert (await session.run("last")).text == "last"
+            assert session.state == "idle"
+
+    with anyio.fail_after(40):
+        await asyncio.gather(*map(one, range(4)))
+    assert wrong == []

@@ -1,0 +1,244 @@
+"""Reading a turn while it goes on, and leaving it at any moment."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, StreamEvent
+
+from cc_loopback import JsonObject, LoopbackServer
+from cc_session import Session, SessionBusyError, Timeouts, TurnError, TurnTimeoutError
+from cc_types import CLIConnectionError
+
+WORDS = " ".join(f"word{number}" for number in range(500))
+
+
+def say(text: str) -> Callable[[JsonObject], str]:
+    return lambda _: text
+
+
+def text_of(messages: list[Any]) -> str:
+    events = [message.event for message in messages if isinstance(message, StreamEvent)]
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    return "".join(delta["text"] for delta in deltas)
+
+
+async def answers(server: LoopbackServer, session: Session) -> bool:
+    """Whether the session gives the next prompt its own answer."""
+    text = f"Answer {time.monotonic()}"
+    server.respond = say(text)
+    return (await session.run("Now?")).text == text
+
+
+async def test_messages_come_as_they_are_sent_and_the_turn_is_there_at_the_end(
+    server: LoopbackServer, session: Session
+) -> None:
+    """SES-13, SES-15."""
+    server.respond = say(WORDS)
+
+    async with session.stream("Talk.") as stream:
+        with pytest.raises(RuntimeError, match="not read to its result"):
+            _ = stream.turn
+        messages = [message async for message in stream]
+
+    assert text_of(messages) == WORDS
+    assert isinstance(messages[-1], ResultMessage)
+    assert stream.turn.messages == tuple(messages)
+    assert stream.turn.text == WORDS
+    assert session.state == "idle"
+    assert [message async for message in stream] == []
+
+
+async def test_a_slow_reader_misses_nothing(server: LoopbackServer, session: Session) -> None:
+    """SES-13: more messages than any buffer on the way holds, and all of them sent before the first one is read."""
+    server.respond = lambda _: [{"type": "text", "text": f"Part {number}."} for number in range(300)]
+
+    async with session.stream("Talk.") as stream:
+        first = await anext(stream)
+        await anyio.sleep(1)  # for the CLI to say all that it has to say
+        messages = [first, *[message async for message in stream]]
+
+    assert text_of(messages) == "".join(f"Part {number}." for number in range(300))
+    assert len(messages) > 900
+
+
+async def test_waiting_for_a_message_may_be_given_up_and_begun_again(server: LoopbackServer, session: Session) -> None:
+    """SES-13: nothing is lost in between."""
+    server.respond = say(WORDS)
+    messages: list[Any] = []
+    async with session.stream("Talk.") as stream:
+        while not messages or not isinstance(messages[-1], ResultMessage):
+            waiting = asyncio.ensure_future(anext(stream))
+            if not (await asyncio.wait({waiting}, timeout=0.001))[0]:
+                waiting.cancel()
+                await asyncio.wait({waiting})
+            if not waiting.cancelled():
+                messages.append(waiting.result())
+
+    assert text_of(messages) == WORDS
+    assert stream.turn.messages == tuple(messages)
+
+
+async def test_a_turn_that_failed_raises_after_its_result(server: LoopbackServer, session: Session) -> None:
+    """SES-01: `run()` is a stream that is read to its end."""
+    server.fail_next(status=529)
+    messages: list[Any] = []
+
+    with pytest.raises(TurnError) as raised:
+        async with session.stream("Hello?") as stream:
+            async for message in stream:
+                messages.append(message)  # noqa: PERF401  # what was read before the error counts
+
+    assert raised.value.kind == "overloaded"
+    assert raised.value.turn == stream.turn
+    assert isinstance(messages[-1], ResultMessage)
+    assert session.state == "idle"
+    assert await answers(server, session)
+
+
+async def test_who_stops_at_the_result_gets_no_error_and_has_the_turn(server: LoopbackServer, session: Session) -> None:
+    server.fail_next(status=529)
+    async with session.stream("Hello?") as stream:
+        async for message in stream:
+            if isinstance(message, ResultMessage):
+                break
+
+    assert stream.turn.result.is_error
+    assert session.state == "idle"
+
+
+@pytest.mark.parametrize("messages", [0, 1, 3])
+async def test_leaving_early_interrupts_the_turn(
+    server: LoopbackServer, session: Session, held: Any, messages: int
+) -> None:
+    """SES-14, SES-10."""
+    with anyio.fail_after(2):
+        async with session.stream("Take your time.") as stream:
+            for _ in range(messages):
+                await anext(stream)
+        assert session.state == "idle"
+
+        assert await answers(server, session)
+
+
+async def test_an_error_in_the_block_leaves_the_turn(server: LoopbackServer, session: Session, held: Any) -> None:
+    """SES-14."""
+    with anyio.fail_after(2), pytest.raises(ZeroDivisionError):
+        async with session.stream("Take your time."):
+            raise ZeroDivisionError
+
+    assert session.state == "idle"
+    assert await answers(server, session)
+
+
+async def test_a_cancelled_reader_does_not_wait_for_the_end_of_the_turn(
+    server: LoopbackServer, session: Session, held: Any
+) -> None:
+    """SES-14, SES-75, SES-F09."""
+
+    async def read() -> None:
+        async with session.stream("Take your time.") as stream:
+            async for _ in stream:
+                pass
+
+    for _ in range(3):
+        server.respond = held
+        reading = asyncio.ensure_future(read())
+        await held.asked()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+
+        assert session.state in ("dirty", "idle")
+        with anyio.fail_after(2):
+            assert await answers(server, session)
+
+
+async def test_a_cancel_scope_ends_a_stream(server: LoopbackServer, session: Session, held: Any) -> None:
+    """SES-75: in which each await is cancelled again."""
+    with anyio.move_on_after(0.2) as scope:
+        async with session.stream("Take your time.") as stream:
+            async for _ in stream:
+                pass
+
+    assert scope.cancelled_caught
+    with anyio.fail_after(2):
+        assert await answers(server, session)
+
+
+STUBBORN = """
+initialize()
+for frame in frames():
+    if frame["type"] == "control_request":
+        answer(frame, response={})  # and goes on with the turn all the same
+"""
+
+
+async def test_a_turn_that_does_not_end_takes_its_process_with_it(
+    fake_cli: Callable[[str], ClaudeAgentOptions],
+) -> None:
+    """SES-14: and the caller waits for the close timeout only."""
+    timeouts = Timeouts(close=0.4)
+    session = await Session.open(fake_cli(STUBBORN), timeouts=timeouts)
+    began = time.monotonic()
+    async with session.stream("Hello?"):
+        pass
+
+    assert timeouts.close <= time.monotonic() - began < timeouts.close + 0.5
+    assert session.state == "dead"
+    assert isinstance(session.death, CLIConnectionError)
+    with pytest.raises(CLIConnectionError, match="did not end in time"):
+        await session.run("Hello?")
+    with anyio.fail_after(3):
+        while psutil.Process().children():  # noqa: ASYNC110  # nobody closes it, and it goes all the same
+            await anyio.sleep(0.01)
+
+
+async def test_a_stream_holds_the_session_until_it_is_left(server: LoopbackServer, session: Session, held: Any) -> None:
+    """SES-08."""
+    async with session.stream("One") as stream:
+        await anext(stream)
+        with pytest.raises(SessionBusyError):
+            await session.run("Two")
+        with pytest.raises(SessionBusyError):
+            async with session.stream("Three"):
+                pass
+        assert session.state == "busy"
+    assert await answers(server, session)
+
+
+async def test_a_stream_has_the_limits_of_a_run(
+    server: LoopbackServer, options: ClaudeAgentOptions, held: Any
+) -> None:
+    """SES-34: also while nobody reads it."""
+    async with await Session.open(options) as session:
+        with anyio.fail_after(3), pytest.raises(TurnTimeoutError) as raised:
+            async with session.stream("Take your time.", timeout=0.3) as stream:
+                await anyio.sleep(0.6)
+                async for _ in stream:
+                    pass
+        assert (raised.value.limit, raised.value.seconds) == ("turn", 0.3)
+        assert raised.value.messages
+        assert await answers(server, session)
+
+
+async def test_a_stream_may_be_left_in_the_middle_of_a_tool(
+    server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: Callable[..., None]
+) -> None:
+    """SES-14."""
+    calls_bash("sleep 600")
+    options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
+    async with await Session.open(options) as session:
+        async with session.stream("Go.") as stream:
+            async for message in stream:
+                if getattr(message, "content", None) and "sleep 600" in str(message):
+                    break
+            began = time.monotonic()
+        assert time.monotonic() - began < 2
+        assert session.state == "idle"
+        assert await answers(server, session)

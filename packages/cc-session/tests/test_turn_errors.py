@@ -1,0 +1,227 @@
+"""How turns fail: told by a kind, with all that came of them, and the session goes on."""
+
+import asyncio
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import claude_agent_sdk
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from claude_agent_sdk.types import HookEvent
+
+from cc_loopback import LoopbackServer
+from cc_session import Session, TurnError, sealed_options
+from cc_types import ClaudeCodeError
+
+CallsBash = Callable[..., None]
+
+
+async def failed(session: Session, prompt: str = "Hello?", **limits: float) -> TurnError:
+    with pytest.raises(TurnError) as raised:
+        await session.run(prompt, **limits)
+    return raised.value
+
+
+async def goes_on(server: LoopbackServer, session: Session) -> bool:
+    server.respond = lambda _: "Yes."
+    return (await session.run("Still there?")).text == "Yes."
+
+
+API_ERRORS = [
+    (400, "invalid_request", False),
+    (401, "auth", False),
+    (402, "auth", False),
+    (403, "auth", False),
+    (408, "server", True),
+    (413, "too_long", False),
+    (429, "rate_limit", True),
+    (500, "server", True),
+    (529, "overloaded", True),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "is_retryable"), API_ERRORS)
+async def test_an_error_of_the_api_has_its_kind_and_the_session_goes_on(
+    server: LoopbackServer, session: Session, status: int, kind: str, is_retryable: bool
+) -> None:
+    """SES-01, SES-69, SES-71, SES-72, SES-F17: the result's subtype is "success"."""
+    server.fail_next(status=status)
+
+    error = await failed(session)
+
+    assert (error.kind, error.status, error.retryable) == (kind, status, is_retryable)
+    assert (error.subtype, error.api_error_status) == ("success", status)
+    assert isinstance(error, ClaudeCodeError)
+    assert isinstance(error, claude_agent_sdk.ResultError)
+    assert str(error).startswith(f"The turn failed ({kind}, HTTP status {status}): ")
+    assert error.turn.result.is_error
+    assert await goes_on(server, session)
+
+
+async def test_a_prompt_that_is_too_long_for_the_api(server: LoopbackServer, session: Session) -> None:
+    """SES-72, SES-F17."""
+    server.fail_next(status=400, message="prompt is too long: 250000 tokens > 200000 maximum")
+
+    assert (await failed(session)).kind == "too_long"
+    assert await goes_on(server, session)
+
+
+async def test_a_connection_that_breaks_off_is_a_failure_of_the_server(
+    server: LoopbackServer, session: Session
+) -> None:
+    """SES-72."""
+    server.fail_next(after_events=3)
+
+    error = await failed(session)
+
+    assert (error.kind, error.status, error.retryable) == ("server", None, True)
+    assert await goes_on(server, session)
+
+
+STOP_REASONS = [("refusal", "refusal"), ("max_tokens", "max_tokens"), ("model_context_window_exceeded", "too_long")]
+
+
+@pytest.mark.parametrize(("reason", "kind"), STOP_REASONS)
+async def test_an_answer_that_the_model_does_not_finish(
+    server: LoopbackServer, session: Session, reason: str, kind: str
+) -> None:
+    """SES-72."""
+    server.respond = lambda _: {"content": [{"type": "text", "text": "Part"}], "stop_reason": reason}
+
+    assert (await failed(session)).kind == kind
+    assert await goes_on(server, session)
+
+
+async def test_without_a_login_the_turn_says_so(server: LoopbackServer) -> None:
+    """SES-01, SES-72."""
+    env = server.env() | {"ANTHROPIC_API_KEY": ""}
+    async with await Session.open(sealed_options(env=env)) as session:
+        error = await failed(session)
+
+    assert (error.kind, error.status) == ("auth", None)
+    assert "login" in str(error)
+
+
+async def test_too_many_turns(server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: CallsBash) -> None:
+    """SES-72, SES-F17: what was said is not lost."""
+    calls_bash("echo one")
+    options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=1)
+    async with await Session.open(options) as session:
+        error = await failed(session)
+        assert (error.kind, error.retryable, error.turn.text) == ("max_turns", False, "I shall call a tool.")
+        assert await goes_on(server, session)
+
+
+PRICE = {"usage": {"input_tokens": 1000, "output_tokens": 100}}  # of one answer: 0.003 US dollars
+
+
+async def test_a_turn_ends_when_its_budget_is_spent_and_the_next_one_has_its_own(
+    server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: CallsBash
+) -> None:
+    """SES-12, SES-72, SES-F17."""
+    calls_bash("sleep 60", **PRICE)
+    options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
+    async with await Session.open(options) as session:
+        for _ in range(2):
+            error = await failed(session, max_cost_usd=0.002)
+            assert error.kind == "budget"
+            assert error.turn.cost_usd == pytest.approx(0.003)
+        assert len(server.requests) == 2  # the tool was interrupted, and no call of the API came after it
+        calls_bash("echo one", **PRICE)
+        assert (await session.run("Once more.", max_cost_usd=0.01)).text == "Done."
+        assert await goes_on(server, session)
+
+
+async def test_an_answer_that_cost_too_much_is_told_and_not_lost(server: LoopbackServer, session: Session) -> None:
+    """SES-12."""
+    server.respond = lambda _: {"content": [{"type": "text", "text": "Gold."}], **PRICE}
+
+    error = await failed(session, max_cost_usd=0.001)
+
+    assert (error.kind, error.turn.text) == ("budget", "Gold.")
+    assert await goes_on(server, session)
+
+
+async def test_the_budget_of_the_options_is_that_of_each_turn(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-12: the CLI's own would block all that comes after."""
+    server.respond = lambda _: {"content": [{"type": "text", "text": "Gold."}], **PRICE}
+    async with await Session.open(replace(options, max_budget_usd=0.001)) as session:
+        assert (await failed(session)).kind == "budget"
+        assert (await session.run("Again?", max_cost_usd=1)).text == "Gold."
+        assert await goes_on(server, session)
+
+
+async def test_an_interrupted_turn(server: LoopbackServer, session: Session, held: Any) -> None:
+    """SES-72."""
+    running = asyncio.ensure_future(session.run("Take your time."))
+    await held.asked()
+
+    await session.interrupt()
+
+    with pytest.raises(TurnError) as raised:
+        await running
+    assert (raised.value.kind, raised.value.retryable) == ("interrupted", False)
+    assert await goes_on(server, session)
+
+
+async def block(*_: Any) -> Any:
+    return {"decision": "block", "reason": "Not this one."}
+
+
+async def stop(*_: Any) -> Any:
+    return {"continue_": False, "stopReason": "Enough."}
+
+
+HOOKS: list[tuple[HookEvent, Any, str]] = [
+    ("UserPromptSubmit", block, "prompt_blocked"),
+    ("UserPromptSubmit", stop, "hook_stopped"),
+    ("PreToolUse", stop, "hook_stopped"),
+]
+
+
+@pytest.mark.parametrize(("event", "hook", "kind"), HOOKS)
+async def test_a_turn_that_a_hook_did_not_let_pass(
+    server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: CallsBash, event: HookEvent, hook: Any, kind: str
+) -> None:
+    """SES-72, SES-F17: to the CLI that is no error."""
+    is_on = True
+
+    async def once(*args: Any) -> Any:
+        return await hook(*args) if is_on else {}
+
+    calls_bash("echo one")
+    options = replace(
+        options,
+        tools=["Bash"],
+        allowed_tools=["Bash"],
+        max_turns=None,
+        hooks={event: [HookMatcher(hooks=[once], timeout=10)]},
+        extra_args={"no-session-persistence": None},  # bare mode has no hooks
+    )
+    async with await Session.open(options) as session:
+        error = await failed(session)
+        assert error.kind == kind
+        assert not error.turn.result.is_error
+        is_on = False
+        assert await goes_on(server, session)
+
+
+async def test_what_a_command_answers_is_no_error(session: Session) -> None:
+    """It looks like a prompt that was blocked: no turns, and no reason for the end."""
+    assert (await session.run("/cost", verbatim=False)).result.num_turns == 0
+
+
+async def test_an_error_survives_pickling_with_its_turn(server: LoopbackServer, session: Session) -> None:
+    """SES-71."""
+    server.fail_next(status=429)
+    error = await failed(session)
+
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert (type(copy), str(copy), vars(copy)) == (TurnError, str(error), vars(error))
+    assert (copy.kind, copy.status, copy.turn.session_id) == ("rate_limit", 429, error.turn.session_id)
+    assert repr(error).startswith("TurnError(kind='rate_limit', status=429, message=")
