@@ -9,6 +9,7 @@ The processes are shared by all scenarios, so that each one meets whatever the o
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import psutil
@@ -42,10 +43,17 @@ async def both_ways(nothing_is_left: None) -> AsyncIterator[BothWays]:
             yield BothWays(api, client, provider)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def parameters() -> list[Any]:
+    """The scenarios; those with a defect must fail, so that nobody forgets to take the note away."""
+    marks = [[pytest.mark.xfail(reason=scenario.defect, strict=True)] if scenario.defect else [] for scenario in SCENARIOS]
+    return [pytest.param(scenario, id=scenario.name, marks=mark) for scenario, mark in zip(SCENARIOS, marks, strict=True)]
+
+
+@pytest.mark.parametrize("scenario", parameters())
 async def test_both_ways_agree(scenario: Scenario, both_ways: BothWays) -> None:
     """MODEL-80"""
-    direct = both_ways.direct(scenario.model_name, scenario.settings)
+    make_direct = both_ways.narrowed if scenario.is_narrowed else both_ways.direct
+    direct = make_direct(scenario.model_name, scenario.settings)
     through = both_ways.through(scenario.model_name, scenario.settings)
 
     expected = await both_ways.watch(scenario.run, direct, scenario.respond)

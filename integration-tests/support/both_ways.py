@@ -10,6 +10,8 @@ from typing import Any, cast
 from anthropic import AsyncAnthropic
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.profiles import merge_profile
+from pydantic_ai.profiles.anthropic import AnthropicModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
@@ -31,6 +33,22 @@ _OF_THE_RUN = frozenset(
 )
 
 
+# What pydantic-ai could render for a model and Claude Code does not carry (README of cc-model, "Limits").
+NOT_CARRIED = AnthropicModelProfile(
+    supported_native_tools=frozenset(),
+    supports_inline_system_prompts=False,
+    supports_mid_conversation_effort=False,
+    supports_request_scoped_system_prompts=False,
+)
+
+
+class NarrowedModel(AnthropicModel):
+    """`AnthropicModel` without what is not carried, so that it falls back to what it does for models without it."""
+
+    supported_tool_deferral_modes = frozenset()
+    supported_tool_addition_modes = frozenset()
+
+
 @dataclass(frozen=True)
 class Seen:
     """What is seen of a run, in a form in which two runs can be compared."""
@@ -50,6 +68,11 @@ class BothWays:
 
     def direct(self, name: str, settings: ModelSettings | None = None) -> AnthropicModel:
         return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=self.client), settings=settings)
+
+    def narrowed(self, name: str, settings: ModelSettings | None = None) -> AnthropicModel:
+        provider = AnthropicProvider(anthropic_client=self.client)
+        profile = merge_profile(provider.model_profile(name), NOT_CARRIED)
+        return NarrowedModel(name, provider=provider, settings=settings, profile=profile)
 
     def through(self, name: str, settings: ModelSettings | None = None) -> ClaudeCodeModel:
         return ClaudeCodeModel(name, provider=self.provider, settings=settings)

@@ -229,7 +229,10 @@ async def tools_beside_an_output_when_all_are_run(model: AnthropicModel) -> obje
     return await _all_at_once(model, "exhaustive")
 
 
-@outputs.scenario(steps([text("  "), text("Paris")], [text("Lyon")]))
+@outputs.scenario(
+    steps([text("  "), text("Paris")], [text("Lyon")]),
+    defect="a process that has answered leaves a blank text out of its own answer; one that is told the answer does not",
+)
 async def several_texts_of_which_one_is_blank(model: AnthropicModel) -> object:
     """MODEL-22, MODEL-37"""
     agent = Agent(model)

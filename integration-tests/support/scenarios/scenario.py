@@ -40,6 +40,8 @@ class Scenario:
     raises: type[Exception] | None
     differ: Differ | None
     is_unordered: bool
+    is_narrowed: bool
+    defect: str | None
 
     def __str__(self) -> str:
         return self.name
@@ -65,6 +67,8 @@ class Theme:
         raises: type[Exception] | None = None,
         differ: Differ | None = None,
         is_unordered: bool = False,
+        is_narrowed: bool = False,
+        defect: str | None = None,
     ) -> Callable[[Run], Run]:
         """Add a scenario.
 
@@ -75,12 +79,17 @@ class Theme:
             differ: From what is seen of `AnthropicModel` to what is to be seen through Claude Code, where a limit that
                 is documented makes a difference. It must make one.
             is_unordered: Its requests come in no particular order.
+            is_narrowed: It needs what Claude Code does not carry and the model has, so that the framework must fall
+                back: the comparison is with `both_ways.NarrowedModel`.
+            defect: What is wrong at present; the scenario is expected to fail until it is mended.
         """
 
         def add(run: Callable[[AnthropicModel], Awaitable[object]]) -> Run:
             for model in [on] if isinstance(on, str) else on:
                 name = f"{self._name}.{run.__name__}-{model}"
-                self._scenarios.append(Scenario(name, run, respond, model, raises, differ, is_unordered))
+                self._scenarios.append(
+                    Scenario(name, run, respond, model, raises, differ, is_unordered, is_narrowed, defect)
+                )
             return run
 
         return add

@@ -14,6 +14,7 @@ from pydantic_ai.usage import UsageLimits
 
 from api_script import call, steps, text
 
+from .differences import texts_before_calls
 from .media import PDF, PNG
 from .scenario import HAIKU, SONNET, Theme
 
@@ -59,7 +60,10 @@ async def parallel_calls_of_which_one_is_retried(model: AnthropicModel) -> objec
     return [await agent.run("Weather and time in Paris?", deps=log), log.lines]
 
 
-@tools.scenario(steps([text("A "), call("slow", name="a"), text("B "), call("slow", name="b"), call("quick")], "Done."))
+@tools.scenario(
+    steps([text("A "), call("slow", name="a"), text("B "), call("slow", name="b"), call("quick")], "Done."),
+    differ=texts_before_calls,
+)
 async def calls_with_text_between_that_end_in_another_order(model: AnthropicModel) -> object:
     """MODEL-37, MODEL-57"""
     ended: list[str] = []

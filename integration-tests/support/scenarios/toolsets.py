@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent, RunContext, Tool, ToolDefinition
@@ -13,7 +12,8 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionTools
 
 from api_script import call, steps
 
-from .scenario import HAIKU, OPUS, SONNET, Theme
+from .differences import system_as_one_block
+from .scenario import HAIKU, SONNET, Theme
 
 toolsets = Theme("toolsets")
 
@@ -72,7 +72,7 @@ async def dynamic_for_each_step(model: AnthropicModel) -> object:
     return await agent.run("First add, then negate.")
 
 
-@toolsets.scenario(steps([call("learn", word="negate")], [call("negate", a=3)], "Minus three."), on=(SONNET, HAIKU))
+@toolsets.scenario(steps([call("learn", word="negate")], [call("negate", a=3)], "Minus three."), on=(SONNET, HAIKU), is_narrowed=True)
 async def a_tool_that_is_added_in_mid_run(model: AnthropicModel) -> object:
     """MODEL-12, MODEL-56: it is offered next."""
     toolset = FunctionToolset[None]()
@@ -86,19 +86,11 @@ async def a_tool_that_is_added_in_mid_run(model: AnthropicModel) -> object:
     return await Agent(model, toolsets=[toolset]).run("Learn to negate.")
 
 
-@toolsets.scenario(on=(SONNET, HAIKU))
-async def a_real_mcp_server(model: AnthropicModel) -> object:
-    """MODEL-56: texts, structured results and errors of a server process over stdio."""
-    server = MCPToolset[None](StdioTransport(sys.executable, [str(MCP_SERVER)], keep_alive=False))
-    async with Agent(model, toolsets=[server]) as agent:
-        return await agent.run("Use the server.")
-
-
 @toolsets.scenario()
-async def a_real_mcp_server_with_a_prefix(model: AnthropicModel) -> object:
-    """MODEL-56"""
-    server = MCPToolset[None](StdioTransport(sys.executable, [str(MCP_SERVER)], keep_alive=False))
-    return await Agent(model, toolsets=[server.prefixed("server")]).run("Use the server.")
+async def a_real_mcp_server(model: AnthropicModel) -> object:
+    """MODEL-56: texts and errors of a server process over stdio."""
+    server = MCPToolset[None](StdioTransport(sys.executable, [str(MCP_SERVER)], keep_alive=False), max_retries=3)
+    return await Agent(model, toolsets=[server.prefixed("words")]).run("Use the server.")
 
 
 @toolsets.scenario()
@@ -118,23 +110,23 @@ async def tools_of_a_capability(model: AnthropicModel) -> object:
     return await Agent(model, capabilities=[PrefixTools(math, "math"), PrepareTools(only_add)]).run("Calculate.")
 
 
-@toolsets.scenario(steps([call("search_tools", queries=["negate"])], [call("negate", a=3)], "Minus three."), on=HAIKU)
+@toolsets.scenario(
+    steps([call("search_tools", queries=["negate"])], [call("negate", a=3)], "Minus three."),
+    on=(SONNET, HAIKU),
+    is_narrowed=True,
+)
 async def tools_that_have_to_be_searched_for(model: AnthropicModel) -> object:
     """MODEL-53, MODEL-56"""
     hidden = [Tool(negate, defer_loading=True), Tool(add, defer_loading=True)]
-    search = ToolSearch[None](strategy="keywords")
-    return await Agent(like_without_native_search(model), tools=hidden, capabilities=[search]).run("Negate three.")
+    return await Agent(model, tools=hidden, capabilities=[ToolSearch[None](strategy="keywords")]).run("Negate three.")
 
 
-def like_without_native_search(model: AnthropicModel) -> AnthropicModel:
-    from pydantic_ai.native_tools import MCPServerTool
-
-    from .scenario import like
-
-    return like(model, profile={"supported_native_tools": frozenset({MCPServerTool}) & frozenset()})
-
-
-@toolsets.scenario(steps([call("load_capability", id="math")], [call("negate", a=3)], "Minus three."), on=HAIKU)
+@toolsets.scenario(
+    steps([call("load_capability", id="math")], [call("negate", a=3)], "Minus three."),
+    on=(SONNET, HAIKU),
+    is_narrowed=True,
+    differ=system_as_one_block,
+)
 async def a_capability_that_is_loaded_on_demand(model: AnthropicModel) -> object:
     """MODEL-24, MODEL-56"""
     math = Capability[None](

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from claude_agent_sdk import PermissionResultAllow
 
 from cc_messages import OwnTools, beside_requests
 from cc_session import Policy, Rule, StdioServer
@@ -81,6 +83,21 @@ async def test_a_policy_holds_for_what_is_named(client: Client, folder: Path) ->
     assert "Nothing is removed." in said[0]
     assert "note.txt" in said[1]
     assert (folder / "note.txt").exists()
+
+
+async def test_a_policy_asks_where_the_request_is(client: Client, folder: Path) -> None:
+    asked: list[tuple[str, bool]] = []
+    mine = asyncio.get_running_loop()
+
+    async def ask(tool: str, given: dict[str, Any], _context: object) -> PermissionResultAllow:
+        asked.append((given["command"], asyncio.get_running_loop() is mine))
+        return PermissionResultAllow()
+
+    script(client, [call("Bash", command="ls")], "Done.")
+    with beside_requests(own=OwnTools(tools=["Bash"], policy=Policy([Rule("Bash", "ask")], ask=ask), cwd=folder)):
+        said = results(await client.ask("Go."))
+    assert asked == [("ls", True)]
+    assert "note.txt" in said[0]
 
 
 async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(client: Client, folder: Path) -> None:

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import anyio
 import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions

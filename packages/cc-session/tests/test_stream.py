@@ -212,9 +212,7 @@ async def test_a_stream_holds_the_session_until_it_is_left(server: LoopbackServe
     assert await answers(server, session)
 
 
-async def test_a_stream_has_the_limits_of_a_run(
-    server: LoopbackServer, options: ClaudeAgentOptions, held: Any
-) -> None:
+async def test_a_stream_has_the_limits_of_a_run(server: LoopbackServer, options: ClaudeAgentOptions, held: Any) -> None:
     """SES-34: also while nobody reads it."""
     async with await Session.open(options) as session:
         with anyio.fail_after(3), pytest.raises(TurnTimeoutError) as raised:

@@ -64,9 +64,7 @@ async def test_a_prompt_may_be_content_blocks(server: LoopbackServer, session: S
     assert texts(server.requests[-1]) == ["One", "Two"]
 
 
-async def test_an_object_that_was_asked_for_is_in_the_turn(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
+async def test_an_object_that_was_asked_for_is_in_the_turn(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
     """SES-03."""
     schema = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Paris"]}}, "required": ["city"]}
     options = replace(options, output_format={"type": "json_schema", "schema": schema}, max_turns=None)

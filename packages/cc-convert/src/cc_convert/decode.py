@@ -12,10 +12,9 @@ __all__ = ["Decoded", "Record", "decode_line", "fast_decoder"]
 
 Record: TypeAlias = dict[str, Any]
 
-# Enough for what comes from a log, far from what would exhaust the stack of an interpreter.
-_DEEPEST = 200
 _SALVAGE_STARTS = (b'{"parentUuid":', b'{"type":', b'{"sessionId":')
 _MOST_SALVAGES = 4
+_MOST_DIGITS = 400
 
 _USAGE = (
     "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "service_tier",
@@ -106,13 +105,15 @@ def decode_line(line: bytes) -> Decoded:
         text = text.replace(b"\0", b"")
         problem = "NUL bytes"
         if not text.strip():
-            return Decoded([], "nothing but NUL bytes", lost=False)
+            return Decoded([], "nothing but NUL bytes", lost=True)
     try:
         string = str(text, "utf-8")
     except UnicodeDecodeError:
         string, problem = str(text, "utf-8", "replace"), "invalid UTF-8"
     try:
         value = _load(string)
+    except _TooLongNumberError:
+        value, problem = json.loads(string, parse_int=_short_int), "a number that is too long"
     except ValueError as error:
         return _salvaged(text, str(error))
     records, strange = _records(value)
@@ -123,16 +124,23 @@ def decode_line(line: bytes) -> Decoded:
     return Decoded(records, problem, lost=False)
 
 
+class _TooLongNumberError(ValueError):
+    """JSON allows numbers of any length, Python converts only so many digits."""
+
+
 def _load(string: str) -> object:
     try:
-        value: object = json.loads(string)
+        return json.loads(string)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    except ValueError as error:
-        # The message of the decoder quotes nothing of the line, but one about a number may.
-        where = getattr(error, "msg", "")
-        raise ValueError(f"not JSON: {where}" if where else "not JSON: a number that is too long") from None
-    return value
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg}") from None
+    except ValueError:
+        raise _TooLongNumberError from None
+
+
+def _short_int(digits: str) -> int | None:
+    return int(digits) if len(digits) < _MOST_DIGITS else None
 
 
 def _records(value: object) -> tuple[list[Record], str | None]:

@@ -108,9 +108,14 @@ class Beside:
         """
         if self.tools is None or call.name not in self.tools.names:
             return await asyncio.get_running_loop().create_future()
-        return await self._there(_awaited(self.tools.call, call))
+        return await self.there(_awaited(self.tools.call, call))
 
-    async def _there(self, work: Coroutine[object, object, T]) -> T:
+    async def there(self, work: Coroutine[object, object, T]) -> T:
+        """Await something in the caller's event loop and context.
+
+        Raises:
+            RuntimeError: That loop has ended.
+        """
         if self._loop.is_closed():
             work.close()
             raise RuntimeError("the event loop in which the request was made has ended")

@@ -8,7 +8,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_session import Session, Timeouts, sealed_options, with_tool_server
 
-from .own_tools import OwnTools, with_own_tools
+from .own_tools import Caller, OwnTools, with_own_tools
 from .request import LaunchKey
 from .tool_server import ToolServer, ToolServerKey
 from .worker import Worker
@@ -37,14 +37,14 @@ class Launcher:
         Raises:
             ClaudeCodeError: It did not start; nothing is left of it.
         """
-        options = self._options(launch)
+        options, caller = self._options(launch), Caller()
         if launch.tool_server is None:
-            return Worker(launch, await self._session(options, launch.own))
+            return Worker(launch, await self._session(options, launch.own, caller), caller)
         tools = ToolServer(launch.tool_server)
         try:
             server = await tools.start()
             options = with_tool_server(options, launch.tool_server.name, server)
-            return Worker(launch, await self._session(options, launch.own), tools)
+            return Worker(launch, await self._session(options, launch.own, caller), caller, tools)
         except BaseException:
             await tools.stop()
             raise
@@ -61,11 +61,14 @@ class Launcher:
         options = replace(options, env={**options.env, **_LOOP_ENV, **_names(launch.tool_server), **self._env})
         return options if launch.own is None else with_own_tools(options, launch.own)
 
-    async def _session(self, options: ClaudeAgentOptions, own: OwnTools | None) -> Session:
+    async def _session(self, options: ClaudeAgentOptions, own: OwnTools | None, caller: Caller) -> Session:
         if own is None:
             return await Session.open(options, timeouts=self._timeouts)
         return await Session.open(
-            options, policy=own.policy, mcp_servers=own.mcp_servers or None, timeouts=self._timeouts
+            options,
+            policy=caller.policy(own.policy),
+            mcp_servers=own.mcp_servers or None,
+            timeouts=self._timeouts,
         )
 
 

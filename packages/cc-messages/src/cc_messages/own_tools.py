@@ -6,15 +6,19 @@ policy says whom.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions
+from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 
-from cc_session import McpServer, Policy
+from cc_session import Ask, McpServer, Policy
 
-__all__ = ["OwnTools", "with_own_tools"]
+if TYPE_CHECKING:
+    from .cli_tools import Beside
+
+__all__ = ["Caller", "OwnTools", "with_own_tools"]
 
 # `Read`, `Bash(git *)`, `mcp__server__tool`, as the CLI's rules name them.
 _ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
@@ -35,7 +39,7 @@ class OwnTools:
     """What may be used, as in Claude Code's own rules: `"Read"`, `"Bash(git *)"`. All else is denied, unless the policy
     allows it."""
     policy: Policy | None = None
-    """What holds beyond that, for every call. With a policy, it decides about the tools that are named, too."""
+    """What holds beyond that, for every call. Whom it asks is asked in the event loop of the request."""
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
     """MCP servers that the CLI connects to. All their tools may be used, unless the policy denies them."""
     agents: Mapping[str, AgentDefinition] = field(default_factory=dict[str, AgentDefinition])
@@ -73,3 +77,27 @@ def with_own_tools(options: ClaudeAgentOptions, own: OwnTools) -> ClaudeAgentOpt
         setting_sources=["user", "project"] if own.skills else options.setting_sources,
         env={**options.env, **(_FOR_SKILLS if own.skills else {})},
     )
+
+
+class Caller:
+    """Whose request a process works on at the moment, for those who have a question about it."""
+
+    def __init__(self) -> None:
+        self.beside: Beside | None = None
+
+    def policy(self, policy: Policy | None) -> Policy | None:
+        """A policy that asks its callback where the caller of the moment is."""
+        if policy is None or (ask := policy.ask) is None:
+            return policy
+
+        async def ask_there(tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+            if self.beside is None:
+                raise RuntimeError("the request that the call belongs to has ended")
+            return await self.beside.there(_asked(ask, tool, given, context))
+
+        return Policy(policy.rules, default=policy.default, ask=ask_there, timeout=policy.timeout)
+
+
+async def _asked(ask: Ask, tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+    answer = ask(tool, given, context)
+    return await answer if isinstance(answer, Awaitable) else answer

@@ -27,6 +27,7 @@ from cc_types import ClaudeCodeError, CLIConnectionError
 from .answer import Event
 from .conversation import Held, Message, shared_prefix
 from .loop_turn import LoopTurn
+from .own_tools import Caller
 from .request import LaunchKey, MessagesRequest
 from .tool_server import ToolServer
 from .turn import Turn
@@ -40,9 +41,12 @@ _SETTLE_SECONDS = 10.0
 class Worker:
     """One process and its conversation."""
 
-    def __init__(self, launch: LaunchKey, session: Session, tools: ToolServer | None = None) -> None:
+    def __init__(
+        self, launch: LaunchKey, session: Session, caller: Caller | None = None, tools: ToolServer | None = None
+    ) -> None:
         self.launch = launch
         self.session = session
+        self._caller = caller or Caller()
         self._tools = tools
         self.held: list[Held] = []
         """The conversation; from `message_stop` on, as it will be when the worker has settled."""
@@ -113,7 +117,7 @@ class Worker:
         except (ClaudeCodeError, TimeoutError):
             await self.close()
         finally:
-            self._turn = None
+            self._turn = self._caller.beside = None
             if self._tools is not None:
                 self._tools.unbind()
 
@@ -131,6 +135,7 @@ class Worker:
         return f"<Worker {self.launch.model} holds={len(self.held)} {self.session!r}>"
 
     def _begin(self, request: MessagesRequest) -> Turn:
+        self._caller.beside = request.beside
         if request.beside is None or not request.launch.has_loop:
             return Turn(request, self.session)
         if self._tools is not None:

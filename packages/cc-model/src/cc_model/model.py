@@ -7,7 +7,7 @@ mapped there. Here stands only what is different when Claude Code answers.
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from claude_agent_sdk import Message
 from claude_agent_sdk.types import McpServerConfig
@@ -16,17 +16,18 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.profiles import ModelProfileSpec
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import RequestUsage
 
 from cc_ipc import TransportType
-from cc_messages import CLITools, beside_requests
+from cc_messages import CLITools, OwnTools, beside_requests
 from cc_types import CLIResponse
 
 from .agent_tools import AgentTools
 from .errors import ToolsetNotRegisteredError, claude_code_errors
 from .provider import ClaudeCodeProvider, default_provider
+from .settings import ClaudeCodeModelSettings
 from .transcript import Listener, Transcript, metadata
 
 __all__ = ["ClaudeCodeModel"]
@@ -184,7 +185,7 @@ class ClaudeCodeModel(AnthropicModel):
             async with AsyncExitStack() as stack:
                 tools = await stack.enter_async_context(self._offered(model_request_parameters, run_context))
                 # Only while the request is sent: a stream may be closed in another task than it was opened in.
-                with beside_requests(tools=tools):
+                with beside_requests(tools=tools, own=self._own_tools(model_settings)):
                     response = await stack.enter_async_context(
                         super().request_stream(messages, model_settings, model_request_parameters, run_context)
                     )
@@ -212,8 +213,12 @@ class ClaudeCodeModel(AnthropicModel):
     ) -> ModelResponse:
         with claude_code_errors(self.model_name):
             async with self._offered(parameters) as tools:
-                with beside_requests(tools=tools, on_message=listener):
+                with beside_requests(tools=tools, own=self._own_tools(model_settings), on_message=listener):
                     return await super().request(messages, model_settings, parameters)
+
+    def _own_tools(self, model_settings: ModelSettings | None) -> OwnTools | None:
+        settings = merge_model_settings(self.settings, model_settings)
+        return cast(ClaudeCodeModelSettings, settings or {}).get("claude_code_tools")
 
     @asynccontextmanager
     async def _offered(

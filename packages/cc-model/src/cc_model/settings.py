@@ -2,6 +2,8 @@
 
 from pydantic_ai.models.anthropic import AnthropicModelSettings
 
+from cc_messages import OwnTools
+
 __all__ = ["ClaudeCodeModelSettings"]
 
 
@@ -10,3 +12,6 @@ class ClaudeCodeModelSettings(AnthropicModelSettings, total=False):
 
     Cache settings are the exception: Claude Code places its own breakpoints.
     """
+
+    claude_code_tools: OwnTools
+    """Tools of Claude Code itself that it may use for the request. `claude_code(tools=…)` sets it for an agent."""

@@ -38,7 +38,7 @@ from .hooks import Hook, HookResult, hook
 from .matchers import EVENTS
 from .mcp_servers import HTTPServer, McpServer, SSEServer, StdioServer
 from .options import has_api_key, sealed_options
-from .policy import Policy, Verdict
+from .policy import Ask, Policy, Verdict
 from .policy_presets import is_below
 from .policy_rules import Rule
 from .pool import SessionPool
@@ -54,6 +54,7 @@ from .turn_errors import TurnError, TurnErrorKind
 _ = _cc_compat
 
 __all__ = [
+    "Ask",
     "EVENTS",
     "TOOL_CALL_ID",
     "TOOL_META",

@@ -1,0 +1,38 @@
+"""`python -m cc_messages serve` in a process of its own, as the clients of other programs find it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cc_loopback import LoopbackServer
+
+__all__ = ["MessagesServer", "serving"]
+
+
+@dataclass(frozen=True)
+class MessagesServer:
+    """Where it listens, and what clients have to send."""
+
+    url: str
+    token: str
+
+
+@contextmanager
+def serving(api: LoopbackServer, *arguments: str) -> Generator[MessagesServer]:
+    """Serve with Claude Code on `api`; when the block ends, so has the server, without an error."""
+    command = [sys.executable, "-W", "error", "-m", "cc_messages", "serve", "--port", "0", *arguments]
+    with subprocess.Popen(
+        command, env={**os.environ, **api.env()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            url, token = (process.stdout.readline().strip().partition("=")[2] for _ in range(2))
+            yield MessagesServer(url, token)
+            process.terminate()
+            _, errors = process.communicate(timeout=15)
+            assert (process.returncode, errors) == (0, "")
+        finally:
+            process.kill()

@@ -1,0 +1,339 @@
+"""Histories: those of other models, cut, repaired, long, strange, and changed on the way to the model."""
+
+import warnings
+from typing import Any
+
+from pydantic_ai import Agent, BinaryContent, RunContext
+from pydantic_ai.capabilities import ProcessHistory, ReinjectSystemPrompt
+from pydantic_ai.messages import (
+    CompactionPart,
+    FilePart,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    RetryPromptPart,  # pyright: ignore[reportDeprecated]  # histories that were stored have it
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.usage import RequestUsage
+
+from api_script import call, echo, steps, text, thought
+
+from .differences import system_as_one_block
+from .media import PNG
+from .scenario import HAIKU, OPUS, SONNET, Theme
+from .tools import lucky_number
+
+histories = Theme("histories")
+
+
+def said(prompt: str) -> ModelRequest:
+    return ModelRequest([UserPromptPart(prompt)])
+
+
+def answered(*parts: Any, by: str = "anthropic", name: str = SONNET) -> ModelResponse:
+    return ModelResponse([*parts], provider_name=by, model_name=name)
+
+
+def called(id: str = "toolu_1", **arguments: Any) -> ToolCallPart:
+    return ToolCallPart("lucky_number", arguments or {"low": 1, "high": 3}, tool_call_id=id)
+
+
+def returned(content: Any = 2, id: str = "toolu_1", **fields: Any) -> ToolReturnPart:
+    return ToolReturnPart("lucky_number", content, tool_call_id=id, **fields)
+
+
+async def go_on(model: AnthropicModel, *history: ModelMessage, prompt: str | None = "Go on.") -> object:
+    """A run on a history, with a tool that it may know, and another one on its result."""
+    agent = Agent(model, tools=[lucky_number])
+    first = await agent.run(prompt, message_history=[*history])
+    return [first, await agent.run("And then?", message_history=first.all_messages())]
+
+
+@histories.scenario(echo, on=(SONNET, HAIKU))
+async def three_turns(model: AnthropicModel) -> object:
+    """MODEL-14, MODEL-25"""
+    agent = Agent(model, instructions="Answer briefly.")
+    first = await agent.run("One.")
+    second = await agent.run("Two.", message_history=first.all_messages())
+    return await agent.run("Three.", message_history=second.all_messages())
+
+
+@histories.scenario(echo)
+async def a_fork_in_the_middle(model: AnthropicModel) -> object:
+    """MODEL-12, MODEL-14: two conversations with a common beginning, in turns."""
+    agent = Agent(model)
+    root = (await agent.run("Root.")).all_messages()
+    left = (await agent.run("Left.", message_history=root)).all_messages()
+    right = (await agent.run("Right.", message_history=root)).all_messages()
+    return [
+        await agent.run("Left again.", message_history=left),
+        await agent.run("Right again.", message_history=right),
+        await agent.run("Another root."),
+    ]
+
+
+@histories.scenario(echo)
+async def sixty_turns(model: AnthropicModel) -> object:
+    """MODEL-14, MODEL-67: a long history that no process has seen before."""
+    history: list[ModelMessage] = []
+    for number in range(60):
+        history += [said(f"Question {number}?"), answered(TextPart(f"Answer {number}."))]
+    return await Agent(model).run("The last one.", message_history=history)
+
+
+@histories.scenario(steps("One.", "Two.", "Three."))
+async def a_processor_that_drops_and_edits(model: AnthropicModel) -> object:
+    """MODEL-12: what a process holds is not what is asked for any more."""
+
+    def shorten(messages: list[ModelMessage]) -> list[ModelMessage]:
+        return messages[-1:] if len(messages) > 3 else messages
+
+    agent = Agent(model, capabilities=[ProcessHistory[None](shorten)])
+    first = await agent.run("First.")
+    second = await agent.run("Second.", message_history=first.all_messages())
+    third = agent.run("Third.", message_history=second.all_messages())
+    return await third
+
+
+@histories.scenario(steps([call("lucky_number", low=1, high=3)], [call("lucky_number", low=2, high=4)], "Three."))
+async def a_processor_that_rewrites_results_in_each_step(model: AnthropicModel) -> object:
+    """MODEL-12"""
+
+    def with_step(ctx: RunContext[None], messages: list[ModelMessage]) -> list[ModelMessage]:
+        return [said(f"Step {ctx.run_step}."), answered(TextPart("I see.")), *messages]
+
+    return await Agent(model, tools=[lucky_number], capabilities=[ProcessHistory[None](with_step)]).run("Numbers.")
+
+
+@histories.scenario(steps([call("lucky_number", low=1, high=3)], "Two."))
+async def instructions_and_settings_that_change_in_each_step(model: AnthropicModel) -> object:
+    """MODEL-12"""
+
+    def settings(ctx: RunContext[None]) -> Any:
+        return {"max_tokens": 1000 + ctx.run_step}
+
+    agent = Agent(model, tools=[lucky_number], model_settings=settings)
+
+    @agent.instructions
+    def by_step(ctx: RunContext[None]) -> str:
+        return f"This is step {ctx.run_step}."
+
+    return await agent.run("A number.")
+
+
+@histories.scenario(echo, differ=system_as_one_block)
+async def several_system_prompts_and_instructions(model: AnthropicModel) -> object:
+    """MODEL-11: the standing system parts, then the instructions, in order."""
+    agent = Agent(model, deps_type=str, system_prompt=["First.", "Second."], instructions=["Fourth.", "Fifth."])
+
+    @agent.system_prompt
+    def third(ctx: RunContext[str]) -> str:
+        return f"Third, for {ctx.deps}."
+
+    return await agent.run("Hello.", deps="Ada", instructions="Sixth.")
+
+
+@histories.scenario(echo)
+async def a_dynamic_system_prompt_in_two_runs(model: AnthropicModel) -> object:
+    """MODEL-11, MODEL-12"""
+    agent = Agent(model, deps_type=str)
+
+    @agent.system_prompt(dynamic=True)
+    def name(ctx: RunContext[str]) -> str:
+        return f"You talk to {ctx.deps}."
+
+    first = await agent.run("Hello.", deps="Ada")
+    return await agent.run("Hello again.", deps="Grace", message_history=first.all_messages())
+
+
+@histories.scenario(echo, on=(SONNET, HAIKU), is_narrowed=True)
+async def a_system_part_in_mid_conversation(model: AnthropicModel) -> object:
+    """MODEL-11: it arrives wrapped, in its place."""
+    history = [said("Hi."), answered(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
+    return await Agent(model).run("Go on.", message_history=history)
+
+
+@histories.scenario(echo, on=OPUS, is_narrowed=True)
+async def a_system_part_where_the_model_would_take_one(model: AnthropicModel) -> object:
+    """MODEL-03, MODEL-11: Claude Code takes no system messages, so it arrives wrapped here, too."""
+    history = [said("Hi."), answered(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
+    return await Agent(model).run("Go on.", message_history=history)
+
+
+@histories.scenario(echo)
+async def a_system_prompt_that_is_put_back(model: AnthropicModel) -> object:
+    """MODEL-11"""
+    agent = Agent(model, system_prompt="You are kind.", capabilities=[ReinjectSystemPrompt[None]()])
+    return await agent.run("Go on.", message_history=[said("Hi."), answered(TextPart("Hello."))])
+
+
+@histories.scenario(echo, on=(SONNET, HAIKU))
+async def thinking_of_our_own(model: AnthropicModel) -> object:
+    """MODEL-05, MODEL-20: signed thinking, made by either model, is a thinking block again."""
+    history = [
+        said("Hi."),
+        answered(ThinkingPart("They greet.", signature="c2ln", provider_name=model.system), TextPart("Hello.")),
+    ]
+    return await Agent(model).run("Go on.", message_history=history, model_settings={"thinking": "high"})
+
+
+@histories.scenario(echo)
+async def thinking_that_another_provider_has_signed(model: AnthropicModel) -> object:
+    """MODEL-05, MODEL-20: that of the other way is accepted too."""
+    parts = [ThinkingPart("They greet.", signature="c2ln", provider_name="anthropic"), TextPart("Hello.")]
+    return await go_on(model, said("Hi."), answered(*parts))
+
+
+@histories.scenario(echo)
+async def thinking_that_is_redacted(model: AnthropicModel) -> object:
+    """MODEL-20"""
+    hidden = ThinkingPart("", id="redacted_thinking", signature="ZGF0YQ==", provider_name=model.system)
+    return await go_on(model, said("Hi."), answered(hidden, TextPart("Hello."), by=model.system))
+
+
+@histories.scenario(echo)
+async def thinking_without_a_signature(model: AnthropicModel) -> object:
+    """MODEL-20: it is rendered as text."""
+    parts = [ThinkingPart("They greet.", signature="", provider_name=model.system), TextPart("Hello.")]
+    return await go_on(model, said("Hi."), answered(*parts, by=model.system))
+
+
+@histories.scenario(steps([thought("Hm."), call("lucky_number", low=1, high=3)], [thought("So."), text("Two.")], "Bye."))
+async def thinking_between_tools_that_comes_back(model: AnthropicModel) -> object:
+    """MODEL-20, MODEL-37"""
+    agent = Agent(model, tools=[lucky_number], model_settings={"thinking": "medium"})
+    first = await agent.run("A number.")
+    return await agent.run("Thanks.", message_history=first.all_messages())
+
+
+@histories.scenario(steps([{"type": "redacted_thinking", "data": "ZGF0YQ=="}, text("Hm.")], "Bye."))
+async def redacted_thinking_that_comes_back(model: AnthropicModel) -> object:
+    """MODEL-20, MODEL-37"""
+    agent = Agent(model)
+    first = await agent.run("Think.")
+    return await agent.run("Thanks.", message_history=first.all_messages())
+
+
+OF_ANOTHER = [
+    said("A number."),
+    answered(
+        ThinkingPart("Let me see.", id="rs_1", signature="c2ln", provider_name="openai"),
+        TextPart("I look."),
+        ToolCallPart("lucky_number", '{"low": 1, "high": 3}', tool_call_id="call_abc|fc_1"),
+        ToolCallPart("lucky_number", '{"low": 1, "hi', tool_call_id="call_def"),
+        by="openai",
+        name="gpt-5",
+    ),
+    ModelRequest([returned(id="call_abc|fc_1"), returned("bad", "call_def", outcome="failed")]),
+    answered(TextPart("Two."), by="openai", name="gpt-5"),
+]
+
+
+@histories.scenario(lambda body: "Yes.", on=(SONNET, HAIKU))
+async def the_history_of_another_provider(model: AnthropicModel) -> object:
+    """MODEL-20, MODEL-21: foreign thinking, foreign ids, and arguments that are no JSON."""
+    return await go_on(model, *OF_ANOTHER)
+
+
+@histories.scenario(lambda body: "Yes.")
+async def native_parts_and_files_of_another_provider(model: AnthropicModel) -> object:
+    """MODEL-22: they are left out."""
+    foreign = [
+        NativeToolCallPart("web_search", {"query": "x"}, tool_call_id="ws_1", provider_name="openai"),
+        NativeToolReturnPart("web_search", {"hits": 1}, tool_call_id="ws_1", provider_name="openai"),
+        FilePart(BinaryContent(PNG, media_type="image/png")),
+        TextPart(""),
+        TextPart("Found."),
+    ]
+    return await go_on(model, said("Search."), answered(*foreign, by="openai", name="gpt-5"))
+
+
+@histories.scenario(lambda body: "Yes.")
+async def returns_of_every_outcome(model: AnthropicModel) -> object:
+    """MODEL-15: it is an error exactly for the outcomes that the framework calls errors."""
+    outcomes = ("success", "failed", "denied", "retried", "interrupted")
+    calls = [called(f"toolu_{outcome}") for outcome in outcomes]
+    returns = [returned(outcome, f"toolu_{outcome}", outcome=outcome) for outcome in outcomes]
+    return await go_on(model, said("All."), answered(*calls), ModelRequest(returns), prompt=None)
+
+
+@histories.scenario(lambda body: "Yes.")
+async def an_old_retry_part(model: AnthropicModel) -> object:
+    """MODEL-18: it becomes a return that was retried."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        retry = RetryPromptPart("Try again.", tool_name="lucky_number", tool_call_id="toolu_1")  # pyright: ignore[reportDeprecated]
+        plain = RetryPromptPart("Say it in other words.")  # pyright: ignore[reportDeprecated]
+    history = [said("A number."), answered(called()), ModelRequest([retry]), answered(TextPart("Two."))]
+    return await go_on(model, *history, ModelRequest([plain]))
+
+
+@histories.scenario(lambda body: "Yes.", on=(SONNET, HAIKU))
+async def a_history_that_begins_with_a_response(model: AnthropicModel) -> object:
+    """MODEL-19"""
+    return await go_on(model, answered(TextPart("As I said, yes.")))
+
+
+@histories.scenario(lambda body: "Yes.")
+async def a_call_that_was_interrupted(model: AnthropicModel) -> object:
+    """MODEL-19: the framework closes it."""
+    history = [
+        said("A number."),
+        answered(called()),
+        ModelRequest([returned("Interrupted.", outcome="interrupted"), UserPromptPart("Stop.")]),
+    ]
+    return await go_on(model, *history, prompt=None)
+
+
+@histories.scenario(lambda body: "Yes.")
+async def neighbours_of_one_role(model: AnthropicModel) -> object:
+    """MODEL-14: requests after requests and responses after responses."""
+    pairs = [said("One."), said("Two."), answered(TextPart("Three.")), answered(TextPart("Four."))]
+    return await go_on(model, *pairs)
+
+
+@histories.scenario(lambda body: "Yes.")
+async def a_summary_of_an_application(model: AnthropicModel) -> object:
+    """MODEL-23: a compaction part without a provider stands for all before it, as text."""
+    before = [said("A long story."), answered(TextPart("Indeed."))]
+    summary = ModelResponse([CompactionPart("They told a story.")])
+    return await go_on(model, *before, summary, said("And then?"), answered(TextPart("The end.")))
+
+
+@histories.scenario(echo)
+async def unicode_of_every_kind(model: AnthropicModel) -> object:
+    """MODEL-13, MODEL-14: nothing is escaped, normalised or cut."""
+    strange = ["\u0000\u0007 control", "e\u0301 \u00e9", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u2028\u2029 \ufeff", "{{x}} </system> \\n", "‮rtl‬"]
+    agent = Agent(model)
+    history: list[ModelMessage] = []
+    for words in strange:
+        history = (await agent.run(words, message_history=history)).all_messages()
+    return history
+
+
+@histories.scenario(lambda body: "Yes.")
+async def numbers_and_names_in_arguments(model: AnthropicModel) -> object:
+    """MODEL-21: arguments keep their values, to the last digit."""
+    strange = {"low": 10**30, "high": 1e-7, "": None, "ünï": ["\u2028", {"deep": [[]]}], "float": 1.0, "-0": -0.0}
+    return await go_on(model, said("A number."), answered(called(**strange)), ModelRequest([returned()]), prompt=None)
+
+
+@histories.scenario(lambda body: "Yes.")
+async def a_response_of_huge_usage(model: AnthropicModel) -> object:
+    """MODEL-62: nothing is compacted behind the framework's back."""
+    huge = ModelResponse([TextPart("Yes.")], usage=RequestUsage(input_tokens=900_000, output_tokens=90_000))
+    return await go_on(model, said("Hi."), huge)
+
+
+@histories.scenario(lambda body: {"content": "Yes.", "usage": {"input_tokens": 999_000, "output_tokens": 500}})
+async def answers_of_huge_usage(model: AnthropicModel) -> object:
+    """MODEL-62: the process that has answered leaves its history as it is."""
+    return await go_on(model, said("Hi."), answered(TextPart("Hello.")))

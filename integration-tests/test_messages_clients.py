@@ -1,0 +1,161 @@
+"""The official Python client on the server: what it does with the API, it does with Claude Code behind HTTP."""
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from anthropic import (
+    Anthropic,
+    APIStatusError,
+    AsyncAnthropic,
+    AuthenticationError,
+    BadRequestError,
+    InternalServerError,
+    NotFoundError,
+    RateLimitError,
+    beta_tool,
+)
+from pydantic import BaseModel
+
+from cc_loopback import LoopbackServer, Reply
+from messages_server import MessagesServer, serving
+
+MODEL = "claude-sonnet-5"
+HELLO: Any = [{"role": "user", "content": "Hello."}]
+ASK: Any = {"model": MODEL, "max_tokens": 100, "messages": HELLO}
+WEATHER: Any = {
+    "name": "weather",
+    "description": "The weather.",
+    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+CALL: Any = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}
+
+
+@pytest.fixture
+def server(loopback: LoopbackServer) -> Generator[MessagesServer]:
+    with serving(loopback) as server:
+        yield server
+
+
+@pytest.fixture
+def claude(server: MessagesServer) -> Generator[Anthropic]:
+    with Anthropic(base_url=server.url, api_key=server.token, max_retries=0) as claude:
+        yield claude
+
+
+def answers(api: LoopbackServer, *replies: Reply) -> None:
+    """Have the API answer with one after the other, and then with the last one."""
+    left = [*replies]
+
+    def respond(_: object) -> Reply:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    api.respond = respond
+
+
+def test_a_message_and_a_stream_of_it(claude: Anthropic, loopback: LoopbackServer) -> None:
+    """MSG-20, MSG-23, MSG-40, MSG-46."""
+    content: list[Any] = [
+        {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"},
+        {"type": "text", "text": "It is sunny in Paris."},
+    ]
+    answers(loopback, {"id": "msg_1", "content": content, "usage": {"input_tokens": 7, "output_tokens": 3}})
+    thinking: Any = {"type": "enabled", "budget_tokens": 1024}
+    arguments: Any = {**ASK, "max_tokens": 2000, "thinking": thinking, "system": "Be brief.", "temperature": 1.0}
+    whole = claude.messages.create(**arguments)
+    assert [block.to_dict() for block in whole.content] == content
+    assert (whole.id, whole.stop_reason, whole.usage.input_tokens, whole.usage.output_tokens) == (
+        "msg_1",
+        "end_turn",
+        7,
+        3,
+    )
+    with claude.messages.stream(**arguments) as stream:
+        pieces = [*stream.text_stream]
+        streamed = stream.get_final_message()
+    assert "".join(pieces) == "It is sunny in Paris."
+    assert len(pieces) > 1
+    assert streamed.content == whole.content
+    assert (whole._request_id or "").startswith("req_")
+    assert loopback.requests[0]["thinking"] == thinking
+    assert loopback.requests[0]["system"][-1]["text"] == "Be brief."
+
+
+def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback: LoopbackServer) -> None:
+    """MSG-10, MSG-46."""
+
+    @beta_tool
+    def weather(city: str) -> str:
+        """The weather of a city."""
+        return f"sunny in {city}"
+
+    answers(loopback, [CALL], "It is sunny.")
+    runner = claude.beta.messages.tool_runner(**ASK, tools=[weather])
+    last = runner.until_done()
+    assert last.content[0].to_dict() == {"type": "text", "text": "It is sunny."}
+    assert loopback.requests[1]["messages"][1]["content"] == [CALL]
+    [result] = loopback.requests[1]["messages"][2]["content"]
+    assert (result["tool_use_id"], result["content"]) == ("toolu_1", "sunny in Paris")
+
+
+def test_structured_output_is_parsed(claude: Anthropic, loopback: LoopbackServer) -> None:
+    class City(BaseModel):
+        name: str
+        people: int
+
+    answers(loopback, '{"name": "Paris", "people": 2}')
+    message = claude.messages.parse(**ASK, output_format=City)
+    assert message.parsed_output == City(name="Paris", people=2)
+    assert loopback.requests[0]["output_config"]["format"]["type"] == "json_schema"
+
+
+async def test_the_async_client(server: MessagesServer, loopback: LoopbackServer) -> None:
+    """MSG-46. With the token as a bearer's."""
+    answers(loopback, "Good day.")
+    async with AsyncAnthropic(base_url=server.url, auth_token=server.token, api_key="not the token") as claude:
+        message = await claude.messages.create(**ASK)
+        async with claude.messages.stream(**ASK, tools=[WEATHER], tool_choice={"type": "none"}) as stream:
+            events = [event.type async for event in stream]
+    assert message.content[0].to_dict() == {"type": "text", "text": "Good day."}
+    assert events[0] == "message_start"
+    assert events[-1] == "message_stop"
+    assert loopback.requests[1]["tool_choice"] == {"type": "none"}
+
+
+def test_errors_are_of_the_classes_of_the_client(claude: Anthropic, loopback: LoopbackServer) -> None:
+    """MSG-30, MSG-33."""
+    classes: dict[int, type[APIStatusError]] = {
+        400: BadRequestError,
+        401: AuthenticationError,
+        404: NotFoundError,
+        429: RateLimitError,
+        500: InternalServerError,
+        529: InternalServerError,
+    }
+    for status, error in classes.items():
+        loopback.fail_next(status, times=2 if status == 404 else 1, message="made-up")
+        with pytest.raises(error) as caught:
+            claude.messages.create(**ASK)
+        assert caught.value.status_code == status
+        assert (caught.value.request_id or "").startswith("req_")
+
+
+def test_the_retries_of_the_client_work(claude: Anthropic, loopback: LoopbackServer) -> None:
+    """MSG-30, MSG-32."""
+    answers(loopback, "Fine.")
+    for status in (429, 529, None):
+        loopback.requests.clear()
+        if status is None:
+            loopback.fail_next(after_events=2)
+        else:
+            loopback.fail_next(status)
+        message = claude.with_options(max_retries=1).messages.create(**ASK)
+        assert message.content[0].to_dict() == {"type": "text", "text": "Fine."}
+        assert len(loopback.requests) == 2
+
+
+def test_a_wrong_token_is_an_authentication_error(server: MessagesServer, loopback: LoopbackServer) -> None:
+    """MSG-42."""
+    with Anthropic(base_url=server.url, api_key="wrong", max_retries=0) as claude, pytest.raises(AuthenticationError):
+        claude.messages.create(**ASK)
+    assert not loopback.calls

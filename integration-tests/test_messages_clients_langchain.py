@@ -1,0 +1,100 @@
+"""LangChain's Anthropic chat model on the server."""
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from cc_loopback import LoopbackServer
+from messages_server import MessagesServer, serving
+
+pytest.importorskip("langchain_anthropic")
+
+from langchain_anthropic import ChatAnthropic
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
+
+MODEL = "claude-sonnet-5"
+CALL: Any = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str
+    people: int
+
+
+@tool
+def weather(city: str) -> str:
+    """The weather of a city."""
+    return f"sunny in {city}"
+
+
+@pytest.fixture
+def server(loopback: LoopbackServer) -> Generator[MessagesServer]:
+    with serving(loopback) as server:
+        yield server
+
+
+@pytest.fixture
+def model(server: MessagesServer) -> ChatAnthropic:
+    return ChatAnthropic(
+        model_name=MODEL, base_url=server.url, api_key=SecretStr(server.token), max_tokens_to_sample=100
+    )
+
+
+def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
+    """MSG-46."""
+    loopback.respond = lambda body: f"answer {len(body['messages'])}"
+    history: list[Any] = [SystemMessage("Be brief."), HumanMessage("Hello.")]
+    history += [model.invoke(history), HumanMessage("And?")]
+    answer = model.invoke(history)
+    assert answer.text == "answer 3"
+    assert answer.response_metadata["stop_reason"] == "end_turn"
+    assert answer.usage_metadata is not None
+    assert answer.usage_metadata["input_tokens"] > 0
+    assert loopback.requests[1]["system"][-1]["text"] == "Be brief."
+    assert [message["role"] for message in loopback.requests[1]["messages"]] == ["user", "assistant", "user"]
+
+
+def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
+    """MSG-20, MSG-46."""
+    loopback.respond = lambda body: "one two three four five six"
+    chunks = [chunk.text for chunk in model.stream("Count.")]
+    assert "".join(chunks) == "one two three four five six"
+    assert len([chunk for chunk in chunks if chunk]) > 1
+
+
+async def test_tools_called_and_answered(model: ChatAnthropic, loopback: LoopbackServer) -> None:
+    """MSG-10, MSG-46."""
+    loopback.respond = lambda body: [CALL] if len(body["messages"]) == 1 else "It is sunny."
+    with_tools = model.bind_tools([weather])
+    history: list[Any] = [HumanMessage("How is the weather in Paris?")]
+    asked = await with_tools.ainvoke(history)
+    assert isinstance(asked, AIMessage)
+    [call] = asked.tool_calls
+    assert (call["name"], call["args"]) == ("weather", {"city": "Paris"})
+    result = await weather.ainvoke(call)
+    assert isinstance(result, ToolMessage)
+    answer = await with_tools.ainvoke([*history, asked, result])
+    assert answer.text == "It is sunny."
+    [sent] = loopback.requests[1]["messages"][2]["content"]
+    assert (sent["type"], sent["tool_use_id"], sent["content"]) == ("tool_result", "toolu_1", "sunny in Paris")
+
+
+@pytest.mark.parametrize("method", ["function_calling", "json_schema"])
+def test_structured_output(method: Any, model: ChatAnthropic, loopback: LoopbackServer) -> None:
+    """MSG-46."""
+    values = {"name": "Paris", "people": 2}
+
+    def respond(body: dict[str, Any]) -> Any:
+        if method == "json_schema":
+            assert body["output_config"]["format"]["type"] == "json_schema"
+            return '{"name": "Paris", "people": 2}'
+        assert body["tool_choice"]["name"] == "City"
+        return [{"type": "tool_use", "id": "toolu_1", "name": "City", "input": values}]
+
+    loopback.respond = respond
+    assert model.with_structured_output(City, method=method).invoke("Which?") == City(**values)

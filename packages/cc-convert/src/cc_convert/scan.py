@@ -1,0 +1,253 @@
+"""The bytes of one log into a `FileScan`: only the lines that matter are decoded, and every line is looked at.
+
+A log is read in pieces through one buffer, so memory does not grow with the file. Lines without usage get a look at
+their two ends, which shows a line that was cut off; those with usage are decoded.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from .collector import Collector
+from .decode import Record, decode_line, fast_decoder
+from .rows import FileScan
+
+__all__ = ["LONGEST_LINE", "Readable", "scan_stream"]
+
+LONGEST_LINE = 256 * 1024 * 1024
+"""A longer line is reported and passed over. The largest that were seen in real logs have 5 MB."""
+
+# Large enough that the work per piece does not count, small enough for the processor's cache and for memory.
+_PIECE = 2 * 1024 * 1024
+_SAMPLE = 64 * 1024
+# From this mean length on, going from line to line is quicker than searching for usage through all bytes.
+_LONG_LINES = 2500
+
+_USAGE = b'"usage":'
+_HEADS = (
+    b'{"type":"cost-state"',
+    b'{"type": "cost-state"',
+    b'{"type":"system","subtype":"init"',
+    b'{"type": "system", "subtype": "init"',
+)
+_PROMPT = b'"type":"user","message":{"role":"user"'
+_PROMPT_WITHIN = 600
+_TOOL_USE = b'"type":"tool_use"'
+_ID = b'"id":"msg_'
+_ID_WITHIN = 500
+_ID_LENGTH = 60
+# Ids and counts stand in it; what follows in a usage does not differ where these are the same.
+_SAME_USAGE = 200
+_OPEN, _CLOSE, _RETURN = b"{}\r"
+
+
+class Readable(Protocol):
+    """What can be read in pieces."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill a buffer; return how many bytes came, 0 at the end."""
+        ...
+
+
+def scan_stream(stream: Readable, path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
+    """Read a log from a stream to its end.
+
+    Args:
+        stream: The log; where it goes on if `before` is given.
+        path: What to call it.
+        before: What was read of it before.
+        strict: Decode every line, also those that say nothing of usage, and so find all that is wrong.
+
+    Returns:
+        What it holds. A log of any content gives a result.
+
+    Raises:
+        OSError: Reading failed.
+    """
+    with _spare_buffer() as data:
+        return _Scanner(path, before, strict=strict).read(stream, data)
+
+
+_spare: list[bytearray] = []
+
+
+@contextmanager
+def _spare_buffer() -> Iterator[bytearray]:
+    """One buffer for one log after another: to make one takes longer than to read a small log."""
+    data = _spare.pop() if _spare else bytearray(_PIECE)
+    yield data
+    if not _spare:
+        del data[_PIECE:]
+        _spare.append(data)
+
+
+class _Scanner:
+    def __init__(self, path: str, before: FileScan | None, *, strict: bool) -> None:
+        self._collector = Collector(path, before)
+        self._base = before.offset if before else 0
+        self._strict = strict
+        self._decode: Callable[[bytes], Record] = fast_decoder()
+        self._last_id = self._last_usage = b""
+        self._at_start = before is None
+        self._skipping = False
+
+    def read(self, stream: Readable, data: bytearray) -> FileScan:
+        held = 0
+        while came := self._fill(stream, data, held):
+            filled = held + came
+            if self._skipping:
+                filled = self._skip(data, filled)
+            end = data.rfind(b"\n", 0, filled) + 1
+            if end and self._at_start and self._is_document(data, end):
+                return self._read_document(stream, data, filled)
+            if end:
+                self._at_start = False
+                self._lines(data, end)
+                self._base += end
+                # Whatever is left is the start of a line, and nearly always short.
+                data[: filled - end] = data[end:filled]
+            held = filled - end
+            if held == len(data):
+                held = self._make_room(data)
+        return self._finish(bytes(data[:held]))
+
+    @staticmethod
+    def _fill(stream: Readable, data: bytearray, held: int) -> int:
+        with memoryview(data) as view:
+            return stream.readinto(view[held:]) or 0
+
+    def _make_room(self, data: bytearray) -> int:
+        """Let the buffer grow for a long line, or pass over one that is too long; return how much of it is held."""
+        held = len(data)
+        if held < LONGEST_LINE:
+            data.extend(bytes(held))
+            return held
+        self._collector.report(self._base, f"longer than {LONGEST_LINE} bytes", lost=True)
+        self._skipping = True
+        return self._skip(data, held)
+
+    def _skip(self, data: bytearray, filled: int) -> int:
+        """Drop the rest of a line that is too long; return how much stands behind it."""
+        end = data.find(b"\n", 0, filled) + 1
+        self._skipping = not end
+        dropped = end or filled
+        self._base += dropped
+        data[: filled - dropped] = data[dropped:filled]
+        return filled - dropped
+
+    def _finish(self, tail: bytes) -> FileScan:
+        """What stands behind the last newline is a record, or one that is not finished yet."""
+        unfinished = False
+        if tail.strip():
+            decoded = decode_line(tail)
+            if decoded.records and not decoded.lost:
+                self._patiently(tail, self._base)
+                self._base += len(tail)
+            else:
+                unfinished = True
+        size = self._base + (len(tail) if unfinished else 0)
+        return self._collector.scan(size=size, offset=self._base, unfinished=unfinished)
+
+    # --- from line to line
+
+    def _lines(self, data: bytearray, end: int) -> None:
+        if self._strict:
+            self._every_line(data, end)
+        elif min(end, _SAMPLE) > _LONG_LINES * data.count(b"\n", 0, min(end, _SAMPLE)):
+            self._long_lines(data, end)
+        else:
+            self._short_lines(data, end)
+
+    def _short_lines(self, data: bytearray, end: int) -> None:
+        find, rfind = data.find, data.rfind
+        position = 0
+        while position < end:
+            marker = find(_USAGE, position, end)
+            start = end if marker < 0 else (rfind(b"\n", position, marker) + 1 or position)
+            if start > position:
+                self._lines_between(data, position, start)
+            if marker < 0:
+                return
+            position = find(b"\n", marker, end) + 1
+            self._line_with_usage(data, start, position - 1, marker)
+
+    def _long_lines(self, data: bytearray, end: int) -> None:
+        find = data.find
+        position = 0
+        while position < end:
+            stop = find(b"\n", position, end)
+            prompt = find(_PROMPT, position, min(stop, position + _PROMPT_WITHIN))
+            marker = find(_USAGE, position, stop) if prompt < 0 else -1
+            if marker < 0:
+                self._lines_between(data, position, stop + 1)
+            else:
+                self._line_with_usage(data, position, stop, marker)
+            position = stop + 1
+
+    def _lines_between(self, data: bytearray, position: int, end: int) -> None:
+        find, startswith = data.find, data.startswith
+        while position < end:
+            stop = find(b"\n", position, end)
+            last = data[stop - 1] if stop > position else _RETURN
+            if data[position] != _OPEN or (last != _CLOSE and last != _RETURN) or startswith(_HEADS, position):
+                self._patiently(bytes(data[position:stop]), self._base + position)
+            position = stop + 1
+
+    def _every_line(self, data: bytearray, end: int) -> None:
+        position = 0
+        while position < end:
+            stop = data.find(b"\n", position, end)
+            self._patiently(bytes(data[position:stop]), self._base + position)
+            position = stop + 1
+
+    def _line_with_usage(self, data: bytearray, start: int, stop: int, marker: int) -> None:
+        identity = data.find(_ID, start, min(stop, start + _ID_WITHIN))
+        if identity >= 0 and data.find(_TOOL_USE, identity, marker) < 0:
+            # Each content block of an answer is a line of its own and repeats the usage.
+            name, usage = data[identity : identity + _ID_LENGTH], data[marker : min(stop, marker + _SAME_USAGE)]
+            if name == self._last_id and usage == self._last_usage:
+                return
+            self._last_id, self._last_usage = bytes(name), bytes(usage)
+        line = bytes(data[start:stop])
+        try:
+            record = self._decode(line)
+        except ValueError:
+            self._patiently(line, self._base + start)
+            return
+        if self._collector.take(record, self._base + start):
+            self._patiently(line, self._base + start)
+
+    def _patiently(self, line: bytes, offset: int) -> None:
+        records, problem, lost = decode_line(line)
+        if problem:
+            self._collector.report(offset, problem, lost=lost)
+        for record in records:
+            self._collector.take_whole(record, offset)
+
+    # --- one JSON document over many lines
+
+    def _is_document(self, data: bytearray, end: int) -> bool:
+        first = data[:end].lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].strip()
+        return first in (b"{", b"[")
+
+    def _read_document(self, stream: Readable, data: bytearray, filled: int) -> FileScan:
+        """Results that someone laid out nicely, alone or one after another."""
+        content = data[:filled]
+        piece = memoryview(bytearray(_PIECE))
+        while (came := stream.readinto(piece)) and len(content) <= LONGEST_LINE:
+            content += piece[:came]
+        string = str(content, "utf-8", "replace").lstrip("\ufeff")
+        decoder, position = json.JSONDecoder(), 0
+        while position < len(string):
+            if string[position].isspace():
+                position += 1
+                continue
+            try:
+                value, stop = decoder.raw_decode(string, position)
+            except (ValueError, RecursionError):
+                self._collector.report(len(string[:position].encode()), "not JSON, and no lines of JSON", lost=True)
+                break
+            self._patiently(json.dumps(value).encode(), position)
+            position = stop
+        return self._collector.scan(size=len(content), offset=len(content), unfinished=False)

@@ -1,0 +1,136 @@
+"""Claude Code's own tools in an agent: opened by the capability, beside the agent's own."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny
+from pydantic_ai import Agent, PartStartEvent, RunContext
+from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart, TextPart, ToolCallPart
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from cc_session import Policy, Rule
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+async def provider(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0, pool=2) as provider:
+        yield provider
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "note.txt").write_text("the secret is 42\n")
+    return tmp_path
+
+
+def script(loopback: LoopbackServer, *replies: Any) -> None:
+    left = list(replies)
+
+    def respond(_body: dict[str, Any]) -> Any:
+        return left.pop(0)
+
+    loopback.respond = respond
+
+
+def read(folder: Path) -> dict[str, Any]:
+    return {"type": "tool_use", "name": "Read", "input": {"file_path": str(folder / "note.txt")}}
+
+
+def run(command: str) -> dict[str, Any]:
+    return {"type": "tool_use", "name": "Bash", "input": {"command": command}}
+
+
+async def test_a_tool_of_claude_code_shows_as_native_parts(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    script(loopback, [read(folder)], "It is 42.")
+    agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider, tools=["Read"], cwd=folder)])
+    result = await agent.run("What is the secret?")
+    assert result.output == "It is 42."
+    call, answer, text = result.response.parts
+    assert isinstance(call, NativeToolCallPart)
+    assert isinstance(answer, NativeToolReturnPart)
+    assert isinstance(text, TextPart)
+    assert call.args_as_dict()["tool_name"] == "Read"
+    assert "the secret is 42" in str(answer.content)
+    assert result.usage.requests == 1
+
+
+async def test_tools_of_both_run_each_in_its_place(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    say = {"type": "tool_use", "name": "say", "input": {"text": "hi"}}
+    script(loopback, [read(folder), say], [run("echo done")], "Said.")
+    said: list[str] = []
+    tools = claude_code(tools=["Read", "Bash(echo *)"], cwd=folder)
+    agent = Agent(ClaudeCodeModel(provider=provider), deps_type=str, capabilities=[tools])
+
+    @agent.tool(name="say")
+    def _say(ctx: RunContext[str], text: str) -> str:
+        said.append(f"{ctx.deps}: {text}")
+        return "ok"
+
+    result = await agent.run("Read and say.", deps="Ada")
+    assert result.output == "Said."
+    assert said == ["Ada: hi"]
+    first, second = (message.parts for message in result.all_messages() if message.kind == "response")
+    assert [type(part) for part in first] == [NativeToolCallPart, ToolCallPart, NativeToolReturnPart]
+    assert "done" in str(second)
+    assert dict(provider.transport.routes) == {"start": 1, "resume": 1}
+
+
+async def test_they_are_streamed_as_they_happen(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    script(loopback, [read(folder)], "It is 42.")
+    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[claude_code(tools=["Read"], cwd=folder)])
+    async with agent.run_stream_events("What is the secret?") as events:
+        started = [event.part.part_kind async for event in events if isinstance(event, PartStartEvent)]
+    assert started == ["builtin-tool-call", "builtin-tool-return", "text"]
+
+
+async def test_the_history_goes_on_without_the_tools(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    script(loopback, [read(folder)], "It is 42.", "Bye.")
+    model = ClaudeCodeModel(provider=provider)
+    first = await Agent(model, capabilities=[claude_code(tools=["Read"], cwd=folder)]).run("What is the secret?")
+    await Agent(model).run("Thanks.", message_history=first.all_messages())
+    messages = loopback.requests[-1]["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant", "user"]
+    assert "the secret is 42" in str(messages[2])
+
+
+async def test_a_policy_decides_and_asks_in_the_agents_loop(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    mine = asyncio.get_running_loop()
+    asked: list[str] = []
+
+    async def ask(_tool: str, given: dict[str, Any], _context: object) -> PermissionResultAllow | PermissionResultDeny:
+        assert asyncio.get_running_loop() is mine
+        asked.append(given["command"])
+        return PermissionResultAllow() if given["command"] == "ls" else PermissionResultDeny(message="Not that.")
+
+    script(loopback, [run("ls"), run("rm note.txt")], "Done.")
+    policy = Policy([Rule("Bash", "ask")], ask=ask)
+    agent = Agent(
+        ClaudeCodeModel(provider=provider), capabilities=[claude_code(tools=["Bash"], policy=policy, cwd=folder)]
+    )
+    result = await agent.run("Go.")
+    assert sorted(asked) == ["ls", "rm note.txt"]
+    answers = [str(part.content) for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
+    assert "note.txt" in answers[0]
+    assert "Not that." in answers[1]
+    assert (folder / "note.txt").exists()
+
+
+def test_a_policy_without_tools_is_refused() -> None:
+    with pytest.raises(ValueError, match="tools="):
+        claude_code(policy=Policy())

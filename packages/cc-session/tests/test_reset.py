@@ -1,0 +1,184 @@
+"""Back to an empty conversation, and what else can be changed on a running process."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionMode
+
+from cc_loopback import JsonObject, LoopbackServer
+from cc_session import Session, SessionBusyError, TurnError
+from cc_types import ControlRequestError
+
+MODEL = "claude-sonnet-5"
+
+
+def hello(_body: JsonObject) -> str:
+    return "Hello."
+
+
+def comparable(body: JsonObject) -> JsonObject:
+    """A request without the id of the session in its metadata."""
+    user = json.loads(body["metadata"]["user_id"])
+    return {**body, "metadata": {**user, "session_id": None}}
+
+
+async def fresh_request(server: LoopbackServer, options: ClaudeAgentOptions) -> JsonObject:
+    async with await Session.open(options) as session:
+        await session.run("Hello?")
+    return comparable(server.requests[-1])
+
+
+async def test_after_a_reset_a_request_is_that_of_a_new_process(
+    server: LoopbackServer, options: ClaudeAgentOptions, session: Session
+) -> None:
+    """SES-62, SES-63: whatever the conversation was."""
+    server.respond = hello
+    expected = await fresh_request(server, options)
+
+    await session.run("One")
+    await session.add_user("Two")
+    await session.add_assistant("Three", model=MODEL)
+    await session.set_model("claude-opus-5")
+    await session.run("Four")
+    server.fail_next(status=529)
+    with pytest.raises(TurnError):
+        await session.run("Five")
+    await session.set_model(MODEL)
+
+    assert await session.reset() == "rewound"
+    assert await session.reset() == "rewound"  # there is nothing to do
+    await session.run("Hello?")
+    assert comparable(server.requests[-1]) == expected
+
+
+async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Session, held: Any) -> None:
+    """SES-63."""
+    await session.add_user("One")
+    running = asyncio.ensure_future(session.run("Two"))
+    await held.asked()
+
+    with anyio.fail_after(1):
+        await session.reset()
+        with pytest.raises(TurnError, match="interrupted"):
+            await running
+
+    server.respond = hello
+    await session.run("Three")
+    assert len(server.requests[-1]["messages"]) == 1
+
+
+async def test_a_prompt_that_a_hook_kept_out_does_not_stand_in_the_way(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-63: it is the first one that was sent, and not in the conversation."""
+
+    async def block(data: Any, *_: Any) -> Any:
+        return {"decision": "block", "reason": "No."} if "bad" in data["prompt"] else {}
+
+    server.respond = hello
+    hooks: Any = {"UserPromptSubmit": [HookMatcher(hooks=[block], timeout=10)]}
+    options = replace(options, hooks=hooks, extra_args={"no-session-persistence": None})
+    async with await Session.open(options) as session:
+        with pytest.raises(TurnError, match="prompt_blocked"):
+            await session.run("bad")
+        assert await session.reset() == "rewound"
+        with pytest.raises(TurnError, match="prompt_blocked"):
+            await session.run("bad again")
+        await session.run("good")
+        assert await session.reset() == "rewound"
+        await session.run("good again")
+
+    assert "good again" in str(server.requests[-1]["messages"])
+    assert "Hello." not in str(server.requests[-1]["messages"])
+
+
+async def test_with_changed_tools_the_conversation_is_cleared_and_that_leaves_an_echo(
+    server: LoopbackServer, session: Session
+) -> None:
+    """SES-63."""
+    server.respond = hello
+    turn = await session.run("One")
+
+    assert await session.reset(tools_changed=True) == "cleared"
+    assert (session.turns, session.state) == (1, "idle")
+    after = await session.run("Two")
+
+    assert after.session_id != turn.session_id
+    assert "One" not in str(server.requests[-1]["messages"])
+    assert "/clear" in str(server.requests[-1]["messages"])
+
+
+@pytest.mark.parametrize("first", ["assistant", "clear", "command"])
+async def test_what_a_rewind_would_leave_behind_is_told(server: LoopbackServer, session: Session, first: str) -> None:
+    """SES-63: never half empty in silence."""
+    server.respond = hello
+    match first:
+        case "assistant":
+            await session.add_assistant("I begin.", model=MODEL)
+        case "clear":
+            await session.reset(tools_changed=True)
+        case _:
+            await session.run("/cost", verbatim=False)
+    await session.run("One")
+
+    with pytest.raises(ControlRequestError, match="the conversation begins with"):
+        await session.reset()
+
+
+async def test_clearing_is_for_a_free_session(server: LoopbackServer, session: Session, held: Any) -> None:
+    """SES-08."""
+    running = asyncio.ensure_future(session.run("One"))
+    await held.asked()
+    with pytest.raises(SessionBusyError):
+        await session.reset(tools_changed=True)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    server.respond = hello
+    assert await session.reset(tools_changed=True) == "cleared"  # it waits until the turn has ended
+
+
+async def test_a_model_is_changed_for_the_turns_to_come(server: LoopbackServer, session: Session) -> None:
+    """SES-07."""
+    server.respond = hello
+    await session.set_model("claude-opus-5")
+    await session.run("Hello?")
+    assert server.requests[-1]["model"] == "claude-opus-5"
+
+    with pytest.raises(ControlRequestError, match="set_model"):
+        await session.set_model("")
+
+
+async def test_a_permission_mode_is_changed(options: ClaudeAgentOptions) -> None:
+    """SES-53."""
+    async with await Session.open(options) as session:
+        modes: list[PermissionMode] = ["default", "acceptEdits", "plan", "auto", "dontAsk"]
+        for mode in modes:
+            await session.set_permission_mode(mode)
+        nonsense: Any = "nonsense"
+        with pytest.raises(ValueError, match="no permission mode 'nonsense'; there are default"):
+            await session.set_permission_mode(nonsense)
+        with pytest.raises(ControlRequestError, match="not launched with"):
+            await session.set_permission_mode("bypassPermissions")
+
+
+async def test_a_session_tells_about_itself_and_no_secret(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+    """SES-07, SES-68."""
+    server.respond = hello
+    options = replace(
+        options,
+        env={**options.env, "ANTHROPIC_API_KEY": "sk-secret"},
+        extra_args={**options.extra_args, "debug-to-stderr": None},
+    )
+    async with await Session.open(options) as session:
+        assert session.info["pid"] == session.pid
+        assert {"commands", "models", "account"} <= session.info.keys()
+        await session.run("Hello?")
+        assert repr(session).startswith(f"<Session pid={session.pid} idle turns=1 cost_usd=")
+        assert session.stderr_tail
+        assert "sk-secret" not in repr(session) + repr(vars(session))
