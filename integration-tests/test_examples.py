@@ -15,13 +15,15 @@ from cc_loopback import LoopbackServer
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCRIPTS = ["agent.py", "anthropic_client.py", "cli_loop.py", "session.py"]
+MORE_SCRIPTS = ["session_pool.py", "session_query.py"]
+"""Those for which the README has no room."""
 
 
 def the_answer(body: dict[str, Any]) -> str:
     return "The answer."
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", [*SCRIPTS, *MORE_SCRIPTS])
 async def test_an_example_prints_an_answer(name: str, loopback: LoopbackServer, tmp_path: Path) -> None:
     loopback.respond = the_answer
     run = await to_thread.run_sync(

@@ -21,9 +21,9 @@ class MessagesServer:
 
 
 @contextmanager
-def serving(api: LoopbackServer, *arguments: str) -> Generator[MessagesServer]:
+def serving(api: LoopbackServer) -> Generator[MessagesServer]:
     """Serve with Claude Code on `api`; when the block ends, so has the server, without an error."""
-    command = [sys.executable, "-W", "error", "-m", "cc_messages", "serve", "--port", "0", *arguments]
+    command = [sys.executable, "-W", "error", "-m", "cc_messages", "serve", "--port", "0", "--log-level", "error"]
     with subprocess.Popen(
         command, env={**os.environ, **api.env()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -1,11 +1,22 @@
 """Scenarios for the comparison of `AnthropicModel` and `ClaudeCodeModel`, by theme."""
 
+from .content import content
 from .deferred import deferred
 from .histories import histories
 from .outputs import outputs
 from .scenario import Scenario
+from .settings import settings
 from .streams import streams
 from .tools import tools
 from .toolsets import toolsets
 
-SCENARIOS: list[Scenario] = [*outputs, *tools, *deferred, *toolsets, *streams, *histories]
+SCENARIOS: list[Scenario] = [
+    *outputs,
+    *tools,
+    *deferred,
+    *toolsets,
+    *streams,
+    *histories,
+    *content,
+    *settings,
+]

@@ -24,9 +24,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.usage import RequestUsage
 
-from api_script import call, echo, steps, text, thought
+from api_script import Body, Reply, call, echo, steps, text, thought
 
-from .differences import system_as_one_block
+from .differences import integers_as_doubles, neighbours_as_one_message, refused, system_as_one_block
 from .media import PNG
 from .scenario import HAIKU, OPUS, SONNET, Theme
 from .tools import lucky_number
@@ -50,7 +50,7 @@ def returned(content: Any = 2, id: str = "toolu_1", **fields: Any) -> ToolReturn
     return ToolReturnPart("lucky_number", content, tool_call_id=id, **fields)
 
 
-async def go_on(model: AnthropicModel, *history: ModelMessage, prompt: str | None = "Go on.") -> object:
+async def go_on(model: AnthropicModel, *history: ModelMessage, prompt: str | list[str] | None = "Go on.") -> object:
     """A run on a history, with a tool that it may know, and another one on its result."""
     agent = Agent(model, tools=[lucky_number])
     first = await agent.run(prompt, message_history=[*history])
@@ -103,7 +103,13 @@ async def a_processor_that_drops_and_edits(model: AnthropicModel) -> object:
     return await third
 
 
-@histories.scenario(steps([call("lucky_number", low=1, high=3)], [call("lucky_number", low=2, high=4)], "Three."))
+def three_numbers(body: Body) -> Reply:
+    """Two calls, one after the other, and an answer."""
+    results = [block for message in body["messages"] for block in message["content"] if block["type"] == "tool_result"]
+    return "Three." if len(results) == 2 else [call("lucky_number", low=len(results), high=4)]
+
+
+@histories.scenario(three_numbers)
 async def a_processor_that_rewrites_results_in_each_step(model: AnthropicModel) -> object:
     """MODEL-12"""
 
@@ -199,7 +205,7 @@ async def thinking_that_is_redacted(model: AnthropicModel) -> object:
     return await go_on(model, said("Hi."), answered(hidden, TextPart("Hello."), by=model.system))
 
 
-@histories.scenario(echo)
+@histories.scenario(echo, differ=neighbours_as_one_message)
 async def thinking_without_a_signature(model: AnthropicModel) -> object:
     """MODEL-20: it is rendered as text."""
     parts = [ThinkingPart("They greet.", signature="", provider_name=model.system), TextPart("Hello.")]
@@ -237,7 +243,7 @@ OF_ANOTHER = [
 ]
 
 
-@histories.scenario(lambda body: "Yes.", on=(SONNET, HAIKU))
+@histories.scenario(lambda body: "Yes.", on=(SONNET, HAIKU), differ=neighbours_as_one_message)
 async def the_history_of_another_provider(model: AnthropicModel) -> object:
     """MODEL-20, MODEL-21: foreign thinking, foreign ids, and arguments that are no JSON."""
     return await go_on(model, *OF_ANOTHER)
@@ -293,7 +299,7 @@ async def a_call_that_was_interrupted(model: AnthropicModel) -> object:
     return await go_on(model, *history, prompt=None)
 
 
-@histories.scenario(lambda body: "Yes.")
+@histories.scenario(lambda body: "Yes.", differ=neighbours_as_one_message)
 async def neighbours_of_one_role(model: AnthropicModel) -> object:
     """MODEL-14: requests after requests and responses after responses."""
     pairs = [said("One."), said("Two."), answered(TextPart("Three.")), answered(TextPart("Four."))]
@@ -308,22 +314,52 @@ async def a_summary_of_an_application(model: AnthropicModel) -> object:
     return await go_on(model, *before, summary, said("And then?"), answered(TextPart("The end.")))
 
 
+STRANGE = [
+    "\u0000\u0007 control",
+    "e\u0301 and \u00e9",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "lines\u2028paragraphs\u2029mark\ufeff",
+    "{{x}} </system> \\n %s",
+    "\u202ertl\u202c",
+    "  spaces and lines around \n\n",
+]
+
+
 @histories.scenario(echo)
 async def unicode_of_every_kind(model: AnthropicModel) -> object:
     """MODEL-13, MODEL-14: nothing is escaped, normalised or cut."""
-    strange = ["\u0000\u0007 control", "e\u0301 \u00e9", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u2028\u2029 \ufeff", "{{x}} </system> \\n", "‮rtl‬"]
     agent = Agent(model)
     history: list[ModelMessage] = []
-    for words in strange:
+    for words in STRANGE:
         history = (await agent.run(words, message_history=history)).all_messages()
     return history
 
 
+@histories.scenario(lambda body: "Yes.", differ=refused("messages.0.content.0.text: text content blocks must contain"))
+async def a_prompt_of_nothing_but_space(model: AnthropicModel) -> object:
+    """MODEL-10: what cannot be carried is refused, as the API would refuse it."""
+    return await Agent(model).run(" \n ")
+
+
+@histories.scenario(lambda body: "Yes.")
+async def empty_strings_beside_others(model: AnthropicModel) -> object:
+    """MODEL-13, MODEL-22: the framework leaves them out."""
+    prompt = ["", "Hello.", ""]
+    return await go_on(model, said("Hi."), answered(TextPart(""), TextPart("Hello."), TextPart("")), prompt=prompt)
+
+
 @histories.scenario(lambda body: "Yes.")
 async def numbers_and_names_in_arguments(model: AnthropicModel) -> object:
-    """MODEL-21: arguments keep their values, to the last digit."""
-    strange = {"low": 10**30, "high": 1e-7, "": None, "ünï": ["\u2028", {"deep": [[]]}], "float": 1.0, "-0": -0.0}
+    """MODEL-21: arguments keep their values."""
+    strange = {"low": 2**53, "high": 1e-7, "": None, "\u00fcn\u00ef": ["\u2028", {"deep": [[]]}], "float": 1.0}
     return await go_on(model, said("A number."), answered(called(**strange)), ModelRequest([returned()]), prompt=None)
+
+
+@histories.scenario(lambda body: "Yes.", differ=integers_as_doubles)
+async def a_number_that_javascript_does_not_have(model: AnthropicModel) -> object:
+    """MODEL-21: the CLI keeps arguments as JavaScript does, so integers beyond 2**53 lose their last digits."""
+    history = [said("A number."), answered(called(low=10**20 + 1, high=3)), ModelRequest([returned()])]
+    return await go_on(model, *history, prompt=None)
 
 
 @histories.scenario(lambda body: "Yes.")

@@ -12,3 +12,9 @@ PDF = b"""%PDF-1.4
 trailer<</Root 1 0 R>>
 %%EOF
 """
+JPEG = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQEAYABgAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////"
+    "////2wBDAf//////////////////////////////////////////////////////////////////////////////////////wAARCAABAAEDASIAAhEBAxEB"
+    "/8QAFQABAQAAAAAAAAAAAAAAAAAAAAf/xAAUEAEAAAAAAAAAAAAAAAAAAAAA/8QAFQEBAQAAAAAAAAAAAAAAAAAAAAX/xAAUEQEAAAAAAAAAAAAAAAAA"
+    "AAAA/9oADAMBAAIRAxEAPwCdABmX/9k="
+)

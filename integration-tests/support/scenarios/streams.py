@@ -131,7 +131,9 @@ async def cancelling_a_stream(model: AnthropicModel) -> object:
         async for _ in stream.stream_text(delta=True, debounce_by=None):
             await stream.cancel()
     [response] = [message for message in stream.all_messages() if isinstance(message, ModelResponse)]
-    return [stream.cancelled, response.state, await agent.run("Go on.", message_history=stream.all_messages())]
+    after = await agent.run("Go on.", message_history=stream.all_messages())
+    # Whether the framework has set a price on what was cancelled depends on the time.
+    return [stream.cancelled, response.state, response.parts, after.output]
 
 
 @streams.scenario(steps(LONG), raises=RunCancelled)

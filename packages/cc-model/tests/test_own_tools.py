@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny
-from pydantic_ai import Agent, PartStartEvent, RunContext
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, PartStartEvent, RunContext, ToolDenied
 from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart, TextPart, ToolCallPart
 
 from cc_loopback import LoopbackServer
@@ -129,6 +129,72 @@ async def test_a_policy_decides_and_asks_in_the_agents_loop(
     assert "note.txt" in answers[0]
     assert "Not that." in answers[1]
     assert (folder / "note.txt").exists()
+
+
+async def test_a_question_becomes_a_deferred_approval(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    script(loopback, [read(folder), run("touch made")], [run("touch made")], "Done.")
+    policy = Policy([Rule("Bash", "ask")])
+    tools = claude_code(tools=["Read", "Bash"], policy=policy, approvals=True, cwd=folder)
+    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
+    first = await agent.run("Make it.")
+    assert isinstance(first.output, DeferredToolRequests)
+    (asked,) = first.output.approvals
+    assert (asked.tool_name, asked.args_as_dict()) == ("Bash", {"command": "touch made"})
+    assert "the secret is 42" in str(first.response.parts)
+    assert not (folder / "made").exists()
+    await provider.aclose()  # another process, as next week
+    results = DeferredToolResults(approvals={asked.tool_call_id: True})
+    second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
+    assert second.output == "Done."
+    assert (folder / "made").exists()
+    assert len(loopback.requests) == 3
+    assert sorted(tool["name"] for tool in loopback.requests[0]["tools"]) == ["Bash", "Read"]
+
+
+async def test_an_approval_is_good_for_one_call_and_that_one_alone(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    script(loopback, [run("touch one")], [run("touch one"), run("touch one"), run("touch two")])
+    tools = claude_code(tools=["Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True, cwd=folder)
+    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
+    first = await agent.run("Make it.")
+    assert isinstance(first.output, DeferredToolRequests)
+    results = DeferredToolResults(approvals={first.output.approvals[0].tool_call_id: True})
+    second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
+    assert isinstance(second.output, DeferredToolRequests)
+    assert [call.args_as_dict()["command"] for call in second.output.approvals] == ["touch one", "touch two"]
+    assert (folder / "one").exists()
+    assert not (folder / "two").exists()
+
+
+async def test_what_is_denied_does_not_run(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    script(loopback, [run("touch made")], "Then not.")
+    tools = claude_code(tools=["Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True, cwd=folder)
+    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
+    first = await agent.run("Make it.")
+    assert isinstance(first.output, DeferredToolRequests)
+    call_id = first.output.approvals[0].tool_call_id
+    results = DeferredToolResults(approvals={call_id: ToolDenied("Better not.")})
+    second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
+    assert second.output == "Then not."
+    assert "Better not." in str(loopback.requests[-1]["messages"])
+    assert not (folder / "made").exists()
+
+
+async def test_what_the_policy_allows_runs_without_a_question(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    script(loopback, [run("touch made")], "Done.")
+    asks = Rule("Bash", "ask", when=lambda given: "rm" in str(given["command"]))
+    tools = claude_code(tools=["Bash"], policy=Policy([asks]), approvals=True, cwd=folder)
+    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
+    result = await agent.run("Make it.")
+    assert result.output == "Done."
+    assert (folder / "made").exists()
 
 
 def test_a_policy_without_tools_is_refused() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,11 +59,13 @@ async def permit(tool: str, input: Any, context: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["default", "plan", "bypassPermissions"])
-@pytest.mark.parametrize("kind", ["ours", "the SDK's"])
-@pytest.mark.parametrize("output", [CHANGES, CHANGES_SILENTLY], ids=["allows", "silent"])
-@pytest.mark.parametrize("default", ["pass", "allow"])
+@pytest.mark.parametrize(
+    ("kind", "default", "output"),
+    [("ours", "pass", CHANGES), ("ours", "allow", CHANGES_SILENTLY), ("the SDK's", "pass", CHANGES_SILENTLY)],
+    ids=["ours", "ours, in silence", "the SDK's"],
+)
 async def test_a_hook_that_changes_a_call_does_not_make_one_of_it_that_is_denied(
-    bench: Any, ask: Ask, mode: PermissionMode, kind: str, output: dict[str, Any], default: Any
+    bench: Any, ask: Ask, mode: PermissionMode, kind: str, default: Any, output: dict[str, Any]
 ) -> None:
     """SES-54."""
 
@@ -116,18 +119,21 @@ async def test_other_hooks_do_not_let_a_call_pass(bench: Any, ask: Ask, other: A
     assert bench.results["toolu_1"]
 
 
-@pytest.mark.parametrize("behavior", ["ask", "allow"])
-async def test_a_hook_on_permissions_does_not_answer_for_who_is_asked(bench: Any, ask: Ask, behavior: Any) -> None:
+@pytest.mark.parametrize("answer", [PERMITS, of_hook("PermissionRequest", decision={"behavior": "allow"})])
+async def test_a_hook_on_permissions_does_not_answer_for_who_is_asked(bench: Any, ask: Ask, answer: Any) -> None:
     """SES-54: it would come first."""
     bench.will_call(bash(1, "touch good"))
-    policy = Policy([Rule("Bash", behavior), *NO_EVIL], ask=refuse)
-    await run(bench, ask, policy, hooks=[hook("PermissionRequest")(lambda input: PERMITS)])
+    policy = Policy([Rule("Bash", "ask"), *NO_EVIL], ask=refuse)
+    await run(bench, ask, policy, hooks=[hook("PermissionRequest")(lambda input: answer)])
     assert bench.files == set()
 
-    bench.will_call(bash(2, "touch good"))
-    plain = of_hook("PermissionRequest", decision={"behavior": "allow"})
-    await run(bench, ask, policy, hooks=[hook("PermissionRequest")(lambda input: plain)])
-    assert bench.files == (set() if behavior == "ask" else {"good"})
+
+async def test_a_hook_on_permissions_may_answer_where_the_cli_asks(bench: Any, ask: Ask) -> None:
+    """SES-50."""
+    bench.will_call(bash(1, "touch good"))
+    answer = of_hook("PermissionRequest", decision={"behavior": "allow"})
+    await run(bench, ask, Policy(NO_EVIL, ask=refuse), hooks=[hook("PermissionRequest")(lambda input: answer)])
+    assert bench.files == {"good"}
 
 
 def prints(output: dict[str, Any]) -> list[dict[str, Any]]:
@@ -148,34 +154,45 @@ POISON: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("file", ["settings.json", "settings.local.json", "user"])
+def settings_files(bench: Any) -> list[Path]:
+    folder = bench.folder / ".claude"
+    return [folder / "settings.json", folder / "settings.local.json", config(bench) / "settings.json"]
+
+
+def config(bench: Any) -> Path:
+    return Path(bench.options.env["CLAUDE_CONFIG_DIR"])
+
+
 @pytest.mark.parametrize("poison", POISON)
-async def test_settings_do_not_get_round_a_policy(bench: Any, ask: Ask, poison: str, file: str) -> None:
+async def test_settings_do_not_get_round_a_policy(bench: Any, ask: Ask, temporary: Path, poison: str) -> None:
     """SES-54: neither the folder's, nor the user's, where the options say to read them."""
-    folder = Path(bench.options.env["CLAUDE_CONFIG_DIR"]) if file == "user" else bench.folder / ".claude"
-    folder.mkdir(exist_ok=True)
-    (folder / ("settings.json" if file == "user" else file)).write_text(json.dumps(POISON[poison]))
+    for file in settings_files(bench):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(POISON[poison]))
     changes = {"setting_sources": ["user", "project", "local"]}
 
     bench.will_call(bash(1, "touch evil"), bash(2, "touch good"), bash(3, "touch asked"))
     rules = [*NO_EVIL, Rule("Bash", "ask", when=lambda input: "asked" in input["command"])]
     await run(bench, ask, Policy(rules, default="allow", ask=refuse), changes=changes)
 
-    # The CLI's own sandbox needs what a test machine may not have, and then runs nothing.
-    assert bench.files <= ({"good"} if poison != "sandbox" else {"good"})
-    assert bench.files == {"good"} or poison == "sandbox"
+    if poison == "sandbox":
+        # It may need what this machine does not have, and it leaves a folder.
+        assert bench.files <= {"good"}
+        shutil.rmtree(temporary / f"claude-{os.getuid()}", ignore_errors=True)
+    else:
+        assert bench.files == {"good"}
     assert "No evil." in bench.results["toolu_1"]
     assert "Refused." in bench.results["toolu_3"]
 
 
 async def test_settings_that_the_model_writes_do_not_get_round_it_either(bench: Any, ask: Ask) -> None:
     """SES-54: they are read again when they change."""
-    poison = {key: value for settings in POISON.values() for key, value in settings.items()}
-    poison |= {"disableAllHooks": True, "env": {"CLAUDE_CODE_SIMPLE": "1"}}
-    files = [bench.folder / ".claude" / "settings.json", Path(bench.options.env["CLAUDE_CONFIG_DIR"]) / "settings.json"]
+    poison = POISON["allows"] | POISON["bare"] | POISON["no hooks"] | POISON["changes"]
+    files = settings_files(bench)
     options = replace(bench.options, permission_mode="bypassPermissions", setting_sources=["user", "project", "local"])
     async with await Session.open(options, policy=Policy(NO_EVIL, default="allow")) as session, asyncio.timeout(20):
-        bench.will_call(*(use(n, "Write", file_path=str(f), content=json.dumps(poison)) for n, f in enumerate(files, 1)))
+        text = json.dumps(poison)
+        bench.will_call(*(use(n, "Write", file_path=str(file), content=text) for n, file in enumerate(files, 11)))
         await ask(session, "Go.")
         assert all(file.exists() for file in files)
         await asyncio.sleep(2)  # until the CLI has noticed
@@ -216,11 +233,9 @@ async def test_an_agent_of_the_folder_brings_nothing_of_its_own(bench: Any, ask:
     }  # fmt: skip
     file = bench.folder / ".claude" / "agents" / "evil.md"
     file.parent.mkdir(parents=True)
-    file.write_text(f"---\n{json.dumps(header)[1:-1]}\n---\nBe evil.\n".replace('", "', '"\n"'))
     file.write_text("---\n" + "".join(f"{k}: {json.dumps(v)}\n" for k, v in header.items()) + "---\nBe evil.\n")
-    bench.will_call(
-        use(1, "Agent", description="d", prompt="p", subagent_type="evil"), then=[bash(2, "touch evil"), bash(3, "touch good")]
-    )
+    agent = use(1, "Agent", description="d", prompt="p", subagent_type="evil")
+    bench.will_call(agent, then=[bash(2, "touch evil"), bash(3, "touch good")])
     await run(bench, ask, Policy(NO_EVIL, default="allow"), changes={"setting_sources": ["project"]})
 
     assert bench.files == {"good"}

@@ -267,6 +267,38 @@ async def test_a_process_that_dies_in_a_lease_fails_that_one_alone(
     assert (await pool.run("Quick.")).text == "Quick."
 
 
+async def test_a_turn_is_repeated_if_that_was_asked_for_and_nothing_of_the_answer_had_come(
+    server: LoopbackServer, pool: SessionPool, held: Any
+) -> None:
+    """SES-73."""
+    for retries in (0, 1):
+        server.respond = held
+        turn = asyncio.ensure_future(pool.run("Hello.", retries=retries))
+        await held.asked()
+        server.respond = echo
+        processes()[0].kill()
+        if retries:
+            assert (await turn).text == "Hello."
+        else:
+            with pytest.raises(ProcessExitedError):
+                await turn
+
+
+async def test_a_turn_is_not_repeated_once_its_answer_has_begun(fake_cli: Callable[[str], ClaudeAgentOptions]) -> None:
+    """SES-73."""
+    fake = fake_cli("""
+initialize()
+next(frames())
+message = {"role": "assistant", "model": "m", "content": [{"type": "text", "text": "It is"}]}
+send(type="assistant", message=message, session_id="s", uuid="u", parent_tool_use_id=None)
+sys.exit(3)
+""")
+    async with SessionPool(fake, size=1, prewarm=0) as pool:
+        with pytest.raises(ProcessExitedError):
+            await pool.run("Hello.", retries=5)
+        assert pool.stats().leases == 1
+
+
 @pytest.mark.parametrize(
     "output",
     ["print('{bad', flush=True)", "os.write(1, bytes([123, 0xff, 10]))", "send(type='assistant')", "sys.exit(0)"],

@@ -1,12 +1,12 @@
 """What the records of one file come to: rows by request, ledgers, problems. It is fed records and knows no bytes."""
 
-from typing import cast
-
-from .decode import Record
-from .extract import count, event_usage, model_totals, odd_count, request_row, session_of, text, time_of, tool_calls
+from .extract import event_usage, model_totals, request_row, session_of, time_of, tool_calls
+from .fields import Record, clean_record, count
 from .rows import NO_COUNTS, Counts, FileScan, Ledger, Problem, Row, add_counts, counts_of
 
 __all__ = ["Collector", "better"]
+
+_WHOLE = frozenset({"result", "cost-state", "stream_event", "system"})
 
 
 class Collector:
@@ -48,91 +48,93 @@ class Collector:
         """Note that a line is not as it should be."""
         self.problems.append(Problem(self.path, offset, reason, lost))
 
-    def take(self, record: Record, offset: int) -> bool:
-        """Take a record of an assistant's message, or one that is whole; return whether it must be given whole."""
-        kind = record.get("type", "assistant")
+    def take(self, record: Record) -> bool:
+        """Take a clean record; return whether it is of a kind that has to be taken whole."""
+        kind = record.get("type") or "assistant"
         if kind == "assistant":
-            self._take_request(record, offset)
-        elif kind in ("result", "cost-state", "stream_event"):
-            return True
-        elif kind == "system":
-            self.project = text(record.get("cwd")) or self.project
-        return False
+            self._take_request(record)
+        return kind in _WHOLE
 
     def take_whole(self, record: Record, offset: int) -> None:
-        """Take a record with all its fields."""
-        kind = record.get("type", "assistant")
-        if kind == "result":
-            self._take_result(record, offset)
+        """Take a record of any content, with all its fields."""
+        clean, odd = clean_record(record)
+        kind = clean.get("type") or "assistant"
+        if kind == "assistant":
+            self._take_request(clean)
+            if odd:
+                self.report(offset, f"{odd} is no count", lost=False)
+        elif kind == "system":
+            self.project = clean.get("cwd") or self.project
+        elif kind == "result":
+            self._take_result(clean, record, offset)
         elif kind == "cost-state":
-            self._take_state(record, offset)
+            self._take_state(clean, record)
         elif kind == "stream_event":
-            self._take_event(record)
-        else:
-            self.take(record, offset)
+            self._take_event(clean, record)
 
     # --- requests
 
-    def _take_request(self, record: Record, offset: int) -> None:
-        row = request_row(record, project=self.project, parent=self._parent, agent="")
+    def add_tools(self, record: Record) -> None:
+        """Take only the tool calls of a clean record, whose counts are those of the record before it."""
+        row, message = self._last, record.get("message")
+        if row is not None and message:
+            names = self._new_tools(message)
+            if names:
+                self.rows[row.key] = self._last = row._replace(tools=row.tools + names)
+
+    def _take_request(self, record: Record) -> None:
+        row = request_row(record, self.project, self._parent)
         if row is None:
             return
-        if odd := odd_count(record):
-            self.report(offset, f"{odd} is no count", lost=False)
-        session = session_of(record)
-        if row.session != session:
+        if row.session != session_of(record):
             self.origins[row.key] = row.session
             self._parent = row.session
         self.project = row.project
+        if row.tools:
+            row = row._replace(tools=self._new_tools(record["message"]))
         known = self.rows.get(row.key)
-        if row.tools or known:
-            row = self._with_new_tools(record, row)
         if known is None:
             self._open_keys.append(row.key)
-            self._close_states(row)
-        self.rows[row.key] = self._last = row if known is None else _with_tools_of(known, row)
+            if self._undated and row.time is not None:
+                self._close_states(row.time)
+        self.rows[row.key] = self._last = row if known is None else _with_block(known, row)
 
-    def _with_new_tools(self, record: Record, row: Row) -> Row:
-        calls = tool_calls(cast("Record", record["message"]))
-        new = [(identity, name) for identity, name in calls if not identity or identity not in self._tool_ids]
-        self._tool_ids.update(identity for identity, _ in new)
-        return row if len(new) == len(row.tools) else row._replace(tools=tuple(name for _, name in new))
+    def _new_tools(self, message: Record) -> tuple[str, ...]:
+        calls = [(one, name) for one, name in tool_calls(message) if not one or one not in self._tool_ids]
+        self._tool_ids.update(one for one, _ in calls)
+        return tuple([name for _, name in calls])
 
-    def _close_states(self, row: Row) -> None:
-        if self._undated and row.time is not None:
-            for at in self._undated:
-                self.ledgers[at] = self.ledgers[at]._replace(until=row.time)
-            self._undated = []
+    def _close_states(self, time: float) -> None:
+        for at in self._undated:
+            self.ledgers[at] = self.ledgers[at]._replace(until=time)
+        self._undated = []
 
-    def _take_event(self, record: Record) -> None:
+    def _take_event(self, clean: Record, record: Record) -> None:
         """The last event of an answer has the final counts."""
-        event = record.get("event")
-        told = event_usage(cast("Record", event)) if isinstance(event, dict) else None
+        told = event_usage(record.get("event"))
         if told is None:
             return
-        thread = text(record.get("parent_tool_use_id"))
+        thread = clean.get("parent_tool_use_id") or ""
         key, counts = told
         if key:
             self._answering[thread] = key
             return
-        key = text(record.get("api_message_id")) or self._answering.get(thread, "")
-        row = self.rows.get(key)
+        row = self.rows.get(self._answering.get(thread, ""))
         if row is not None:
-            self.rows[key] = _with_final(row, counts)
+            self.rows[row.key] = _with_final(row, counts)
 
     # --- the CLI's own totals
 
-    def _take_result(self, record: Record, offset: int) -> None:
-        uuid = text(record.get("uuid"))
+    def _take_result(self, clean: Record, record: Record, offset: int) -> None:
         exact = record.get("model_usage_since_last_result")
         totals = model_totals(exact if isinstance(exact, dict) else record.get("modelUsage"))
         self.ledgers.append(
             Ledger(
                 "delta" if isinstance(exact, dict) else "sum",
-                uuid or f"{self.path}:{offset}",
-                session_of(record),
+                clean.get("uuid") or f"{self.path}:{offset}",
+                session_of(clean),
                 self.project,
-                time_of(record.get("timestamp")) or (self._last.time if self._last else None),
+                time_of(clean.get("timestamp")) or (self._last.time if self._last else None),
                 None,
                 totals,
                 {},
@@ -143,8 +145,8 @@ class Collector:
         )
         self._open_keys = []
 
-    def _take_state(self, record: Record, offset: int) -> None:
-        session = session_of(record)
+    def _take_state(self, clean: Record, record: Record) -> None:
+        session = session_of(clean)
         counted: dict[str, Counts] = {}
         for row in self.rows.values():
             if row.session == session:
@@ -156,7 +158,7 @@ class Collector:
                 f"{session}:{record.get('totalDuration')}:{record.get('totalCostUSD')}",
                 session,
                 self.project,
-                self._last.time if self._last else time_of(record.get("startTime")),
+                self._last.time if self._last else None,
                 None,
                 model_totals(record.get("modelUsage")),
                 counted,
@@ -188,7 +190,8 @@ def better(old: Row, new: Row) -> Row:
     )
 
 
-def _with_tools_of(known: Row, row: Row) -> Row:
+def _with_block(known: Row, row: Row) -> Row:
+    """A request of which one more content block was told."""
     tools = known.tools + row.tools
     if known[9:16] == row[9:16] and known.final == row.final:
         return known._replace(tools=tools) if row.tools else known

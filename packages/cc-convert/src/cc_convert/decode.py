@@ -1,33 +1,29 @@
 """One line of a log into the record it holds: fast for what is as usual, patient with what is not.
 
-The fast way decodes only the fields that matter and takes any value in them, so that a `null` or a new kind of value
-never costs a record. Whatever it refuses goes the patient way, which mends what can be mended and says what it did.
+The fast way decodes only the fields that matter, and takes a record only if each of them is what it should be. Whatever
+it refuses goes the patient way, which reads any JSON, mends what can be mended, and says what it did.
 """
 
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
-__all__ = ["Decoded", "Record", "decode_line", "fast_decoder"]
+from .fields import (
+    BLOCK_TEXTS,
+    COUNTS,
+    MESSAGE_TEXTS,
+    MOST,
+    NESTED_COUNTS,
+    RECORD_TEXTS,
+    USAGE_TEXTS,
+    Record,
+)
 
-Record: TypeAlias = dict[str, Any]
+__all__ = ["Decoded", "decode_line", "fast_decoder"]
 
 _SALVAGE_STARTS = (b'{"parentUuid":', b'{"type":', b'{"sessionId":')
 _MOST_SALVAGES = 4
 _MOST_DIGITS = 400
-
-_USAGE = (
-    "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "service_tier",
-    "inference_geo", "speed", "cache_creation", "output_tokens_details", "server_tool_use", "iterations",
-)  # fmt: skip
-_RECORD = (
-    "type", "subtype", "sessionId", "session_id", "requestSessionId", "cwd", "timestamp", "uuid", "requestId",
-    "request_id", "isSidechain", "agentId", "agent_id", "attributionAgent", "subagent_type", "parent_tool_use_id",
-    "costUSD", "isApiErrorMessage", "error",
-)  # fmt: skip
-# A result and a `cost-state` are rare and taken whole.
-WHOLE = frozenset({"result", "cost-state", "stream_event"})
-
 
 class Decoded(NamedTuple):
     """What a line holds, and what was odd about it."""
@@ -50,35 +46,45 @@ def fast_decoder() -> Callable[[bytes], Record]:
 
 def _pydantic_decoder() -> Callable[[bytes], Record]:
     # The core alone: building models would take longer than reading a small log.
-    from pydantic_core import SchemaValidator, core_schema
+    from pydantic_core import SchemaValidator
+    from pydantic_core import core_schema as cs
 
-    any_value = core_schema.typed_dict_field(core_schema.any_schema(), required=False)
+    def optional(schema: cs.CoreSchema) -> cs.TypedDictField:
+        return cs.typed_dict_field(cs.nullable_schema(schema), required=False)
 
-    def fields(names: tuple[str, ...], **nested: Any) -> Any:
-        given = dict.fromkeys(names, any_value)
-        given |= {name: core_schema.typed_dict_field(schema, required=False) for name, schema in nested.items()}
-        return core_schema.typed_dict_schema(given, extra_behavior="ignore")
+    text, number = optional(cs.str_schema()), optional(cs.int_schema(strict=True, ge=0, le=MOST))
 
-    block = core_schema.union_schema([fields(("type", "name", "id")), core_schema.any_schema()], mode="left_to_right")
-    content = core_schema.union_schema(
-        [core_schema.list_schema(block), core_schema.any_schema()], mode="left_to_right"
+    def fields(known: dict[str, cs.TypedDictField]) -> cs.CoreSchema:
+        return cs.typed_dict_schema(known, extra_behavior="ignore")
+
+    nested = {name: optional(fields(dict.fromkeys(names, number))) for name, names in NESTED_COUNTS.items()}
+    usage = fields(
+        {**dict.fromkeys(COUNTS, number), **dict.fromkeys(USAGE_TEXTS, text), **nested}
+        | {"iterations": optional(cs.list_schema())}
     )
-    message = fields(("id", "model", "stop_reason"), usage=fields(_USAGE), content=content)
-    return cast("Callable[[bytes], Record]", SchemaValidator(fields(_RECORD, message=message)).validate_json)
+    content = cs.list_schema(fields(dict.fromkeys(BLOCK_TEXTS, text)))
+    message = fields(dict.fromkeys(MESSAGE_TEXTS, text) | {"usage": optional(usage), "content": optional(content)})
+    record = dict.fromkeys(RECORD_TEXTS, text) | {"message": optional(message)}
+    record |= {"isApiErrorMessage": optional(cs.bool_schema()), "costUSD": optional(cs.float_schema(ge=0, le=MOST))}
+    return cast("Callable[[bytes], Record]", SchemaValidator(fields(record)).validate_json)
 
 
 def _msgspec_decoder() -> Callable[[bytes], Record]:
-    from typing import TypedDict
+    from typing import Annotated, TypedDict
 
     import msgspec
 
-    def fields(name: str, names: tuple[str, ...], **nested: Any) -> Any:
-        return TypedDict(name, {**dict.fromkeys(names, Any), **nested}, total=False)
+    def fields(name: str, known: dict[str, Any]) -> Any:
+        return TypedDict(name, {field: kind | None for field, kind in known.items()}, total=False)
 
-    usage = fields("Usage", _USAGE)
-    block = fields("Block", ("type", "name", "id"))
-    message = fields("Message", ("id", "model", "stop_reason"), usage=usage, content=list[block])
-    decode = msgspec.json.Decoder(fields("Record", _RECORD, message=message)).decode
+    number = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+    nested = {name: fields(name, dict.fromkeys(names, number)) for name, names in NESTED_COUNTS.items()}
+    known = dict.fromkeys(COUNTS, number) | dict.fromkeys(USAGE_TEXTS, str) | nested | {"iterations": list[Any]}
+    content = list[fields("Block", dict.fromkeys(BLOCK_TEXTS, str))]
+    message = dict.fromkeys(MESSAGE_TEXTS, str) | {"usage": fields("Usage", known), "content": content}
+    record = dict.fromkeys(RECORD_TEXTS, str) | {"message": fields("Message", message)}
+    record |= {"isApiErrorMessage": bool, "costUSD": Annotated[float, msgspec.Meta(ge=0, le=MOST)]}
+    decode = msgspec.json.Decoder(fields("Record", record)).decode
 
     def checked(line: bytes) -> Record:
         # msgspec passes over what it skips, and so over bytes that are no text and half characters in it.

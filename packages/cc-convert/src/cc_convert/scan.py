@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from .collector import Collector
-from .decode import Record, decode_line, fast_decoder
+from .decode import decode_line, fast_decoder
+from .fields import Record
 from .rows import FileScan
 
 __all__ = ["LONGEST_LINE", "Readable", "scan_stream"]
@@ -20,10 +21,6 @@ LONGEST_LINE = 256 * 1024 * 1024
 
 # Large enough that the work per piece does not count, small enough for the processor's cache and for memory.
 _PIECE = 2 * 1024 * 1024
-_SAMPLE = 64 * 1024
-# From this mean length on, going from line to line is quicker than searching for usage through all bytes.
-_LONG_LINES = 2500
-
 _USAGE = b'"usage":'
 _HEADS = (
     b'{"type":"cost-state"',
@@ -32,14 +29,16 @@ _HEADS = (
     b'{"type": "system", "subtype": "init"',
 )
 _PROMPT = b'"type":"user","message":{"role":"user"'
-_PROMPT_WITHIN = 600
+_PROMPT_WITHIN = 320
 _TOOL_USE = b'"type":"tool_use"'
 _ID = b'"id":"msg_'
 _ID_WITHIN = 500
 _ID_LENGTH = 60
+_FIRST = 200
 # Ids and counts stand in it; what follows in a usage does not differ where these are the same.
 _SAME_USAGE = 200
-_OPEN, _CLOSE, _RETURN = b"{}\r"
+_OPEN = ord("{")
+_ENDS = b"}\r"
 
 
 class Readable(Protocol):
@@ -154,43 +153,17 @@ class _Scanner:
     def _lines(self, data: bytearray, end: int) -> None:
         if self._strict:
             self._every_line(data, end)
-        elif min(end, _SAMPLE) > _LONG_LINES * data.count(b"\n", 0, min(end, _SAMPLE)):
-            self._long_lines(data, end)
-        else:
-            self._short_lines(data, end)
-
-    def _short_lines(self, data: bytearray, end: int) -> None:
-        find, rfind = data.find, data.rfind
-        position = 0
-        while position < end:
-            marker = find(_USAGE, position, end)
-            start = end if marker < 0 else (rfind(b"\n", position, marker) + 1 or position)
-            if start > position:
-                self._lines_between(data, position, start)
-            if marker < 0:
-                return
-            position = find(b"\n", marker, end) + 1
-            self._line_with_usage(data, start, position - 1, marker)
-
-    def _long_lines(self, data: bytearray, end: int) -> None:
-        find = data.find
-        position = 0
-        while position < end:
-            stop = find(b"\n", position, end)
-            prompt = find(_PROMPT, position, min(stop, position + _PROMPT_WITHIN))
-            marker = find(_USAGE, position, stop) if prompt < 0 else -1
-            if marker < 0:
-                self._lines_between(data, position, stop + 1)
-            else:
-                self._line_with_usage(data, position, stop, marker)
-            position = stop + 1
-
-    def _lines_between(self, data: bytearray, position: int, end: int) -> None:
+            return
         find, startswith = data.find, data.startswith
+        position = 0
         while position < end:
             stop = find(b"\n", position, end)
-            last = data[stop - 1] if stop > position else _RETURN
-            if data[position] != _OPEN or (last != _CLOSE and last != _RETURN) or startswith(_HEADS, position):
+            head = stop if stop - position < _PROMPT_WITHIN else position + _PROMPT_WITHIN
+            # Prompts and tool results are the bulk of a log, and the usage that may be in one is not its own.
+            marker = find(_USAGE, position, stop) if find(_PROMPT, position, head) < 0 else -1
+            if marker >= 0:
+                self._line_with_usage(data, position, stop, marker)
+            elif data[position] != _OPEN or data[stop - 1] not in _ENDS or startswith(_HEADS, position):
                 self._patiently(bytes(data[position:stop]), self._base + position)
             position = stop + 1
 
@@ -202,21 +175,31 @@ class _Scanner:
             position = stop + 1
 
     def _line_with_usage(self, data: bytearray, start: int, stop: int, marker: int) -> None:
-        identity = data.find(_ID, start, min(stop, start + _ID_WITHIN))
-        if identity >= 0 and data.find(_TOOL_USE, identity, marker) < 0:
-            # Each content block of an answer is a line of its own and repeats the usage.
-            name, usage = data[identity : identity + _ID_LENGTH], data[marker : min(stop, marker + _SAME_USAGE)]
-            if name == self._last_id and usage == self._last_usage:
-                return
-            self._last_id, self._last_usage = bytes(name), bytes(usage)
+        repeated = self._is_repeated(data, start, stop, marker)
+        if repeated and data.find(_TOOL_USE, start, marker) < 0:
+            return
         line = bytes(data[start:stop])
         try:
             record = self._decode(line)
         except ValueError:
             self._patiently(line, self._base + start)
             return
-        if self._collector.take(record, self._base + start):
+        if repeated:
+            self._collector.add_tools(record)
+        elif self._collector.take(record):
             self._patiently(line, self._base + start)
+
+    def _is_repeated(self, data: bytearray, start: int, stop: int, marker: int) -> bool:
+        """Whether this is one more content block of an answer: each is a line of its own and repeats the usage."""
+        at = data.find(_ID, start, min(stop, start + _ID_WITHIN))
+        if at < 0:
+            self._last_id = b""
+            return False
+        identity, usage = data[at : at + _ID_LENGTH], data[marker : min(stop, marker + _SAME_USAGE)]
+        if identity == self._last_id and usage == self._last_usage:
+            return True
+        self._last_id, self._last_usage = bytes(identity), bytes(usage)
+        return False
 
     def _patiently(self, line: bytes, offset: int) -> None:
         records, problem, lost = decode_line(line)
@@ -228,7 +211,7 @@ class _Scanner:
     # --- one JSON document over many lines
 
     def _is_document(self, data: bytearray, end: int) -> bool:
-        first = data[:end].lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].strip()
+        first = data[: min(end, _FIRST)].lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].strip()
         return first in (b"{", b"[")
 
     def _read_document(self, stream: Readable, data: bytearray, filled: int) -> FileScan:

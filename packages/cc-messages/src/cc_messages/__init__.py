@@ -4,10 +4,20 @@
 sessions; does not know agents or models.
 """
 
+from .approvals import APPROVED
 from .cli_tools import CLICall, CLITools, beside_requests
 from .own_tools import OwnTools
 from .pool import Route
 from .server import create_app
 from .transport import ClaudeCodeTransport
 
-__all__ = ["CLICall", "CLITools", "ClaudeCodeTransport", "OwnTools", "Route", "beside_requests", "create_app"]
+__all__ = [
+    "APPROVED",
+    "CLICall",
+    "CLITools",
+    "ClaudeCodeTransport",
+    "OwnTools",
+    "Route",
+    "beside_requests",
+    "create_app",
+]

@@ -11,7 +11,7 @@ from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue
 
-__all__ = ["error_body", "invalid", "turn_error"]
+__all__ = ["Refusal", "error_body", "invalid", "turn_error"]
 
 # The CLI's name for the failure -> the status the API would have answered with, where the CLI gives none.
 _STATUSES = {
@@ -30,6 +30,17 @@ _NOT_LOGGED_IN = (
     "(The CLI said: {text})"
 )
 _TRY_AGAIN = "Check the network and try again."
+
+
+class Refusal(APIError):
+    """A request that cannot be honoured through Claude Code, told in a form that clients know what to do about."""
+
+    details: dict[str, JsonValue]
+    """The `details` of the error, by which the client knows it."""
+
+    def __init__(self, message: str, details: dict[str, JsonValue]) -> None:
+        super().__init__(status=400, error_type="invalid_request_error", message=message)
+        self.details = details
 
 
 def invalid(message: str) -> APIError:
@@ -59,7 +70,10 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None) -
 
 def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
     """The body with which the API reports `error`; `request_id` is for one that has none of its own."""
-    body: dict[str, JsonValue] = {"type": "error", "error": {"type": error.error_type, "message": error.message}}
+    told: dict[str, JsonValue] = {"type": error.error_type, "message": error.message}
+    if isinstance(error, Refusal):
+        told["details"] = error.details
+    body: dict[str, JsonValue] = {"type": "error", "error": told}
     if (known := error.request_id or request_id) is not None:
         body["request_id"] = known
     return body

@@ -66,7 +66,7 @@ class Launcher:
             return await Session.open(options, timeouts=self._timeouts)
         return await Session.open(
             options,
-            policy=caller.policy(own.policy),
+            policy=caller.policy(own),
             mcp_servers=own.mcp_servers or None,
             timeouts=self._timeouts,
         )

@@ -6,8 +6,8 @@ usage is the sum, with each API call as an iteration. A later request carries th
 `unfolded()` makes the messages of the loop out of it again. Pure: events go in, events come out.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from cc_types import JsonValue
 
@@ -16,6 +16,8 @@ from .cli_tools import OWN_SERVER, mcp_name
 from .conversation import Block, Message
 
 __all__ = ["LoopAnswer", "unfolded"]
+
+Waits: TypeAlias = Callable[[str, str, dict[str, Any]], bool]
 
 # The ids of calls that the API itself has made at an MCP server. Those stay as they are.
 _OF_THE_API = "mcptoolu_"
@@ -31,14 +33,18 @@ class LoopAnswer:
         server_name: The MCP server of the caller's tools.
         own: Those of the caller's tools whose calls the CLI makes, from the CLI's names to the caller's.
         others: Those whose calls end the answer, likewise.
+        waits: Whether a call of the CLI's own tools ends the answer too, by its id, the tool's name, and the input.
     """
 
-    def __init__(self, server_name: str, own: Mapping[str, str], others: Mapping[str, str]) -> None:
+    def __init__(
+        self, server_name: str, own: Mapping[str, str], others: Mapping[str, str], waits: Waits | None = None
+    ) -> None:
         self.told = Answer()
         """The message as it is told."""
         self._server_name = server_name
         self._own = own
         self._others = others
+        self._waits = waits
         self._steps: list[_Step] = []
         self._next_index = 0
         self._unanswered: set[str] = set()
@@ -91,9 +97,9 @@ class LoopAnswer:
                 return self._begin_block(step, event)
             case "content_block_delta":
                 step.has_input.add(event["index"])
-                return self._tell({**event, "index": step.indices[event["index"]]})
+                return self._tell_or_hold(step, {**event, "index": step.indices[event["index"]]})
             case "content_block_stop":
-                return self._end_block(step, event)
+                return self._decide(step, event["index"]) + self._end_block(step, event)
             case "message_delta":
                 step.end = event
                 return []
@@ -121,9 +127,32 @@ class LoopAnswer:
         step.indices[event["index"]] = self._next_index
         self._next_index += 1
         block = event["content_block"]
-        if block["type"] == "tool_use":
-            block = self._as_told(block)
-        return self._tell({**event, "index": step.indices[event["index"]], "content_block": block})
+        told = {**event, "index": step.indices[event["index"]]}
+        if block["type"] != "tool_use":
+            return self._tell(told)
+        if self._waits is not None and block["name"] not in self._own and block["name"] not in self._others:
+            # How it is told depends on its input, which is still to come.
+            step.held = [told]
+            return []
+        return self._tell({**told, "content_block": self._as_told(block)})
+
+    def _tell_or_hold(self, step: "_Step", event: Event) -> list[Event]:
+        if not step.held:
+            return self._tell(event)
+        step.held.append(event)
+        return []
+
+    def _decide(self, step: "_Step", index: int) -> list[Event]:
+        """Tell what was held, now that the call is complete."""
+        if not step.held or self._waits is None:
+            return []
+        (start, *rest), step.held = step.held, []
+        call = step.answer.block(index)
+        if self._waits(call["id"], call["name"], call["input"]):
+            step.waiting.add(call["id"])
+        else:
+            start = {**start, "content_block": self._as_told(start["content_block"])}
+        return [told for event in (start, *rest) for told in self._tell(event)]
 
     def _as_told(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """A call as the caller knows it: of its own tools by their names, of the CLI's as a tool of another server."""
@@ -148,7 +177,7 @@ class LoopAnswer:
         if not step.answer.is_complete:
             return []
         calls = [block for block in step.answer.as_history().content if block.get("type") == "tool_use"]
-        waiting = [call for call in calls if call["name"] in self._others]
+        waiting = [call for call in calls if call["name"] in self._others or call["id"] in step.waiting]
         made = {str(call["id"]) for call in calls if call not in waiting}
         if made and not waiting and step.answer.stop_reason == "tool_use":
             return []
@@ -185,6 +214,8 @@ class _Step:
         self.has_ended = False
         self.results: list[Block] = []
         self.answered: set[str] = set()
+        self.held: list[Event] = []
+        self.waiting: set[str] = set()
 
 
 def unfolded(message: Message) -> list[Message]:

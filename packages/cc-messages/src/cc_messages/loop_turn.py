@@ -8,6 +8,7 @@ from typing_extensions import override
 from cc_session import Session
 
 from .answer import Event
+from .approvals import Approvals
 from .carried import says_nothing
 from .conversation import Block, Held
 from .conversation import Message as HeldMessage
@@ -24,7 +25,7 @@ __all__ = ["LoopTurn"]
 class LoopTurn(Turn):
     """The turn that answers a request some of whose tools the CLI calls."""
 
-    def __init__(self, request: MessagesRequest, session: Session) -> None:
+    def __init__(self, request: MessagesRequest, session: Session, approvals: Approvals | None = None) -> None:
         tools = request.beside.tools if request.beside is not None else None
         own = tools.names if tools is not None else frozenset[str]()
         server = request.launch.tool_server
@@ -33,6 +34,7 @@ class LoopTurn(Turn):
             server.name if server is not None else "",
             {cli_name: name for cli_name, name in names.items() if name in own},
             {cli_name: name for cli_name, name in names.items() if name not in own},
+            approvals.waits if approvals is not None else None,
         )
         self._last_message_id: str | None = None
         self._uuids: list[str | None] = []

@@ -16,6 +16,7 @@ from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, PermissionResu
 from cc_session import Ask, McpServer, Policy
 
 if TYPE_CHECKING:
+    from .approvals import Approvals
     from .cli_tools import Beside
 
 __all__ = ["Caller", "OwnTools", "with_own_tools"]
@@ -40,6 +41,9 @@ class OwnTools:
     allows it."""
     policy: Policy | None = None
     """What holds beyond that, for every call. Whom it asks is asked in the event loop of the request."""
+    defers: bool = False
+    """Whether a call that the policy asks about ends the answer, like a call of one of the caller's tools. Its result
+    in a later request is then what was decided: `cc_messages.APPROVED`, or why not."""
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
     """MCP servers that the CLI connects to. All their tools may be used, unless the policy denies them."""
     agents: Mapping[str, AgentDefinition] = field(default_factory=dict[str, AgentDefinition])
@@ -54,6 +58,8 @@ class OwnTools:
     def __post_init__(self) -> None:
         if isinstance(self.tools, str):
             raise ValueError(f"tools is a sequence of names, not the text {self.tools!r}")
+        if self.defers and self.policy is None:
+            raise ValueError("approvals need a policy that says which calls to ask about")
         for tool in self.tools:
             if _ALLOWED.fullmatch(tool) is None:
                 raise ValueError(f"{tool!r} is no tool: write a name such as 'Read', or a rule such as 'Bash(git *)'")
@@ -79,23 +85,38 @@ def with_own_tools(options: ClaudeAgentOptions, own: OwnTools) -> ClaudeAgentOpt
     )
 
 
+_ENDED = "the request that the call belongs to has ended"
+
+
 class Caller:
     """Whose request a process works on at the moment, for those who have a question about it."""
 
     def __init__(self) -> None:
         self.beside: Beside | None = None
+        self.approvals: Approvals | None = None
 
-    def policy(self, policy: Policy | None) -> Policy | None:
-        """A policy that asks its callback where the caller of the moment is."""
-        if policy is None or (ask := policy.ask) is None:
+    def policy(self, own: OwnTools) -> Policy | None:
+        """The policy of the tools, which asks where the caller of the moment is."""
+        policy = own.policy
+        if policy is None or (policy.ask is None and not own.defers):
             return policy
+        ask = self._ask_later if own.defers else self._ask_there(policy)
+        return Policy(policy.rules, default=policy.default, ask=ask, timeout=policy.timeout)
+
+    async def _ask_later(self, tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+        if self.approvals is None:
+            raise RuntimeError(_ENDED)
+        return await self.approvals.ask(tool, given, context)
+
+    def _ask_there(self, policy: Policy) -> Ask:
+        ask = policy.ask
 
         async def ask_there(tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-            if self.beside is None:
-                raise RuntimeError("the request that the call belongs to has ended")
+            if self.beside is None or ask is None:
+                raise RuntimeError(_ENDED)
             return await self.beside.there(_asked(ask, tool, given, context))
 
-        return Policy(policy.rules, default=policy.default, ask=ask_there, timeout=policy.timeout)
+        return ask_there
 
 
 async def _asked(ask: Ask, tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:

@@ -15,7 +15,7 @@ from cc_types import JsonValue
 from .carried import check_block, check_conversation
 from .cli_tools import Beside
 from .conversation import Message, as_blocks, merged, without_cache_control
-from .failure import invalid
+from .failure import Refusal, invalid
 from .loop_answer import unfolded
 from .loop_request import loop_parameters, tool_server_key, with_cli_names
 from .own_tools import OwnTools
@@ -76,6 +76,7 @@ def parse_request(body: bytes, betas: str = "", beside: Beside | None = None) ->
     """
     try:
         fields = _object(body)
+        _refuse_thread(fields)
         server = tool_server_key(fields, beside)
         own = beside.own if beside is not None else None
         return MessagesRequest(
@@ -106,6 +107,16 @@ def _object(body: bytes) -> _Object:
     if not isinstance(fields, dict):
         raise invalid("The request body must be a JSON object")
     return fields
+
+
+def _refuse_thread(fields: _Object) -> None:
+    # On a thread the API takes no system prompt and no tools, which the CLI sends with every request. Clients that
+    # would only have liked a thread know this error, and send the whole history.
+    if fields.get("thread") is not None:
+        raise Refusal(
+            "thread: Claude Code sends the whole history with each request, so there are no threads",
+            {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]},
+        )
 
 
 def _finite(text: str) -> float:

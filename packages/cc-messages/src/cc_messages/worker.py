@@ -25,6 +25,7 @@ from cc_session import Session
 from cc_types import ClaudeCodeError, CLIConnectionError
 
 from .answer import Event
+from .approvals import Approvals, approved_calls
 from .conversation import Held, Message, shared_prefix
 from .loop_turn import LoopTurn
 from .own_tools import Caller
@@ -117,7 +118,7 @@ class Worker:
         except (ClaudeCodeError, TimeoutError):
             await self.close()
         finally:
-            self._turn = self._caller.beside = None
+            self._turn = self._caller.beside = self._caller.approvals = None
             if self._tools is not None:
                 self._tools.unbind()
 
@@ -140,7 +141,8 @@ class Worker:
             return Turn(request, self.session)
         if self._tools is not None:
             self._tools.bind(request.beside.call)
-        return LoopTurn(request, self.session)
+        approvals = self._caller.approvals = _approvals(request)
+        return LoopTurn(request, self.session, approvals)
 
     async def _settle(self, turn: Turn) -> None:
         await turn.begun()
@@ -179,6 +181,13 @@ class Worker:
             else:
                 uuid = await self.session.add_assistant(message.blocks(), model=self.launch.model)
                 self.held.append(Held(message, uuid, is_cut=after_tools))
+
+
+def _approvals(request: MessagesRequest) -> Approvals | None:
+    own = request.launch.own
+    if own is None or not own.defers or own.policy is None:
+        return None
+    return Approvals(own.policy, approved_calls(request.messages))
 
 
 def _kept(held: Sequence[Held], wanted: int) -> int | None:

@@ -8,11 +8,13 @@ from claude_agent_sdk import AgentDefinition
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.models import KnownModelName, Model, ModelResolutionContext
 from pydantic_ai.tools import AgentDepsT
+from pydantic_ai.toolsets import AbstractToolset
 
 from cc_messages import OwnTools
 from cc_session import McpServer, Policy
 
 from .model import ClaudeCodeModel
+from .own_tool_approvals import OwnToolApprovals
 from .provider import ClaudeCodeProvider
 from .settings import ClaudeCodeModelSettings
 
@@ -46,6 +48,10 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         """The setting that opens the tools."""
         return None if self.tools is None else ClaudeCodeModelSettings(claude_code_tools=self.tools)
 
+    def get_toolset(self) -> AbstractToolset[AgentDepsT] | None:
+        """The tools whose calls may need an approval, as the agent knows them; None if none does."""
+        return OwnToolApprovals(self.tools.names) if self.tools is not None and self.tools.defers else None
+
     @classmethod
     def get_serialization_name(cls) -> str | None:
         """None: an open pool of processes cannot be written down."""
@@ -57,6 +63,7 @@ def claude_code(
     provider: ClaudeCodeProvider | None = None,
     tools: Sequence[str] = (),
     policy: Policy | None = None,
+    approvals: bool = False,
     mcp_servers: Mapping[str, McpServer] | None = None,
     agents: Mapping[str, AgentDefinition] | None = None,
     skills: Sequence[str] = (),
@@ -73,6 +80,9 @@ def claude_code(
         provider: The processes; by default those of all models that were given none.
         tools: Tools of Claude Code itself, as in its own rules: `"Read"`, `"Bash(git *)"`. All else is denied.
         policy: What holds beyond that, for every call, and whom to ask.
+        approvals: Whether calls that the policy asks about become deferred approvals of the agent: its run ends with
+            `DeferredToolRequests`, and a run with the results goes on, in any process. The model makes an approved
+            call once more, which takes one more API call, and then it runs.
         mcp_servers: MCP servers for Claude Code to connect to.
         agents: Sub-agents by name, for the tool `Agent`.
         skills: Skills by name, of those that Claude Code finds in its folders.
@@ -80,15 +90,18 @@ def claude_code(
         max_turns: How many API calls one request may take.
 
     Raises:
-        ValueError: An entry of `tools` is no tool.
+        ValueError: An entry of `tools` is no tool, or something is said of tools and none is named.
     """
     if not (tools or mcp_servers or agents or skills):
-        if policy is not None or cwd is not None or max_turns is not None:
-            raise ValueError("policy, cwd and max_turns are about tools of Claude Code's own: name some with tools=…")
+        if policy is not None or approvals or cwd is not None or max_turns is not None:
+            raise ValueError(
+                "policy, approvals, cwd and max_turns are about tools of Claude Code's own: name some with tools=…"
+            )
         return ClaudeCode(provider)
     own = OwnTools(
         tools=tuple(tools),
         policy=policy,
+        defers=approvals,
         mcp_servers=dict(mcp_servers or {}),
         agents=dict(agents or {}),
         skills=tuple(skills),

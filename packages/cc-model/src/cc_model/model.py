@@ -26,6 +26,7 @@ from cc_types import CLIResponse
 
 from .agent_tools import AgentTools
 from .errors import ToolsetNotRegisteredError, claude_code_errors
+from .own_tool_approvals import without_own_tools
 from .provider import ClaudeCodeProvider, default_provider
 from .settings import ClaudeCodeModelSettings
 from .transcript import Listener, Transcript, metadata
@@ -181,13 +182,15 @@ class ClaudeCodeModel(AnthropicModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Make one request and stream its response. Raises what `request()` raises, also while it is read."""
+        own = self._own_tools(model_settings)
+        parameters = without_own_tools(model_request_parameters, own)
         with claude_code_errors(self.model_name):
             async with AsyncExitStack() as stack:
-                tools = await stack.enter_async_context(self._offered(model_request_parameters, run_context))
+                tools = await stack.enter_async_context(self._offered(parameters, run_context))
                 # Only while the request is sent: a stream may be closed in another task than it was opened in.
-                with beside_requests(tools=tools, own=self._own_tools(model_settings)):
+                with beside_requests(tools=tools, own=own):
                     response = await stack.enter_async_context(
-                        super().request_stream(messages, model_settings, model_request_parameters, run_context)
+                        super().request_stream(messages, model_settings, parameters, run_context)
                     )
                 yield response
 
@@ -211,9 +214,11 @@ class ClaudeCodeModel(AnthropicModel):
         parameters: ModelRequestParameters,
         listener: Listener | None,
     ) -> ModelResponse:
+        own = self._own_tools(model_settings)
+        parameters = without_own_tools(parameters, own)
         with claude_code_errors(self.model_name):
             async with self._offered(parameters) as tools:
-                with beside_requests(tools=tools, own=self._own_tools(model_settings), on_message=listener):
+                with beside_requests(tools=tools, own=own, on_message=listener):
                     return await super().request(messages, model_settings, parameters)
 
     def _own_tools(self, model_settings: ModelSettings | None) -> OwnTools | None:

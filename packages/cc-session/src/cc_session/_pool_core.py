@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 
-from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError
+from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
 from ._fleet import Fleet, Limits
 from ._launch import Launch
@@ -88,12 +88,18 @@ class PoolCore:
         """`give_back()`, from other threads."""
         self.give_back(lease)
 
-    async def run(self, lease: Lease, ask: Callable[[Session], Awaitable[Turn]]) -> Turn:
-        """Run one turn in a session of its own."""
-        try:
-            return await ask((await self.acquire(lease)).keep())
-        finally:
-            self.give_back(lease)
+    async def run(self, launch: Launch, ask: Callable[[Session], Awaitable[Turn]], retries: int) -> Turn:
+        """Run one turn in a session of its own; if its process dies before it answers, so often again in others."""
+        while True:
+            lease = Lease(launch)
+            try:
+                return await ask((await self.acquire(lease)).keep())
+            except ProcessExitedError:
+                if retries <= 0 or lease.worker is None or lease.worker.has_answered:
+                    raise
+                retries -= 1
+            finally:
+                self.give_back(lease)
 
     def give_back(self, lease: Lease) -> None:
         """End a lease, wherever it is. The second time does nothing."""

@@ -49,6 +49,8 @@ class Traces:
         """Begin anew: all was put back."""
         self.talked = False
         """Whether there is a conversation."""
+        self.answered = False
+        """Whether the model has begun to answer."""
         self.model = False
         """Whether another model was set."""
         self.mode: str | None = None
@@ -80,6 +82,7 @@ class Traces:
 
     def received(self, message: Mapping[str, Any]) -> None:
         """Take note of a message of the CLI."""
+        self.answered |= message.get("type") in ("assistant", "stream_event")
         if message.get("type") == "assistant" and not self.called_tools:
             content = message.get("message", {}).get("content")
             blocks = cast("list[Mapping[str, Any]]", content) if isinstance(content, list) else []

@@ -86,6 +86,11 @@ class Worker:
         return self.session.state == "idle" and not _has_ended(self.session.pid)
 
     @property
+    def has_answered(self) -> bool:
+        """Whether anything of an answer has come in this lease."""
+        return self.session.traces.answered
+
+    @property
     def is_of_another_day(self) -> bool:
         """Whether the CLI would tell the model that the date has changed, which a fresh process would not."""
         return self._day != datetime.date.today()

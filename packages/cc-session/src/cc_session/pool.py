@@ -131,11 +131,23 @@ class SessionPool:
         verbatim: bool = True,
         timeout: float | None = None,  # noqa: ASYNC109  # of the turn, and named in the error
         max_cost_usd: float | None = None,
+        retries: int = 0,
         **overrides: Unpack[LeaseOverrides],
     ) -> Turn:
-        """Run one turn in a session of its own, as `lease()` and `Session.run()` do. Raises what they raise."""
-        lease = Lease(self._defaults.launch(options, overrides))
-        return await on_background(self._core.run, lease, _asking(prompt, verbatim, timeout, max_cost_usd))
+        """Run one turn in a session of its own, as `lease()` and `Session.run()` do. Raises what they raise.
+
+        Args:
+            prompt: This and what follows: as in `Session.run()`.
+            verbatim: Whether the prompt is sent as it stands.
+            timeout: How many seconds the turn may take.
+            max_cost_usd: What it may cost.
+            options: This and the overrides: as in `lease()`.
+            retries: How often to ask again, in another process, if one dies before anything of its answer has come. The
+                API may have been asked by then.
+            **overrides: Laid over the options, field by field.
+        """
+        launch = self._defaults.launch(options, overrides)
+        return await on_background(self._core.run, launch, _asking(prompt, verbatim, timeout, max_cost_usd), retries)
 
     def run_sync(
         self,
@@ -145,6 +157,7 @@ class SessionPool:
         verbatim: bool = True,
         timeout: float | None = None,
         max_cost_usd: float | None = None,
+        retries: int = 0,
         **overrides: Unpack[LeaseOverrides],
     ) -> Turn:
         """Like `run()`, for code without `await`: blocks its thread. Any number of threads may do so at once.
@@ -152,8 +165,8 @@ class SessionPool:
         Raises:
             RuntimeError: It was called from a hook, a policy or a tool, which run on the thread it would wait for.
         """
-        lease = Lease(self._defaults.launch(options, overrides))
-        return run_on_background(self._core.run, lease, _asking(prompt, verbatim, timeout, max_cost_usd))
+        launch = self._defaults.launch(options, overrides)
+        return run_on_background(self._core.run, launch, _asking(prompt, verbatim, timeout, max_cost_usd), retries)
 
     async def warm(
         self, count: int, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]

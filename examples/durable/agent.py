@@ -1,0 +1,56 @@
+"""The agent that the workers of all engines run: it looks orders up, and pays back what someone has approved."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from pydantic_ai import Agent, DeferredToolRequests, RunContext, Tool
+from pydantic_ai.capabilities import AbstractCapability
+
+import shop
+from cc_model import ClaudeCodeProvider, claude_code
+
+ToolFunction: TypeAlias = Callable[..., Awaitable[str]]
+
+# The engine repeats a request that failed, so the client does not. How many processes there may be is a question of
+# this machine's memory, so each machine has a number of its own.
+provider = ClaudeCodeProvider(pool=int(os.environ.get("CLAUDE_PROCESSES", "4")), max_retries=0)
+
+# To have time to pull the plug.
+SECONDS = float(os.environ.get("TOOL_SECONDS", "0"))
+
+
+async def find_order(number: int) -> str:
+    """What was ordered, and what it cost."""
+    shop.note_call("find_order")
+    await asyncio.sleep(SECONDS)
+    return f"Order {number}: a kettle, 30 euros."
+
+
+async def refund(ctx: RunContext[None], number: int) -> str:
+    """Pay an order back."""
+    shop.note_call("refund")
+    # A call that is repeated on another worker has the same id, and so the money is paid back once.
+    shop.pay_back(number, key=str(ctx.tool_call_id))
+    await asyncio.sleep(SECONDS)
+    return f"Order {number} is paid back."
+
+
+def support_agent(
+    durability: AbstractCapability[None], as_step: Callable[[ToolFunction], ToolFunction] = lambda tool: tool
+) -> Agent[None, str | DeferredToolRequests]:
+    """The agent, for an engine.
+
+    Args:
+        durability: What makes it durable with the engine.
+        as_step: Makes a tool a step of the engine, where the engine does not do so by itself.
+    """
+    return Agent(
+        "claude-code:sonnet",
+        name="support",
+        deps_type=type(None),
+        output_type=[str, DeferredToolRequests],
+        tools=[Tool(as_step(find_order)), Tool(as_step(refund), requires_approval=True)],
+        capabilities=[claude_code(provider=provider), durability],
+    )

@@ -1,0 +1,36 @@
+"""What a web application would do with DBOS; it needs neither the agent nor Claude Code.
+
+    python dbos_client.py ask ID QUESTION      hand in a question
+    python dbos_client.py pending ID           wait until an approval is needed, and print for what
+    python dbos_client.py decide ID yes|no     approve or deny it
+    python dbos_client.py answer ID            wait for the answer, and print it
+    python dbos_client.py take-over NAME       give what a dead worker had begun to the others
+"""
+
+import os
+import sys
+
+from dbos import DBOSClient
+
+
+def main(command: str, name: str, *rest: str) -> None:
+    """Run one command."""
+    client = DBOSClient(system_database_url=os.environ.get("DATABASE", "sqlite:///support.sqlite"))
+    match command, rest:
+        case "ask", [question]:
+            client.enqueue({"queue_name": "questions", "workflow_name": "answer", "workflow_id": name}, question)
+        case "pending", []:
+            print(*client.get_event(name, "to approve", timeout_seconds=60), sep="\n")
+        case "decide", ["yes" | "no" as decision]:
+            client.send(name, decision == "yes", topic="approval")
+        case "answer", []:
+            print(client.retrieve_workflow(name).get_result())
+        case "take-over", []:
+            begun = client.list_workflows(executor_id=name, status="PENDING")
+            client.resume_workflows([workflow.workflow_id for workflow in begun])
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

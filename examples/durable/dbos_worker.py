@@ -1,0 +1,56 @@
+"""A worker with DBOS: `python dbos_worker.py NAME`, with a name of its own for each worker."""
+
+import os
+import signal
+import sys
+from threading import Event
+
+from dbos import DBOS
+from pydantic_ai import DeferredToolRequests, DeferredToolResults
+from pydantic_ai.durable_exec.dbos import DBOSDurability, StepConfig
+
+from agent import support_agent
+
+agent = support_agent(
+    DBOSDurability(model_step_config=StepConfig(retries_allowed=True, max_attempts=5, interval_seconds=1)),
+    # DBOS makes steps of model requests. Other functions say it themselves.
+    as_step=DBOS.step(),
+)
+
+
+@DBOS.workflow()
+async def answer(question: str) -> str:
+    """Answer a customer."""
+    result = await agent.run(question)
+    while isinstance(result.output, DeferredToolRequests):
+        calls = result.output.approvals
+        await DBOS.set_event_async("to approve", [f"{call.tool_name} {call.args_as_json_str()}" for call in calls])
+        approved = await DBOS.recv_async("approval", timeout_seconds=7 * 24 * 60 * 60)
+        decisions = DeferredToolResults(approvals={call.tool_call_id: approved is True for call in calls})
+        result = await agent.run(message_history=result.all_messages(), deferred_tool_results=decisions)
+    return result.output
+
+
+def main() -> None:
+    """Answer questions until this process is told to stop."""
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    DBOS(
+        config={
+            "name": "support",
+            "system_database_url": os.environ.get("DATABASE", "sqlite:///support.sqlite"),
+            "executor_id": sys.argv[1],
+            # A worker takes only what began with its own version: change it when the workflow or its tools change.
+            "application_version": "1",
+        }
+    )
+    DBOS.launch()
+    DBOS.register_queue("questions", worker_concurrency=16)
+    print(f"{sys.argv[1]} is ready", flush=True)
+    stop.wait()
+    DBOS.destroy()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""A worker with Prefect: `python prefect_worker.py`."""
+
+from prefect import flow, suspend_flow_run
+from prefect.input import RunInput
+from pydantic_ai import DeferredToolRequests, DeferredToolResults
+from pydantic_ai.durable_exec.prefect import PrefectDurability, TaskConfig
+
+from agent import support_agent
+
+
+class Approval(RunInput):
+    """What someone decided."""
+
+    approved: bool
+
+
+@flow(name="answer", persist_result=True)
+async def answer(question: str) -> str:
+    """Answer a customer."""
+    # Made here and not above: Prefect sends this function, with all that it names, to a process for each run.
+    agent = support_agent(PrefectDurability(model_task_config=TaskConfig(retries=4, retry_delay_seconds=[1, 2, 4, 8])))
+    result = await agent.run(question)
+    times = 0
+    while isinstance(result.output, DeferredToolRequests):
+        times += 1
+        # The process ends here. Whichever worker goes on takes the results of what was done from the shared folder.
+        approval = await suspend_flow_run(Approval, timeout=7 * 24 * 60 * 60, key=f"approval {times}")
+        approvals = {call.tool_call_id: approval.approved for call in result.output.approvals}
+        result = await agent.run(
+            message_history=result.all_messages(), deferred_tool_results=DeferredToolResults(approvals=approvals)
+        )
+    return result.output
+
+
+if __name__ == "__main__":
+    # Not paused at the end: other workers serve it too.
+    answer.serve(name="questions", limit=16, pause_on_shutdown=False)

@@ -1,0 +1,100 @@
+"""Which fields of a record matter, of what kind they are, and how a record of any content is brought to that form.
+
+The decoders take only records that have this form as they stand; all others are cleaned here. So what comes after
+may trust every field that it finds.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any, TypeAlias, cast
+
+__all__ = [
+    "BLOCK_TEXTS", "COUNTS", "MESSAGE_TEXTS", "MOST", "NESTED_COUNTS", "RECORD_TEXTS", "USAGE_TEXTS", "Record",
+    "clean_record", "count",
+]  # fmt: skip
+
+Record: TypeAlias = dict[str, Any]
+"""An object of a log, by field."""
+
+MOST = 10**12
+"""More tokens than any request can have. A larger number is damage, and sums shall survive it."""
+
+RECORD_TEXTS = (
+    "type", "subtype", "sessionId", "session_id", "requestSessionId", "cwd", "timestamp", "uuid", "requestId",
+    "request_id", "agentId", "agent_id", "attributionAgent", "subagent_type", "parent_tool_use_id",
+)  # fmt: skip
+MESSAGE_TEXTS = ("id", "model", "stop_reason")
+BLOCK_TEXTS = ("type", "name", "id")
+COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+USAGE_TEXTS = ("service_tier", "inference_geo", "speed")
+NESTED_COUNTS: Mapping[str, tuple[str, ...]] = {
+    "cache_creation": ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"),
+    "output_tokens_details": ("thinking_tokens",),
+    "server_tool_use": ("web_search_requests",),
+}
+
+
+def count(value: object) -> int:
+    """A count, whatever stands in its place; what is none is 0."""
+    if type(value) is int:
+        return value if 0 <= value <= MOST else 0
+    if isinstance(value, bool):
+        return int(value)
+    return int(value) if isinstance(value, float) and 0 <= value <= MOST else 0
+
+
+def clean_record(record: Record) -> tuple[Record, str | None]:
+    """Return a record with its fields as they should be, and the name of a count that is none, if there is one.
+
+    What cannot be used is left out. Fields that are not known here are left out too.
+    """
+    clean = _texts(record, RECORD_TEXTS)
+    if "timestamp" not in clean and (moment := _from_number(record.get("timestamp"))):
+        clean["timestamp"] = moment
+    if record.get("isApiErrorMessage") is True:
+        clean["isApiErrorMessage"] = True
+    cost = record.get("costUSD")
+    if isinstance(cost, int | float) and 0 <= cost <= MOST:
+        clean["costUSD"] = float(cost)
+    message, odd = record.get("message"), None
+    if isinstance(message, dict):
+        clean["message"], odd = _clean_message(cast("Record", message))
+    return clean, odd
+
+
+def _clean_message(message: Record) -> tuple[Record, str | None]:
+    clean = _texts(message, MESSAGE_TEXTS)
+    content, usage, odd = message.get("content"), message.get("usage"), None
+    if isinstance(content, list):
+        blocks = cast("list[object]", content)
+        clean["content"] = [_texts(cast("Record", block), BLOCK_TEXTS) for block in blocks if isinstance(block, dict)]
+    if isinstance(usage, dict):
+        clean["usage"], odd = clean_usage(cast("Record", usage))
+    return clean, odd
+
+
+def clean_usage(usage: Record) -> tuple[Record, str | None]:
+    """Return a usage with every count a number, and the name of a count that is none, if there is one."""
+    clean = _texts(usage, USAGE_TEXTS)
+    clean |= {name: count(usage.get(name)) for name in COUNTS}
+    odd = next((name for name in COUNTS if usage.get(name) is not None and clean[name] != usage[name]), None)
+    for name, counts in NESTED_COUNTS.items():
+        nested = usage.get(name)
+        if isinstance(nested, dict):
+            fields = cast("Record", nested)
+            clean[name] = {one: count(fields.get(one)) for one in counts}
+    if isinstance(usage.get("iterations"), list):
+        clean["iterations"] = usage["iterations"]
+    return clean, odd
+
+
+def _texts(fields: Record, names: tuple[str, ...]) -> Record:
+    return {name: value for name in names if isinstance(value := fields.get(name), str)}
+
+
+def _from_number(value: object) -> str | None:
+    """A timestamp that is a number, of seconds or of milliseconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e14:
+        return None
+    seconds = value / 1000 if value > 1e11 else value
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()

@@ -1,0 +1,91 @@
+"""Calls of Claude Code's own tools that wait for somebody's approval: they end the answer, and may be made again.
+
+The CLI cannot keep a call for next week. So a call that the policy asks about is told like one of the caller's tools,
+and the turn is ended. If it is approved, its result is `APPROVED`; the model reads that and makes the call again, which
+then runs. Any process can do that, for all it needs stands in the history.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from claude_agent_sdk import PermissionResult, PermissionResultAllow, PermissionResultDeny, ToolPermissionContext
+
+from cc_session import Policy
+
+from .conversation import Message, as_blocks
+
+__all__ = ["APPROVED", "Approvals", "approved_calls"]
+
+APPROVED = "This call was approved. It has not run yet: make it again, exactly as it was, and it will."
+"""The result by which the caller approves a call."""
+
+_NO_SUBAGENT = "A sub-agent's call cannot wait for an approval."
+_CHANGED = "The call was changed on its way, and what it is now needs an approval."
+
+
+class Approvals:
+    """The calls of one request that need an approval, those that have one, and those that wait.
+
+    Args:
+        policy: It says which calls need one.
+        approved: The calls that have one, each good for one call.
+    """
+
+    def __init__(self, policy: Policy, approved: Iterable[tuple[str, str]]) -> None:
+        self._policy = policy
+        self._approved = Counter(approved)
+        self._verdicts: dict[str, asyncio.Future[bool]] = {}
+
+    def waits(self, call_id: str, tool: str, given: Mapping[str, Any]) -> bool:
+        """Whether a call that the model has just made must wait; said once for each call."""
+        if self._policy.verdict(tool, given).behavior != "ask":
+            return False
+        key = (tool, _canonical(given))
+        is_approved = self._approved[key] > 0
+        self._approved[key] -= is_approved
+        self._verdict(call_id).set_result(is_approved)
+        return not is_approved
+
+    async def ask(self, _tool: str, _given: Mapping[str, Any], context: ToolPermissionContext) -> PermissionResult:
+        """What the CLI is told about a call that the policy asks about. A call that waits gets no answer."""
+        if context.agent_id is not None:
+            return PermissionResultDeny(message=_NO_SUBAGENT)
+        verdict = self._verdict(context.tool_use_id or "")
+        try:
+            async with asyncio.timeout(_VERDICT_SECONDS):
+                is_approved = await asyncio.shield(verdict)
+        except TimeoutError:
+            return PermissionResultDeny(message=_CHANGED)
+        if not is_approved:
+            await asyncio.get_running_loop().create_future()  # until the turn is ended
+        return PermissionResultAllow()
+
+    def _verdict(self, call_id: str) -> asyncio.Future[bool]:
+        return self._verdicts.setdefault(call_id, asyncio.get_running_loop().create_future())
+
+
+# The CLI asks about a call in the moment in which the model has made it.
+_VERDICT_SECONDS = 5.0
+
+
+def approved_calls(messages: Iterable[Message]) -> list[tuple[str, str]]:
+    """The calls that the last message of a conversation approves, for `Approvals`."""
+    *history, last = messages
+    calls = {block.get("id"): block for message in history for block in message.content if block["type"] == "tool_use"}
+    approved = [
+        calls.get(block.get("tool_use_id"))
+        for block in last.content
+        if block["type"] == "tool_result" and block.get("content") and _text(block.get("content")) == APPROVED
+    ]
+    return [(str(call["name"]), _canonical(call["input"])) for call in approved if call is not None]
+
+
+def _text(content: Any) -> str:
+    return "".join(str(block.get("text")) for block in as_blocks(content, "content"))
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,219 @@
+"""A session on a transport of the caller's behaves as one on a process of its own: here the CLI behind a shell, and
+behind a socket."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio import StreamReader, StreamWriter
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import claude_agent_sdk
+import psutil
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, Transport
+from typing_extensions import override
+
+from cc_loopback import JsonObject, LoopbackServer
+from cc_session import Session, ToolDefinition, TurnError
+from cc_types import ClaudeCodeError
+
+CLI = str(Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude")
+ARGUMENTS = [
+    "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", "--include-partial-messages",
+    "--bare", "--no-session-persistence", "--tools", "", "--setting-sources=", "--permission-mode", "dontAsk",
+    "--model", "claude-sonnet-5", "--system-prompt", "You are a test.", "--allowedTools", "mcp__session",
+]  # fmt: skip
+
+# Gives the first one who connects a CLI, with the socket as its stdin and stdout.
+RELAY = """
+import socket, subprocess, sys
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    connection, _ = server.accept()
+process = subprocess.Popen(sys.argv[1:], stdin=connection, stdout=connection)
+print(process.pid, flush=True)
+connection.close()
+process.wait()
+"""
+
+
+class OverStreams(Transport):
+    """Lines of JSON over a pair of asyncio streams."""
+
+    pid = 0
+    reader: StreamReader
+    writer: StreamWriter
+
+    def __init__(self, env: dict[str, str], folder: Path) -> None:
+        self.env = {**os.environ, **env}
+        self.folder = folder
+        self.process: Process | None = None
+
+    @override
+    async def write(self, data: str) -> None:
+        self.writer.write(data.encode())
+        await self.writer.drain()
+
+    @override
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        while line := await self.reader.readline():
+            yield json.loads(line)
+
+    @override
+    async def end_input(self) -> None:
+        self.writer.write_eof()
+
+    @override
+    def is_ready(self) -> bool:
+        return self.process is not None
+
+    @override
+    async def close(self) -> None:
+        self.writer.close()
+        if self.process is not None:
+            try:
+                async with asyncio.timeout(2):
+                    await self.process.wait()
+            except TimeoutError:
+                os.kill(self.pid, signal.SIGKILL)
+                await self.process.wait()
+
+
+class OverShell(OverStreams):
+    """Through a shell, as `ssh` and `docker exec` start their commands."""
+
+    @override
+    async def connect(self) -> None:
+        command = ["/bin/sh", "-c", 'exec "$0" "$@"', CLI, *ARGUMENTS]
+        self.process = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=PIPE, env=self.env, cwd=self.folder, limit=1 << 24
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.pid, self.writer, self.reader = self.process.pid, self.process.stdin, self.process.stdout
+
+
+class OverSocket(OverStreams):
+    """Through a connection of TCP."""
+
+    @override
+    async def connect(self) -> None:
+        command = [sys.executable, "-ISc", RELAY, CLI, *ARGUMENTS]
+        self.process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, env=self.env, cwd=self.folder)
+        assert self.process.stdout is not None
+        port = int(await self.process.stdout.readline())
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
+        self.pid = int(await self.process.stdout.readline())
+
+
+@pytest.fixture(params=[OverShell, OverSocket])
+def transport(request: pytest.FixtureRequest, options: ClaudeAgentOptions, tmp_path: Path) -> OverStreams:
+    return request.param({**options.env, "CLAUDE_CODE_TMPDIR": str(tmp_path)}, tmp_path)
+
+
+@pytest.fixture
+async def session(transport: OverStreams, options: ClaudeAgentOptions) -> AsyncIterator[Session]:
+    tools = [ToolDefinition("look_up", "Looks something up.", {"type": "object"})]
+    async with await Session.open(options, transport=transport, tools=tools) as session:
+        yield session
+    with pytest.raises(psutil.NoSuchProcess):
+        psutil.Process(transport.pid)
+
+
+def echo(body: JsonObject) -> str:
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else content[-1]["text"]
+
+
+async def test_turns_streams_and_history(server: LoopbackServer, session: Session) -> None:
+    """SES-19."""
+    server.respond = echo
+    assert (session.pid, session.stderr_tail, session.state) == (None, "", "idle")
+    assert session.info["commands"]
+    assert (await session.run("One")).text == "One"
+    first = await session.add_user("Two")
+    await session.add_assistant("Three", model="claude-sonnet-5")
+    async with session.stream("Four") as stream:
+        assert isinstance([message async for message in stream][-1], ResultMessage)
+    assert len(server.requests[-1]["messages"]) == 5
+    assert await session.rewind(first)
+    assert (await session.run("Five")).text == "Five"
+    assert len(server.requests[-1]["messages"]) == 3
+    await session.reset()
+    await session.set_model("claude-opus-5")
+    assert (await session.run("@/etc/hostname")).text == "@/etc/hostname"
+    assert (len(server.requests[-1]["messages"]), server.requests[-1]["model"]) == (1, "claude-opus-5")
+    assert session.cost_usd > 0
+
+
+async def test_failures_interrupts_and_cancels(server: LoopbackServer, session: Session, held: Any) -> None:
+    """SES-19, SES-10, SES-14, SES-18."""
+    running = asyncio.ensure_future(session.run("One"))
+    await held.asked()
+    with anyio.fail_after(1):
+        await session.interrupt()
+        with pytest.raises(TurnError, match="interrupted"):
+            await running
+    running = asyncio.ensure_future(session.run("Two"))
+    await held.asked()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    with anyio.fail_after(2):
+        async with session.stream("Three"):
+            await held.asked()
+    server.respond = echo
+    server.fail_next(status=529)
+    # The environment of a transport's process is its own affair, and so is whether the CLI tries again.
+    with pytest.raises(TurnError, match="overloaded"):
+        await session.run("Four")
+    assert (await session.run("Five")).text == "Five"
+
+
+async def test_tool_calls(server: LoopbackServer, session: Session) -> None:
+    """SES-16, SES-19."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "mcp__session__look_up", "input": {}}
+    server.respond = lambda body: "Done." if "tool_result" in str(body["messages"]) else [call]
+    running = asyncio.ensure_future(session.run("Go."))
+
+    await session.answer_call((await session.next_call()).id, "Found.")
+
+    assert (await running).text == "Done."
+    assert "Found." in str(server.requests[-1])
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_the_end_of_the_other_side(
+    server: LoopbackServer, session: Session, transport: OverStreams, held: Any, is_busy: bool
+) -> None:
+    """SES-19, SES-20: a transport that ends without a word of why is an error all the same, and at once."""
+    running = asyncio.ensure_future(session.run("Hello?")) if is_busy else None
+    if running is not None:
+        await held.asked()
+    os.kill(transport.pid, signal.SIGKILL)
+
+    with anyio.fail_after(1):
+        if running is not None:
+            with pytest.raises(ClaudeCodeError):
+                await running
+        with pytest.raises(ClaudeCodeError):
+            await session.control("get_settings")
+        with pytest.raises(ClaudeCodeError):
+            await session.run("Hello?")
+    assert session.state == "dead"
+
+
+async def test_closing_in_the_middle_of_a_turn(session: Session, held: Any) -> None:
+    """SES-19, SES-23."""
+    running = asyncio.ensure_future(session.run("Hello?"))
+    await held.asked()
+    with anyio.fail_after(3):
+        await session.close()
+        with pytest.raises(ClaudeCodeError, match="The session is closed"):
+            await running
