@@ -8,9 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from anthropic import AsyncAnthropic
 
-from both_ways import BothWays
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
@@ -31,8 +29,9 @@ def no_login_of_this_machine() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """After each test there is no CLI process, and nothing in the folder for temporary files."""
+    tmp_path_factory.getbasetemp()  # pytest's own folder is made at its first use, which must not be in a test's
     # Not below `tmp_path`, whose length leaves too little for the path of a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -55,9 +54,3 @@ async def provider(nothing_is_left: None, loopback: LoopbackServer) -> AsyncIter
 @pytest.fixture
 def model(provider: ClaudeCodeProvider) -> ClaudeCodeModel:
     return ClaudeCodeModel(provider=provider)
-
-
-@pytest.fixture
-async def both_ways(loopback: LoopbackServer, provider: ClaudeCodeProvider) -> AsyncIterator[BothWays]:
-    async with AsyncAnthropic(api_key="key", base_url=loopback.url, max_retries=0) as client:
-        yield BothWays(loopback, client, provider)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from anthropic import AsyncAnthropic
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.profiles import merge_profile
@@ -25,11 +26,22 @@ Run = Callable[[AnthropicModel], Awaitable[object]]
 
 # The CLI's own two short blocks before the system prompt.
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on Anthropic's Claude Agent SDK.")
+# What the CLI says when it asks the API again by itself.
+_ASKING_AGAIN = ("Output token limit hit.", "[Your previous response had no visible output.")
 # Ids are made anew in each run; equal ones must stay equal.
 _IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai)_\w+")
 # What the graph notes of a run, and where the answer came from.
 _OF_THE_RUN = frozenset(
-    {"timestamp", "run_id", "conversation_id", "model_id", "provider_name", "provider_url", "canonical_system"}
+    {
+        "timestamp",
+        "duration",
+        "run_id",
+        "conversation_id",
+        "model_id",
+        "provider_name",
+        "provider_url",
+        "canonical_system",
+    }
 )
 
 
@@ -98,6 +110,11 @@ def comparable(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [_renamed(_allowed(body), ids) for body in bodies]
 
 
+def asks_again(body: dict[str, Any]) -> bool:
+    """Whether the CLI has asked by itself, after an answer that it takes for unfinished."""
+    return str(body["messages"][-1]["content"][-1].get("text")).startswith(_ASKING_AGAIN)
+
+
 def comparable_messages(messages: list[ModelMessage]) -> Any:
     """Messages of a run without times, ids and the provider's name."""
     return _renamed(_without(ModelMessagesTypeAdapter.dump_python(messages, mode="json"), _OF_THE_RUN), {})
@@ -124,6 +141,8 @@ def _plain(value: object) -> Any:
                 "messages": ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json"),
                 "usage": _plain(result.usage),
             }
+        case UnexpectedModelBehavior(body=str(body)) if body.startswith(("[", "{")):
+            return {"error": type(value).__name__, "says": value.message, "body": json.loads(body)}
         case BaseException():
             return {"error": type(value).__name__, "says": str(value)}
         case list() | tuple():

@@ -13,6 +13,7 @@ Milliseconds depend on the computer and on what else it does; ratios do not, muc
 
 import asyncio
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -92,6 +93,32 @@ async def throughput(ask: Ask, count: int, at_once: int) -> float:
     return count / (time.perf_counter() - begun)
 
 
+class Spent:
+    """Time that passed, and time that processors worked for this process and its children."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._cpu = 0.0
+
+    @contextmanager
+    def measured(self) -> Generator[None]:
+        """Add what passes meanwhile."""
+        begun, cpu = time.perf_counter(), _cpu_seconds()
+        yield
+        self.seconds += time.perf_counter() - begun
+        self._cpu += _cpu_seconds() - cpu
+
+    def cpu_ms(self, count: int) -> str:
+        """The processor's share of one of so many queries."""
+        return f"{self._cpu / count * 1_000:8.1f} ms"
+
+
+def _cpu_seconds() -> float:
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    running = [child.cpu_times() for child in psutil.Process().children() if child.name() != "python"]
+    return time.process_time() + ended.ru_utime + ended.ru_stime + sum(cpu.user + cpu.system for cpu in running)
+
+
 def with_sdk(options: ClaudeAgentOptions) -> Ask:
     """Ask with the SDK alone: a process for each query."""
 
@@ -159,20 +186,19 @@ async def best_at_once(options: ClaudeAgentOptions) -> int:
 async def measure_queries(options: ClaudeAgentOptions) -> None:
     """Compare the throughput of one-shot queries."""
     size, at_once = await best_pool_size(options), await best_at_once(options)
-    pool_seconds = sdk_seconds = 0.0
-    begun = time.perf_counter()
+    ours, theirs = Spent(), Spent()
     async with SessionPool(options, size=size, prewarm=0) as pool:
-        await pool.warm(size)
-        pool_seconds += time.perf_counter() - begun
+        with ours.measured():
+            await pool.warm(size)
         for _ in range(ROUNDS):  # in turns, so that a busy moment meets both
-            count = QUERIES // ROUNDS
-            pool_seconds += count / await throughput(with_pool(pool), count, 2 * size)
-            count = SDK_QUERIES // ROUNDS
-            sdk_seconds += count / await throughput(with_sdk(options), count, at_once)
-    of_pool, of_sdk = QUERIES / pool_seconds, SDK_QUERIES / sdk_seconds
-    print("\nIndependent one-shot queries, per second")
-    print(f"  {f'pool of {size}, {QUERIES} queries, start included':44} {of_pool:12.3f}")
-    print(f"  {f'SDK, {at_once} at once, {SDK_QUERIES} queries':44} {of_sdk:12.3f}")
+            with ours.measured():
+                await throughput(with_pool(pool), QUERIES // ROUNDS, 2 * size)
+            with theirs.measured():
+                await throughput(with_sdk(options), SDK_QUERIES // ROUNDS, at_once)
+    of_pool, of_sdk = QUERIES / ours.seconds, SDK_QUERIES / theirs.seconds
+    print("\nIndependent one-shot queries, per second; and what one takes of a processor, without the API")
+    print(f"  {f'pool of {size}, {QUERIES} queries, start included':44} {of_pool:12.3f} {ours.cpu_ms(QUERIES)}")
+    print(f"  {f'SDK, {at_once} at once, {SDK_QUERIES} queries':44} {of_sdk:12.3f} {theirs.cpu_ms(SDK_QUERIES)}")
     bound("pool / SDK", of_pool / of_sdk, LEAST_TIMES_THROUGHPUT, least=True)
 
 

@@ -4,11 +4,13 @@ from .content import content
 from .deferred import deferred
 from .histories import histories
 from .outputs import outputs
+from .responses import responses
 from .scenario import Scenario
 from .settings import settings
 from .streams import streams
 from .tools import tools
 from .toolsets import toolsets
+from .wrappers import wrappers
 
 SCENARIOS: list[Scenario] = [
     *outputs,
@@ -19,4 +21,6 @@ SCENARIOS: list[Scenario] = [
     *histories,
     *content,
     *settings,
+    *responses,
+    *wrappers,
 ]

@@ -18,6 +18,7 @@ from pydantic_ai.models.anthropic import AnthropicModel
 
 from api_script import steps
 
+from .differences import in_its_own_name
 from .media import JPEG, PDF, PNG
 from .scenario import HAIKU, SONNET, Theme
 
@@ -63,13 +64,13 @@ async def documents_as_bytes(model: AnthropicModel) -> object:
     )
 
 
-@content.scenario(SEEN)
+@content.scenario(SEEN, defect="a file can only be of 'anthropic', and only one of 'claude-code' would be taken")
 async def a_file_that_was_uploaded(model: AnthropicModel) -> object:
     """MODEL-13: it is known by its id, to the provider that took it."""
-    return await show(model, UploadedFile("file_123", provider_name=model.system, media_type="application/pdf"))
+    return await show(model, UploadedFile("file_123", provider_name="anthropic", media_type="application/pdf"))
 
 
-@content.scenario(SEEN, raises=UserError)
+@content.scenario(SEEN, raises=UserError, differ=in_its_own_name)
 async def a_file_that_was_uploaded_elsewhere(model: AnthropicModel) -> object:
     """MODEL-10"""
     await Agent(model).run("Hello.")

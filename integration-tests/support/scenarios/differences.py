@@ -1,11 +1,12 @@
 """The differences that Claude Code in between makes, each as what becomes of what `AnthropicModel` shows."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, cast
 
 from both_ways import Seen
+
+from .scenario import Differ
 
 
 def texts_before_calls(seen: Seen) -> Seen:
@@ -58,13 +59,25 @@ def _doubled(value: Any) -> Any:
             return value
 
 
-def refused(why: str) -> Callable[[Seen], Seen]:
-    """The API would refuse it, which the loopback API does not; the transport refuses it, and says why."""
+def refused(why: str, *, after: int = 0) -> Differ:
+    """It is refused, and the error says why, after some requests that were not."""
 
     def differ(seen: Seen) -> Seen:
-        return replace(seen, outcome={"error": "ModelHTTPError", "says": Containing(why)}, bodies=[])
+        outcome = {"error": "ModelRequestRejectedError", "says": Containing(why)}
+        return replace(seen, outcome=outcome, bodies=seen.bodies[:after])
 
     return differ
+
+
+def in_its_own_name(seen: Seen) -> Seen:
+    """Errors that name the model's class and the provider name ours."""
+    says = seen.outcome["says"].replace("AnthropicModel", "ClaudeCodeModel").replace("'anthropic'", "'claude-code'")
+    return replace(seen, outcome={**seen.outcome, "says": says})
+
+
+def with_a_hint(seen: Seen) -> Seen:
+    """Errors of the API say what to do."""
+    return replace(seen, outcome={**seen.outcome, "says": Containing(seen.outcome["says"].split("body:")[0])})
 
 
 class Containing(str):

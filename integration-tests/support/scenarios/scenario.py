@@ -41,6 +41,7 @@ class Scenario:
     differ: Differ | None
     is_unordered: bool
     is_narrowed: bool
+    may_ask_again: bool
     defect: str | None
 
     def __str__(self) -> str:
@@ -68,6 +69,7 @@ class Theme:
         differ: Differ | None = None,
         is_unordered: bool = False,
         is_narrowed: bool = False,
+        may_ask_again: bool = False,
         defect: str | None = None,
     ) -> Callable[[Run], Run]:
         """Add a scenario.
@@ -81,6 +83,8 @@ class Theme:
             is_unordered: Its requests come in no particular order.
             is_narrowed: It needs what Claude Code does not carry and the model has, so that the framework must fall
                 back: the comparison is with `both_ways.NarrowedModel`.
+            may_ask_again: After such an answer the CLI may ask the API again by itself, until it is told to stop
+                (README of cc-messages, "Limits"). What it asks is broken off, and must leave no other trace.
             defect: What is wrong at present; the scenario is expected to fail until it is mended.
         """
 
@@ -88,7 +92,9 @@ class Theme:
             for model in [on] if isinstance(on, str) else on:
                 name = f"{self._name}.{run.__name__}-{model}"
                 self._scenarios.append(
-                    Scenario(name, run, respond, model, raises, differ, is_unordered, is_narrowed, defect)
+                    Scenario(
+                        name, run, respond, model, raises, differ, is_unordered, is_narrowed, may_ask_again, defect
+                    )
                 )
             return run
 

@@ -47,7 +47,7 @@ async def tiers_metadata_and_more(model: AnthropicModel) -> object:
         model,
         {"service_tier": "default"},
         AnthropicModelSettings(anthropic_service_tier="auto", anthropic_metadata={"user_id": "somebody"}),
-        {"extra_body": {"container": None, "inference_geo": "us", "output_config": {"effort": "low"}}},
+        {"extra_body": {"inference_geo": "us", "output_config": {"effort": "low"}}},
         {"service_tier": "flex"},
     )
 
@@ -71,9 +71,15 @@ LEVELS: list[ModelSettings] = [
 ]
 
 
-@settings.scenario(echo, on=(*EVERY_MODEL, "claude-sonnet-4-5", "claude-opus-4-5"))
+@settings.scenario(echo, on=(SONNET, HAIKU, "claude-opus-4-5"))
 async def every_level_of_thinking(model: AnthropicModel) -> object:
     """MODEL-28"""
+    return await one_after_the_other(model, *LEVELS)
+
+
+@settings.scenario(echo, on=OPUS, is_narrowed=True)
+async def levels_of_thinking_where_they_could_change_within_a_conversation(model: AnthropicModel) -> object:
+    """MODEL-03, MODEL-28: a change of effort is said by the parameter, not by a message."""
     return await one_after_the_other(model, *LEVELS)
 
 

@@ -130,21 +130,19 @@ def png(width: int, height: int) -> str:
     return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
 
 
-async def test_a_large_image_in_a_prompt_is_made_smaller_and_one_in_a_result_is_not(
-    client: Client, plain: Plain
-) -> None:
-    """A known limit of the CLI: 512,000 bytes, or 2000 pixels on a side."""
-    source = {"type": "base64", "media_type": "image/png", "data": png(450, 400)}
-    large = {"type": "image", "source": source}
-    await client.ask([large, text("Look.")])
-    [image, words] = client.received[0]["content"]
-    assert words == text("Look.")
-    assert image["source"]["media_type"] == "image/jpeg"
-    assert len(image["source"]["data"]) < len(source["data"])
-
-    contents: list[Any] = ["a", [CALL], [result([large])]]
-    await client.ask(*contents)
-    assert client.received == plain(client.body(*contents)["messages"])
+async def test_a_large_image_arrives_as_it_is(client: Client, plain: Plain) -> None:
+    """MSG-08. The CLI makes smaller what is in a prompt and over 512,000 bytes, or 2000 pixels on a side."""
+    for width, height in ((450, 400), (2001, 1)):
+        source = {"type": "base64", "media_type": "image/png", "data": png(width, height)}
+        large = {"type": "image", "source": source}
+        conversations: list[list[Any]] = [
+            [[large, text("Look.")]],
+            [[large], "x", "b"],
+            ["a", [CALL], [result([large])]],
+        ]
+        for contents in conversations:
+            await client.ask(*contents)
+            assert client.received == plain(client.body(*contents)["messages"])
 
 
 async def test_any_system_prompt_arrives_as_it_was_written(client: Client) -> None:

@@ -64,6 +64,16 @@ class Walk:
             messages = messages[: self.random.choice(forks)]
         return [*messages, self._reply_to(messages[-1]) if messages else self._prompt()]
 
+    def varied(self, messages: list[Message]) -> list[Message]:
+        """The request as another client could send it: with text of the system between, or an answer begun."""
+        kind = self.random.random()
+        if kind < 0.1:
+            place = self.random.randrange(1, len(messages) + 1)
+            return [*messages[:place], {"role": "system", "content": f"Mind {place}."}, *messages[place:]]
+        if kind < 0.15:
+            return [*messages, {"role": "assistant", "content": [text("I think")]}]
+        return messages
+
     def answer(self) -> dict[str, Any]:
         content: list[dict[str, Any]] = []
         if self.random.random() < 0.2:
@@ -121,11 +131,12 @@ async def test_any_walk_through_conversations_is_exact(seed: int, connect: Conne
         client.answers(answer)
         client.api.requests.clear()
         fields: dict[str, Any] = {} if tools is None else {"tools": tools}
-        reply = await client.ask(*messages, stream=walk.random.random() < 0.5, **fields)
+        sent = walk.varied(messages)
+        reply = await client.ask(*sent, stream=walk.random.random() < 0.5, **fields)
 
         assert (step, reply.status) == (step, 200)
         assert len(client.api.requests) == 1, f"step {step}"
-        assert client.received == plain(messages), f"step {step}"
+        assert client.received == plain(sent), f"step {step}"
         assert (client.api.requests[0].get("tools") or None) == tools, f"step {step}"
         received = message_of(reply)
         assert received["id"] == answer["id"]

@@ -49,15 +49,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"messages": "Hello."}, "messages: at least one"),
     ({"messages": ["Hello."]}, "messages.0: "),
     ({"messages": [{"content": "Hello."}]}, "messages.0.role: "),
-    ({"messages": [{"role": "system", "content": "Hello."}]}, "messages.0.role: .*system prompt"),
+    ({"messages": [{"role": "tool", "content": "Hello."}]}, "messages.0.role: must be 'user', 'assistant' or 'system'"),
     ({"messages": [{"role": "user"}]}, "messages.0.content: "),
     ({"messages": [{"role": "user", "content": []}]}, "messages.0.content: must not be empty"),
     ({"messages": [{"role": "user", "content": "a", "name": "Ann"}]}, "messages.0.name: "),
     ({"messages": [*HELLO, {"role": "user", "content": ["a"]}]}, "messages.1.content.0: "),
-    (
-        {"messages": [*HELLO, {"role": "assistant", "content": "Once"}]},
-        "messages: the last message must be the user's",
-    ),
+    ({"thread": {"type": "create"}}, "thread: "),
+    ({"betas": "a-1"}, "betas: "),
+    ({"betas": [1]}, "betas: "),
 ]
 
 

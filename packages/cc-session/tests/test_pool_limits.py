@@ -140,6 +140,7 @@ async def test_processes_are_measured(
         monkeypatch.setattr("cc_session._memory._PROC", proc)
         async with SessionPool(options, size=2, prewarm=0) as pool:
             await pool.warm(2)
+            await until(lambda pool=pool: pool.stats().memory_mb > 100)
             resident = sum(process.memory_info().rss for process in processes()) / 1e6
             figures.append(pool.stats().memory_mb / resident)
     if sys.platform == "linux":

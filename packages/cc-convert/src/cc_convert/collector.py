@@ -1,7 +1,10 @@
 """What the records of one file come to: rows by request, ledgers, problems. It is fed records and knows no bytes."""
 
+from typing import cast
+
 from .extract import event_usage, model_totals, request_row, session_of, time_of, tool_calls
 from .fields import Record, clean_record, count
+from .model_names import canonical_model
 from .rows import NO_COUNTS, Counts, FileScan, Ledger, Problem, Row, add_counts, counts_of
 
 __all__ = ["Collector", "better"]
@@ -77,7 +80,7 @@ class Collector:
     def add_tools(self, record: Record) -> None:
         """Take only the tool calls of a clean record, whose counts are those of the record before it."""
         row, message = self._last, record.get("message")
-        if row is not None and message:
+        if row is not None and message and row.message_id == message.get("id"):
             names = self._new_tools(message)
             if names:
                 self.rows[row.key] = self._last = row._replace(tools=row.tools + names)
@@ -126,11 +129,12 @@ class Collector:
     # --- the CLI's own totals
 
     def _take_result(self, clean: Record, record: Record, offset: int) -> None:
-        exact = record.get("model_usage_since_last_result")
-        totals = model_totals(exact if isinstance(exact, dict) else record.get("modelUsage"))
+        exact: object = record.get("model_usage_since_last_result")
+        has_exact = isinstance(exact, dict)
+        totals = model_totals(cast("object", exact) if has_exact else record.get("modelUsage"))
         self.ledgers.append(
             Ledger(
-                "delta" if isinstance(exact, dict) else "sum",
+                "delta" if has_exact else "sum",
                 clean.get("uuid") or f"{self.path}:{offset}",
                 session_of(clean),
                 self.project,
@@ -150,7 +154,8 @@ class Collector:
         counted: dict[str, Counts] = {}
         for row in self.rows.values():
             if row.session == session:
-                counted[row.model] = add_counts(counted.get(row.model, NO_COUNTS), counts_of(row))
+                model = canonical_model(row.model)
+                counted[model] = add_counts(counted.get(model, NO_COUNTS), counts_of(row))
         self._undated.append(len(self.ledgers))
         self.ledgers.append(
             Ledger(

@@ -4,19 +4,21 @@ Knows the two dialects, that of transcripts (`sessionId`) and that of stream-jso
 """
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
 
 from .fields import MOST, Record, clean_usage, count
-from .rows import Counts, Row
+from .model_names import canonical_model
+from .rows import NO_COUNTS, Counts, Row, add_counts
 
 __all__ = ["event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls"]
 
 SYNTHETIC = "<synthetic>"
 """The model of messages that the CLI made up itself."""
 _TOOLS = ("tool_use", "server_tool_use")
-_row = cast("Callable[[tuple[Any, ...]], Row]", partial(tuple.__new__, Row))
+# Quicker than `Row(…)` by half, at a place where most of the time goes.
+_row = cast("Callable[[tuple[Any, ...]], Row]", partial(tuple[Any, ...].__new__, Row))
 
 
 def time_of(timestamp: str | None) -> float | None:
@@ -26,7 +28,7 @@ def time_of(timestamp: str | None) -> float | None:
     try:
         moment = datetime.fromisoformat(timestamp)
         # Without a zone it is UTC, as all of the CLI's are.
-        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
 
@@ -45,8 +47,8 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
         parent: The session that this one came from.
     """
     get = record.get
-    message = get("message")
-    usage = message.get("usage") if message else None
+    message: Record = get("message") or {}
+    usage: Record | None = message.get("usage")
     if usage is None:
         return None
     uuid, message_id = get("uuid") or "", message.get("id") or ""
@@ -144,11 +146,16 @@ def event_usage(event: object) -> tuple[str, Counts] | None:
 
 
 def model_totals(usage: object) -> dict[str, tuple[Counts, float]]:
-    """Counts and cost by model, from a `modelUsage` of any content."""
+    """Counts and cost by canonical model, from a `modelUsage` of any content."""
     if not isinstance(usage, dict):
         return {}
-    models = cast("dict[str, object]", usage).items()
-    return {model: _total(cast("Record", fields)) for model, fields in models if isinstance(fields, dict)}
+    totals: dict[str, tuple[Counts, float]] = {}
+    for name, fields in cast("dict[str, object]", usage).items():
+        if isinstance(fields, dict):
+            model, (counts, cost) = canonical_model(name), _total(cast("Record", fields))
+            known, spent = totals.get(model, (NO_COUNTS, 0.0))
+            totals[model] = (add_counts(known, counts), spent + cost)
+    return totals
 
 
 def _total(fields: Record) -> tuple[Counts, float]:

@@ -5,7 +5,7 @@ may trust every field that it finds.
 """
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
 
 __all__ = [
@@ -97,4 +97,4 @@ def _from_number(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e14:
         return None
     seconds = value / 1000 if value > 1e11 else value
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -5,13 +5,14 @@ their two ends, which shows a line that was cut off; those with usage are decode
 """
 
 import json
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Generator
 from contextlib import contextmanager
+from gzip import BadGzipFile
 from typing import Protocol
 
 from .collector import Collector
 from .decode import decode_line, fast_decoder
-from .fields import Record
 from .rows import FileScan
 
 __all__ = ["LONGEST_LINE", "Readable", "scan_stream"]
@@ -72,7 +73,7 @@ _spare: list[bytearray] = []
 
 
 @contextmanager
-def _spare_buffer() -> Iterator[bytearray]:
+def _spare_buffer() -> Generator[bytearray]:
     """One buffer for one log after another: to make one takes longer than to read a small log."""
     data = _spare.pop() if _spare else bytearray(_PIECE)
     yield data
@@ -86,8 +87,9 @@ class _Scanner:
         self._collector = Collector(path, before)
         self._base = before.offset if before else 0
         self._strict = strict
-        self._decode: Callable[[bytes], Record] = fast_decoder()
-        self._last_id = self._last_usage = b""
+        self._decode = fast_decoder()
+        self._last_id: bytes = b""
+        self._last_usage: bytes = b""
         self._at_start = before is None
         self._skipping = False
 
@@ -111,10 +113,13 @@ class _Scanner:
                 held = self._make_room(data)
         return self._finish(bytes(data[:held]))
 
-    @staticmethod
-    def _fill(stream: Readable, data: bytearray, held: int) -> int:
+    def _fill(self, stream: Readable, data: bytearray, held: int) -> int:
         with memoryview(data) as view:
-            return stream.readinto(view[held:]) or 0
+            try:
+                return stream.readinto(view[held:]) or 0
+            except (EOFError, BadGzipFile, zlib.error) as error:
+                self._collector.report(self._base, f"packed, and damaged: {error}", lost=True)
+                return 0
 
     def _make_room(self, data: bytearray) -> int:
         """Let the buffer grow for a long line, or pass over one that is too long; return how much of it is held."""
@@ -195,10 +200,11 @@ class _Scanner:
         if at < 0:
             self._last_id = b""
             return False
-        identity, usage = data[at : at + _ID_LENGTH], data[marker : min(stop, marker + _SAME_USAGE)]
+        identity = bytes(data[at : at + _ID_LENGTH])
+        usage = bytes(data[marker : min(stop, marker + _SAME_USAGE)])
         if identity == self._last_id and usage == self._last_usage:
             return True
-        self._last_id, self._last_usage = bytes(identity), bytes(usage)
+        self._last_id, self._last_usage = identity, usage
         return False
 
     def _patiently(self, line: bytes, offset: int) -> None:
@@ -211,7 +217,7 @@ class _Scanner:
     # --- one JSON document over many lines
 
     def _is_document(self, data: bytearray, end: int) -> bool:
-        first = data[: min(end, _FIRST)].lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].strip()
+        first = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].strip()
         return first in (b"{", b"[")
 
     def _read_document(self, stream: Readable, data: bytearray, filled: int) -> FileScan:

@@ -1,8 +1,9 @@
-"""What Claude Code would leave out or rewrite on its way to the API, refused before it can.
+"""What the API refuses and Claude Code would repair instead, refused before it can.
 
-The CLI repairs conversations, because its own may have been cut off anywhere. Nearly all that it repairs the API
-refuses; then the error here says what the API would have said. Measured on CLI 2.1.329, block by block; whatever is
-not named here reaches the API as it was written. Pure functions.
+The CLI repairs conversations, because its own may have been cut off anywhere. So a request that the API would not take
+could get an answer to another one; the error here says what the API would have said. What the API does take, and the
+CLI would still change, goes past the CLI's history: see `verbatim.py`. Measured on CLI 2.1.329, block by block; what
+is named in neither place reaches the API as it was written. Pure functions.
 """
 
 import base64
@@ -35,7 +36,7 @@ _SIGNATURE_LENGTH = 16  # in base64: 12 bytes
 
 
 def check_block(role: str, block: Block, place: str) -> None:
-    """Refuse a block that would not arrive as it is; `place` is where it stands in the request.
+    """Refuse a block that the API refuses; `place` is where it stands in the request.
 
     Raises:
         APIError: With status 400.
@@ -45,8 +46,6 @@ def check_block(role: str, block: Block, place: str) -> None:
             _check_text(role, block, place)
         case "image":
             _check_image(block, place)
-        case "tool_use":
-            _check_call(block, place)
         case "tool_result":
             _check_result(block, place)
         case _:
@@ -68,8 +67,6 @@ def check_conversation(messages: Sequence[Message]) -> None:
             if call in seen:
                 raise invalid(f"messages: `tool_use` ids must be unique, but {call!r} comes more than once")
             seen.add(call)
-        if message.role == "assistant":
-            _check_answer(message)
 
 
 def says_nothing(block: Block) -> bool:
@@ -85,12 +82,6 @@ def _check_text(role: str, block: Block, place: str) -> None:
         raise invalid(f"{place}.text: a string is required")
     if not (text.strip(_WHITESPACE) if role == "user" else text):
         raise invalid(f"{place}.text: text content blocks must contain non-whitespace text")
-    for citation in _list(block.get("citations")):
-        if isinstance(citation, dict) and citation.get("type") != "web_search_result_location":
-            raise invalid(
-                f"{place}.citations: Claude Code carries only citations of web searches back to the model; "
-                "leave the others out"
-            )
 
 
 def _check_image(block: Block, place: str) -> None:
@@ -104,17 +95,9 @@ def _check_image(block: Block, place: str) -> None:
         raise invalid(f"{place}.source.media_type: the image is {kind}, not {source.get('media_type')}")
 
 
-def _check_call(block: Block, place: str) -> None:
-    caller = block.get("caller")
-    if caller is not None and caller != {"type": "direct"}:
-        raise invalid(f"{place}.caller: Claude Code carries only calls that the model made directly")
-
-
 def _check_result(block: Block, place: str) -> None:
     for index, part in enumerate(_list(block.get("content"))):
         kind = part.get("type") if isinstance(part, dict) else None
-        if kind == "tool_reference":
-            raise invalid(f"{place}.content.{index}: Claude Code does not carry tool references")
         if block.get("is_error") is True and kind != "text":
             raise invalid(f'{place}.content.{index}: all content must be type "text" if "is_error" is true')
 
@@ -134,15 +117,6 @@ def _check_results(calls: Sequence[str], message: Message) -> None:
             f"messages: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing)}"
             ". Each `tool_use` block must have a corresponding `tool_result` block in the next message."
         )
-
-
-def _check_answer(message: Message) -> None:
-    if all(says_nothing(block) for block in message.content):
-        raise invalid("messages: Claude Code does not carry an answer that is nothing but thinking and whitespace")
-    results = {str(block.get("tool_use_id")) for block in message.content}
-    calls = [*_ids(message, "server_tool_use", "id"), *_ids(message, "mcp_tool_use", "id")]
-    if missing := [call for call in calls if call not in results]:
-        raise invalid(f"messages: a server tool's call was found without its result: {', '.join(missing)}")
 
 
 def _ids(message: Message, kind: str, name: str) -> list[str]:

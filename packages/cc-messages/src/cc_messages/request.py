@@ -20,14 +20,15 @@ from .loop_answer import unfolded
 from .loop_request import loop_parameters, tool_server_key, with_cli_names
 from .own_tools import OwnTools
 from .tool_server import ToolServerKey
+from .verbatim import PROMPT, as_parameter, obstacle
 
 __all__ = ["LaunchKey", "MessagesRequest", "parse_request"]
 
 _Object: TypeAlias = dict[str, JsonValue]
 
 # The rest of the body reaches the API as the caller wrote it, through the CLI's extra-body hook.
-_NOT_PARAMETERS = frozenset({"cache_control", "messages", "model", "stream", "system"})
-_ROLES = frozenset({"assistant", "user"})
+_NOT_PARAMETERS = frozenset({"betas", "cache_control", "messages", "model", "stream", "system"})
+_ROLES = frozenset({"assistant", "system", "user"})
 _MESSAGE_FIELDS = frozenset({"content", "role"})
 _SYSTEM_FIELDS = frozenset({"cache_control", "text", "type"})
 
@@ -59,6 +60,8 @@ class MessagesRequest:
     """The rest of the body, as JSON; equal texts mean equal parameters."""
     messages: tuple[Message, ...]
     stream: bool
+    is_verbatim: bool = False
+    """Whether the conversation stands in the parameters, and the message here is one that the API never gets."""
     beside: Beside | None = field(default=None, compare=False)
     """What the caller has said beside the body."""
 
@@ -79,17 +82,25 @@ def parse_request(body: bytes, betas: str = "", beside: Beside | None = None) ->
         _refuse_thread(fields)
         server = tool_server_key(fields, beside)
         own = beside.own if beside is not None else None
+        launch = LaunchKey(
+            model=_model(fields),
+            system=_system(fields.get("system")),
+            betas=_betas(fields.get("betas"), betas),
+            tool_server=server,
+            own=own,
+        )
+        parameters = _parameters(fields)
+        messages = _messages(fields.get("messages"), server)
+        if reason := obstacle(messages):
+            if launch.has_loop:  # which the CLI goes on with from its history
+                raise invalid(reason)
+            parameters["messages"], messages = as_parameter(messages), (PROMPT,)
         return MessagesRequest(
-            launch=LaunchKey(
-                model=_model(fields),
-                system=_system(fields.get("system")),
-                betas=tuple(sorted({beta.strip() for beta in betas.split(",")} - {""})),
-                tool_server=server,
-                own=own,
-            ),
-            parameters=_parameters(fields, server, own),
-            messages=_messages(fields.get("messages"), server),
+            launch=launch,
+            parameters=json.dumps(loop_parameters(parameters, server, own), sort_keys=True),
+            messages=messages,
             stream=_stream(fields),
+            is_verbatim=reason is not None,
             beside=beside,
         )
     except RecursionError as error:
@@ -156,7 +167,17 @@ def _system(system: JsonValue) -> str:
     return "\n\n".join(texts)
 
 
-def _parameters(fields: _Object, server: ToolServerKey | None, own: OwnTools | None) -> str:
+def _betas(field: JsonValue, header: str) -> tuple[str, ...]:
+    """The beta features that are asked for; clients send them in the header, and some APIs take them in the body."""
+    names = [name.strip() for name in header.split(",")]
+    if field is not None:
+        if not isinstance(field, list) or not all(isinstance(name, str) for name in field):
+            raise invalid("betas: a list of strings is required")
+        names += [str(name) for name in field]
+    return tuple(sorted({*names} - {""}))
+
+
+def _parameters(fields: _Object) -> _Object:
     parameters: _Object = {
         name: value for name, value in fields.items() if name not in _NOT_PARAMETERS and value is not None
     }
@@ -166,7 +187,7 @@ def _parameters(fields: _Object, server: ToolServerKey | None, own: OwnTools | N
     tools = parameters.get("tools")
     if isinstance(tools, list):
         parameters["tools"] = [_tool(tool, f"tools.{index}") for index, tool in enumerate(tools)]
-    return json.dumps(loop_parameters(parameters, server, own), sort_keys=True)
+    return parameters
 
 
 def _tool(tool: JsonValue, place: str) -> JsonValue:
@@ -181,11 +202,7 @@ def _messages(messages: JsonValue, server: ToolServerKey | None) -> tuple[Messag
     read = [_message(message, f"messages.{index}") for index, message in enumerate(messages)]
     flat = [part for message in read for part in unfolded(message)]
     parsed = merged(with_cli_names(flat, server) if server is not None else flat)
-    if parsed[-1].role != "user":
-        raise invalid(
-            "messages: the last message must be the user's: Claude Code cannot continue an answer begun by the caller"
-        )
-    check_conversation(parsed)
+    check_conversation(merged(message for message in parsed if message.role != "system"))
     return parsed
 
 
@@ -194,10 +211,7 @@ def _message(message: JsonValue, place: str) -> Message:
         raise invalid(f"{place}: an object is required")
     role = message.get("role")
     if role not in _ROLES:
-        raise invalid(
-            f"{place}.role: must be 'user' or 'assistant', not {role!r}; "
-            "Claude Code takes system text only in the system prompt"
-        )
+        raise invalid(f"{place}.role: must be 'user', 'assistant' or 'system', not {role!r}")
     _only(message, _MESSAGE_FIELDS, place)
     blocks = as_blocks(message.get("content"), f"{place}.content")
     if not blocks:

@@ -36,6 +36,7 @@ class Turn:
         self.prompt = request.messages[-1]
         self.answer = answer or Answer()
         self.history_length = len(request.messages) - 1
+        self.is_verbatim = request.is_verbatim
         self._beside = request.beside
         self._cost_before = session.cost_usd
         self._session = session

@@ -76,10 +76,12 @@ class Worker:
 
     def fits(self, request: MessagesRequest) -> bool:
         """Whether the process holds a beginning of the request's conversation, and nothing else."""
-        return shared_prefix(self.held, request.messages[:-1]) == len(self.held)
+        return not request.is_verbatim and shared_prefix(self.held, request.messages[:-1]) == len(self.held)
 
     def reuse(self, request: MessagesRequest) -> int | None:
         """How many messages could stay if `request` came here; None if the process cannot be brought back that far."""
+        if request.is_verbatim:
+            return _kept(self.held, self._finished)
         return _kept(self.held, shared_prefix(self.held, request.messages[:-1]))
 
     async def prepare(self, request: MessagesRequest) -> None:
@@ -88,8 +90,11 @@ class Worker:
         Raises:
             ClaudeCodeError: The process failed; it must be closed.
         """
-        await self._cut(shared_prefix(self.held, request.messages[:-1]))
-        await self._write(request.messages[len(self.held) : -1])
+        if request.is_verbatim:
+            await self._cut(self._finished)
+        else:
+            await self._cut(shared_prefix(self.held, request.messages[:-1]))
+            await self._write(request.messages[len(self.held) : -1])
         if request.parameters != self._parameters:
             await self.session.set_env({"CLAUDE_CODE_EXTRA_BODY": request.parameters})
             self._parameters = request.parameters
@@ -102,8 +107,9 @@ class Worker:
             ClaudeCodeError: The process failed, or the connection to the API was lost.
         """
         turn = self._turn = self._begin(request)
+        turn.history_length = len(self.held)
         async for event in turn.events():
-            if event["type"] == "message_stop":
+            if event["type"] == "message_stop" and not turn.is_verbatim:
                 self.held = [*self.held, *turn.outcome()]
             yield event
 
@@ -135,6 +141,11 @@ class Worker:
     def __repr__(self) -> str:
         return f"<Worker {self.launch.model} holds={len(self.held)} {self.session!r}>"
 
+    @property
+    def _finished(self) -> int:
+        """How many of the messages may stand before any other prompt: not a call without its results."""
+        return len(self.held) - self.awaits_tools
+
     def _begin(self, request: MessagesRequest) -> Turn:
         self._caller.beside = request.beside
         if request.beside is None or not request.launch.has_loop:
@@ -149,7 +160,10 @@ class Worker:
         if turn.ends_by_itself:
             await turn.finish()
         self.held = [*self.held[: turn.history_length], *turn.outcome()]
-        if not turn.is_as_left:
+        if turn.is_verbatim:
+            await self._cut(turn.history_length)
+            await turn.finish()
+        elif not turn.is_as_left:
             await self._rewrite(turn)
 
     async def _rewrite(self, turn: Turn) -> None:

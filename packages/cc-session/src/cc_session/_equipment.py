@@ -4,6 +4,7 @@ Before the process starts they are checked and put into the options; when it run
 """
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -41,6 +42,7 @@ class Equipment:
         hooks: Sequence[Hook[Any]] = (),
         mcp_servers: Mapping[str, McpServer] | None = None,
         require_mcp: bool = True,
+        has_tools: bool = False,
         timeouts: Timeouts,
     ) -> None:
         check_mode(options)
@@ -53,6 +55,9 @@ class Equipment:
         self._has_policy = policy is not None
         self._has_hooks = bool(policy is not None or hooks or options.hooks)
         self._others = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
+        self._keeps = [name for name, server in self._others.items() if server.get("type") == "sdk"]
+        if has_tools:
+            self._keeps.append(SERVER_NAME)
         self._servers = None if mcp_servers is None else self.checked(mcp_servers)
         # Who gives a sealed process a server wants its tools used: there is no other reason to give it one.
         self._breaks_seal = mcp_servers is not None and is_sealed(options)
@@ -65,7 +70,9 @@ class Equipment:
         if self._breaks_seal and options.max_turns == 1:
             # The CLI's own loop goes on after a tool, which takes a second API call.
             options = replace(options, max_turns=None)
-        self.options = options
+        # How long the CLI gives a server to be connected, in milliseconds.
+        patience = {"MCP_TIMEOUT": str(math.ceil(timeouts.mcp * 1000))}
+        self.options = replace(options, env={**patience, **options.env})
         """The options to start the process with."""
 
     def checked(self, servers: Mapping[str, McpServer]) -> WireServers:
@@ -79,7 +86,8 @@ class Equipment:
             HooksDisabledError: The CLI would not run the hooks.
             McpServerFailedError: A server did not start.
         """
-        self._mcp = McpControl(connection, allows_tools=self._breaks_seal and not self._has_policy)
+        allows_tools = self._breaks_seal and not self._has_policy
+        self._mcp = McpControl(connection, keeps=self._keeps, allows_tools=allows_tools)
         if self._has_hooks:
             await turn_hooks_on(connection, has_policy=self._has_policy)
         if self._servers is not None:

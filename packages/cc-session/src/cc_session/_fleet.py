@@ -9,13 +9,13 @@ import contextvars
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Hashable, Iterable
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from . import _driver
 from ._launch import Launch
-from ._memory import memory_of
+from ._memory import Memory, memory_at_once, memory_of
 from ._worker import ResetBy, Worker
 
 __all__ = ["Fleet", "Limits"]
@@ -194,8 +194,8 @@ class Fleet:
         else:
             self.starts += 1
             self.start_seconds.append(time.monotonic() - begun)
-            await self._measure([worker])
             self._settle(worker)
+            self._note(memory_at_once(_pids([worker])))
         finally:
             self.starting = {task: key for task, key in self.starting.items() if task is not asyncio.current_task()}
         if failure is not None:
@@ -208,7 +208,7 @@ class Fleet:
             async with asyncio.timeout(_RESET_SECONDS):
                 await worker.reset(self._limits.reset)
             self.resets += 1
-            await self._measure([worker])
+            self._note(memory_at_once(_pids([worker])))
         except Exception as error:
             logger.info("A Claude Code process is replaced, since it was not brought back: %s", error)
             reason = "dead" if worker.session.state == "dead" else "reset"
@@ -260,7 +260,7 @@ class Fleet:
         self._go_on_with(self._look())
 
     async def _look(self) -> None:
-        await self._measure(self.running)
+        self._note(await memory_of(_pids(self.running)))
         self._looking = None
         self._end_expired()
         if self.running:
@@ -277,10 +277,10 @@ class Fleet:
                 left[key] -= 1
                 self.end(worker, "idle")
 
-    async def _measure(self, workers: Iterable[Worker]) -> None:
-        by_pid = {worker.session.pid: worker for worker in workers}
-        for pid, memory in (await memory_of([pid for pid in by_pid if pid is not None])).items():
-            by_pid[pid].memory = memory
+    def _note(self, memories: Mapping[int, Memory]) -> None:
+        for worker in self.running:
+            if (memory := memories.get(worker.session.pid or 0)) is not None:
+                worker.memory = memory
 
     def _forget(self, worker: Worker) -> None:
         self.busy.discard(worker)
@@ -299,3 +299,7 @@ class Fleet:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("Looking after a Claude Code process failed", exc_info=error)
+
+
+def _pids(workers: Iterable[Worker]) -> list[int]:
+    return [pid for worker in workers if (pid := worker.session.pid) is not None]

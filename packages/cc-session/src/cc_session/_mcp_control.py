@@ -5,13 +5,14 @@ secrets, the CLI answers with what went wrong, and the whole set can be replaced
 """
 
 import asyncio
+import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from claude_agent_sdk import McpServerStatus
 
-from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
+from cc_types import ControlRequestError, JsonValue
 
 from ._connection import Connection
 from ._sdk_bridges import add_bridge, remove_bridge
@@ -36,11 +37,14 @@ _WORDS: Mapping[str, str] = {
 class McpControl:
     """Hands servers to one CLI, and asks about them."""
 
-    def __init__(self, connection: Connection, *, allows_tools: bool) -> None:
-        """With `allows_tools`, the tools of these servers may be called."""
+    def __init__(self, connection: Connection, *, keeps: Iterable[str], allows_tools: bool) -> None:
+        """Take the names of servers of this process that it began with, and whether others' tools may be called."""
         self._connection = connection
+        # The CLI would drop them with the set that is replaced, though not the programs and URLs that it began with.
+        self._kept: dict[str, dict[str, JsonValue]] = {name: {"type": "sdk", "name": name} for name in keeps}
         self._allows_tools = allows_tools
         self._in_process: dict[str, object] = {}
+        self._offered: dict[str, set[str]] = {}
         self._lock = asyncio.Lock()
 
     async def replace(
@@ -60,10 +64,15 @@ class McpControl:
             await self._remove(stale)
             self._add(servers, loop)
             await self._hand_over(servers.configs)
+            statuses = await self.wait([*servers.configs], seconds=max(deadline - time.monotonic(), 0), require=False)
+            if gone := self._no_longer_offered(statuses):
+                await self._hand_over(servers.configs, denied=gone)
             if self._allows_tools and servers.configs:
                 allowed: list[JsonValue] = [f"mcp__{name}" for name in servers.configs]
                 await self._request("apply_flag_settings", settings={"permissions": {"allow": allowed}})
-        return await self.wait([*servers.configs], seconds=max(deadline - time.monotonic(), 0), require=require)
+        if require:
+            _check(statuses, is_named=True)
+        return statuses
 
     async def wait(self, names: Collection[str] | None, *, seconds: float, require: bool) -> list[McpServerStatus]:
         """Wait until servers are connected, or have failed.
@@ -112,16 +121,27 @@ class McpControl:
         except ControlRequestError as error:
             raise McpServerFailedError({name: error.message}) from error
 
-    async def _hand_over(self, configs: Mapping[str, dict[str, JsonValue]]) -> None:
+    async def _hand_over(self, configs: Mapping[str, dict[str, JsonValue]], denied: Sequence[str] = ()) -> None:
         # What it answers about failures is in the status as well.
-        try:
-            await self._request("mcp_set_servers", servers=dict(configs))
-        except ControlTimeoutError:
-            # They are still being connected; who waits for them will say which.
-            return
+        await self._request("mcp_set_servers", servers={**self._kept, **configs}, denied_tools=[*denied])
+
+    def _no_longer_offered(self, statuses: list[McpServerStatus]) -> list[str]:
+        """The tools that another server had under the same name.
+
+        In a conversation the CLI goes on to list them as long as there is a server of that name.
+        """
+        gone: list[str] = []
+        for status in statuses:
+            tools = {_tool_name(status["name"], tool["name"]) for tool in status.get("tools", [])}
+            offered = self._offered.setdefault(status["name"], set())
+            gone += sorted(offered - tools)
+            offered |= tools
+        return gone
 
     async def _request(self, subtype: str, **fields: JsonValue) -> dict[str, JsonValue]:
-        return await self._connection.request(subtype, fields, self._connection.timeouts.mcp)
+        # Until servers are connected, or have failed, the CLI answers nothing else either.
+        timeouts = self._connection.timeouts
+        return await self._connection.request(subtype, fields, timeouts.mcp + timeouts.control)
 
     def _add(self, servers: WireServers, loop: asyncio.AbstractEventLoop | None) -> None:
         for name, server in servers.in_process.items():
@@ -133,6 +153,10 @@ class McpControl:
         for name in names:
             del self._in_process[name]
             await remove_bridge(self._connection.client, name)
+
+
+def _tool_name(server: str, tool: str) -> str:
+    return f"mcp__{server}__{re.sub('[^A-Za-z0-9_-]', '_', tool)}"
 
 
 def _of(statuses: list[McpServerStatus], names: Collection[str] | None) -> list[McpServerStatus]:

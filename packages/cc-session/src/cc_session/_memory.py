@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
-__all__ = ["Memory", "memory_of"]
+__all__ = ["Memory", "memory_at_once", "memory_of"]
 
 _PROC = Path("/proc")
 _MB = 1e6
@@ -36,10 +36,15 @@ class Memory:
         return self.own + self.shared
 
 
+def memory_at_once(pids: Sequence[int]) -> dict[int, Memory]:
+    """Return the memory of those processes that can be measured in no time."""
+    return {pid: memory for pid in pids if (memory := _from_proc(pid)) is not None}
+
+
 async def memory_of(pids: Sequence[int]) -> dict[int, Memory]:
     """Return the memory of those processes that can be measured."""
     if (_PROC / "self" / "statm").exists():
-        return {pid: memory for pid in pids if (memory := _from_proc(pid)) is not None}
+        return memory_at_once(pids)
     return await _from_ps(pids) if pids and os.name == "posix" else {}
 
 

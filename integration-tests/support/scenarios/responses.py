@@ -1,0 +1,137 @@
+"""Responses that are no plain answers: refusals, limits, thinking, errors; and what is counted."""
+
+from decimal import Decimal
+
+from pydantic_ai import Agent, ToolOutput
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    IncompleteToolCall,
+    OutputTokenLimitExceeded,
+    UsageLimitExceeded,
+)
+from pydantic_ai.messages import ModelRequest
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.usage import UsageLimits
+
+from api_script import USAGE, call, echo, steps, stopped, text, thought
+
+from .differences import neighbours_as_one_message
+from .outputs import City
+from .scenario import HAIKU, SONNET, Theme
+from .tools import lucky_number
+
+responses = Theme("responses")
+
+DETAILED = {
+    "input_tokens": 12,
+    "output_tokens": 34,
+    "cache_creation_input_tokens": 56,
+    "cache_read_input_tokens": 78,
+    "cache_creation": {"ephemeral_5m_input_tokens": 6, "ephemeral_1h_input_tokens": 50},
+    "output_tokens_details": {"thinking_tokens": 9},
+    "service_tier": "priority",
+}
+
+
+@responses.scenario(steps(stopped("refusal", text("I cannot."))), on=(SONNET, HAIKU))
+async def a_refusal_with_words(model: AnthropicModel) -> object:
+    """MODEL-36: one request, and the finish reason is the content filter's."""
+    return await Agent(model).run("Something bad.")
+
+
+@responses.scenario(
+    steps(stopped("refusal", stop_details={"type": "refusal", "category": "cyber", "explanation": "No."})),
+    on=(SONNET, HAIKU),
+    raises=ContentFilterError,
+)
+async def a_refusal_without_words(model: AnthropicModel) -> object:
+    """MODEL-36"""
+    return await Agent(model).run("Something bad.")
+
+
+@responses.scenario(steps(stopped("refusal", text("I can")), "Gladly."))
+async def a_conversation_after_a_refusal(model: AnthropicModel) -> object:
+    """MODEL-36, MODEL-51"""
+    agent = Agent(model)
+    first = await agent.run("Something bad.")
+    return [first, await agent.run("Something good.", message_history=first.all_messages())]
+
+
+@responses.scenario(steps(stopped("max_tokens", text("A long sto")), "ry."), on=(SONNET, HAIKU), may_ask_again=True)
+async def a_text_that_was_cut_at_the_limit(model: AnthropicModel) -> object:
+    """MODEL-36: it is the output, and is said to be cut."""
+    agent = Agent(model)
+    first = await agent.run("A story.", model_settings={"max_tokens": 10})
+    return [first, await agent.run("Go on.", message_history=first.all_messages())]
+
+
+@responses.scenario(
+    steps(stopped("max_tokens", thought("Let me th"))), raises=OutputTokenLimitExceeded, may_ask_again=True
+)
+async def thinking_that_has_used_up_the_limit(model: AnthropicModel) -> object:
+    """MODEL-36"""
+    return await Agent(model).run("A story.", model_settings={"max_tokens": 10})
+
+
+@responses.scenario(
+    steps(stopped("max_tokens", call("final_result", name="Par"))),
+    on=(SONNET, HAIKU),
+    raises=IncompleteToolCall,
+    may_ask_again=True,
+)
+async def a_call_that_was_cut_at_the_limit(model: AnthropicModel) -> object:
+    """MODEL-36"""
+    agent = Agent(model, output_type=ToolOutput(City), retries=0)
+    return await agent.run("A city.", model_settings={"max_tokens": 10})
+
+
+@responses.scenario(
+    lambda body: stopped("model_context_window_exceeded", text("No more ro")), on=(SONNET, HAIKU), may_ask_again=True
+)
+async def a_context_window_that_is_full(model: AnthropicModel) -> object:
+    """MODEL-36"""
+    return await Agent(model).run("A story.")
+
+
+@responses.scenario(steps([], "Here I am."), may_ask_again=True, differ=neighbours_as_one_message)
+async def an_empty_answer(model: AnthropicModel) -> object:
+    """MODEL-36: the framework asks again, once."""
+    return await Agent(model).run("Are you there?")
+
+
+@responses.scenario(steps([thought("Hm.")], "Here I am."), may_ask_again=True)
+async def an_answer_of_thinking_alone(model: AnthropicModel) -> object:
+    """MODEL-20, MODEL-36: the framework asks again, once."""
+    return await Agent(model).run("Are you there?")
+
+
+@responses.scenario(
+    steps({"content": [call("lucky_number", low=1, high=3)], "usage": DETAILED}, {"content": "Two.", "usage": DETAILED}),
+    on=(SONNET, HAIKU),
+)
+async def usage_of_two_requests(model: AnthropicModel) -> object:
+    """MODEL-39, MODEL-41: per request, with caches and details; whole and streamed."""
+    agent = Agent(model, tools=[lucky_number])
+    whole = await agent.run("A number.")
+    async with agent.run_stream("A number.") as stream:
+        await stream.get_output()
+    return [whole, [message.usage for message in stream.all_messages() if message.kind == "response"]]
+
+
+@responses.scenario(echo, raises=UsageLimitExceeded)
+async def a_limit_of_output_tokens(model: AnthropicModel) -> object:
+    """MODEL-39"""
+    return await Agent(model).run("Hello.", usage_limits=UsageLimits(output_tokens_limit=USAGE["output_tokens"] - 1))
+
+
+@responses.scenario(echo, raises=UsageLimitExceeded)
+async def a_limit_of_cost(model: AnthropicModel) -> object:
+    """MODEL-40: the framework's own price for the request counts."""
+    return await Agent(model).run("Hello.", usage_limits=UsageLimits(cost_limit=Decimal("0.0001")))
+
+
+@responses.scenario(echo)
+async def a_request_without_an_agent(model: AnthropicModel) -> object:
+    """MODEL-41"""
+    return await model_request(model, [ModelRequest.user_text_prompt("Hello.")])

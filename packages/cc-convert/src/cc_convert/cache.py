@@ -1,0 +1,152 @@
+"""What was read of a log before, kept in a private folder, so that only what is new has to be read.
+
+An entry holds for a file of the same inode whose beginning is as it was. If only more came, reading goes on where it
+stopped; any other change means reading anew. Entries hold rows: ids, counts, folders' names; never a text of a log.
+"""
+
+import marshal
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from .rows import FileScan, Ledger, Problem, Row
+
+__all__ = ["Cache", "Identity", "default_cache_folder", "identity_of", "pack_scan", "unpack_scan"]
+
+# Part of the path, so that no version reads what another one wrote. Marshal's format belongs to the interpreter.
+_FORMAT = f"1-{sys.implementation.cache_tag}"
+_EDGE = 256
+_make_row = cast("Callable[[Row, Any], Row]", tuple.__new__)
+
+
+class Identity(NamedTuple):
+    """What a file is, apart from its content."""
+
+    size: int
+    time: int
+    inode: int
+
+
+def identity_of(path: str) -> Identity:
+    """The identity of a file.
+
+    Raises:
+        OSError: It cannot be looked at.
+    """
+    status = os.stat(path)
+    return Identity(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def default_cache_folder() -> Path:
+    """Where entries are kept: `CC_CONVERT_CACHE`, or the user's folder for caches."""
+    if named := os.environ.get("CC_CONVERT_CACHE"):
+        return Path(named).expanduser()
+    if sys.platform == "win32":
+        root = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        root = Path.home() / "Library" / "Caches"
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "cc-convert"
+
+
+Packed: TypeAlias = tuple[Any, ...]
+
+
+def pack_scan(scan: FileScan) -> Packed:
+    """A scan as plain tuples, which is all that `marshal` takes."""
+    path, rows, ledgers, problems, *rest = scan
+    return (path, list(map(tuple, rows)), list(map(tuple, ledgers)), list(map(tuple, problems)), *rest)
+
+
+def unpack_scan(packed: Packed) -> FileScan:
+    """The scan that was packed."""
+    path, rows, ledgers, problems, *rest = packed
+    made = [_make_row(Row, row) for row in rows]
+    return FileScan(path, made, [Ledger(*one) for one in ledgers], [Problem(*one) for one in problems], *rest)
+
+
+class Cache:
+    """A folder with entries that only this user can read.
+
+    What goes wrong with it never fails a report: an entry that cannot be read is none, and one that cannot be written
+    is written another time.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = (folder or default_cache_folder()) / _FORMAT
+
+    def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
+        """What was read of a file, and whether that is all there is; `None` if the file is not what it was."""
+        entry = self.load(path)
+        if entry is None:
+            return None
+        then, first, last, packed = entry
+        scan = unpack_scan(packed)
+        if then == tuple(now):
+            return scan, True
+        # A file that is packed, or was rewritten in place, cannot be read on.
+        if then[2] != now.inode or now.size < scan.offset or scan.size > then[0]:
+            return None
+        if _edges(path, scan.offset) != (first, last):
+            return None
+        return scan, False
+
+    def put(self, path: str, identity: Identity, scan: FileScan) -> None:
+        """Keep what was read of a file."""
+        with suppress(OSError):
+            first, last = _edges(path, scan.offset)
+            self.store(path, (tuple(identity), first, last, pack_scan(scan)))
+
+    def load(self, name: str) -> Any:
+        """The value that is kept under a name; `None` if there is none."""
+        try:
+            content = self._path(name).read_bytes()
+            if zlib.crc32(content[4:]) == int.from_bytes(content[:4], "big"):
+                return marshal.loads(memoryview(content)[4:])
+        except (OSError, EOFError, ValueError, TypeError):
+            pass
+        return None
+
+    def store(self, name: str, value: object) -> None:
+        """Keep a value of plain types under a name.
+
+        Raises:
+            OSError: The folder cannot be written.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        content = marshal.dumps(value)
+        # `mkstemp` makes a file that only its owner can read, and a rename leaves no half entry.
+        handle, temporary = tempfile.mkstemp(dir=self.folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(zlib.crc32(content).to_bytes(4, "big") + content)
+            os.replace(temporary, self._path(name))
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        with suppress(OSError):
+            for entry in self.folder.iterdir():
+                entry.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / blake2b(os.fsencode(os.path.realpath(name)), digest_size=16).hexdigest()
+
+
+def _edges(path: str, offset: int) -> tuple[int, int]:
+    """Sums over the beginning of a file and over the end of what was read of it."""
+    with open(path, "rb", buffering=0) as file:
+        first = file.read(min(_EDGE, offset))
+        file.seek(max(0, offset - _EDGE))
+        last = file.read(min(_EDGE, offset))
+    return zlib.crc32(first), zlib.crc32(last)

@@ -1,0 +1,151 @@
+"""Logs of Claude Code, read and summed: the way in for programs.
+
+`read_logs` takes whatever Claude Code and the SDK leave behind and gives one `Row` for each request to the API, each
+request once. Reading knows no prices; `Logs.priced` applies them.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Literal, TypeAlias
+
+from .cache import Cache
+from .collector import better
+from .files import Progress, read_files
+from .messages import scan_messages
+from .model_names import canonical_model
+from .prices import Prices
+from .remainders import SessionTotal, remainders, session_totals
+from .rows import FileScan, Kind, Problem, Row
+from .sources import LogsNotFoundError, find_logs
+
+__all__ = [
+    "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_logs",
+    "read_messages",
+]  # fmt: skip
+
+CostMode: TypeAlias = Literal["auto", "calculate", "logged"]
+"""Where a row's cost comes from.
+
+`calculate`: its tokens and the price list. `auto`: the cost that the log states for the request, as old versions of the
+CLI wrote it, and else as `calculate`. `logged`: the CLI's own figures alone; a session's total is spread over its rows.
+"""
+
+
+@dataclass(frozen=True)
+class Logs:
+    """What a set of logs holds."""
+
+    rows: list[Row]
+    """Each request once, oldest first, with what is in the CLI's totals and in no request."""
+    problems: list[Problem]
+    """Lines and files that could not be read as they should be."""
+    totals: dict[str, SessionTotal]
+    """The CLI's own last total of each session that has one, and what of it a fork inherited."""
+    files: list[str]
+    """The files that were read."""
+    unfinished: list[str] = field(default_factory=list[str])
+    """Files whose last line is still being written."""
+    size: int = 0
+    """Bytes in all, unpacked."""
+
+    @property
+    def lost(self) -> list[Problem]:
+        """The problems with which something could not be read at all."""
+        return [problem for problem in self.problems if problem.lost]
+
+    def priced(self, prices: Prices | None = None, mode: CostMode = "auto") -> list[Row]:
+        """The rows with their cost; `None` stays where there is no price.
+
+        Args:
+            prices: The price list; the built-in one by default.
+            mode: Where the cost comes from.
+        """
+        prices = prices or Prices()
+        if mode == "logged":
+            return list(_logged(self.rows, self.totals, prices))
+        if mode == "calculate":
+            return [row._replace(cost=prices.cost(row)) for row in self.rows]
+        return [
+            row._replace(cost=prices.cost(row) if row.logged_cost is None else row.logged_cost) for row in self.rows
+        ]
+
+
+def read_logs(
+    *sources: str | os.PathLike[str],
+    cache: Cache | None = None,
+    processes: int = 1,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Logs:
+    """Read logs of any kind.
+
+    Args:
+        sources: Files, folders, patterns, or `-` for the standard input: stream-json, transcripts with those of their
+            sub-agents, what `--output-format json` printed; packed with gzip or not. None means the transcripts of
+            Claude Code on this machine.
+        cache: Keeps what was read, so that next time only what is new is read.
+        processes: How many may work at once.
+        strict: Decode every line, also those without usage, and so find all that is wrong in a log.
+        progress: Called with bytes done and bytes in all.
+
+    Returns:
+        What they hold. Content never raises: what cannot be read stands in `Logs.problems`.
+
+    Raises:
+        LogsNotFoundError: A source is not there.
+    """
+    paths = find_logs(sources)
+    return merge(read_files(paths, cache=cache, processes=processes, strict=strict, progress=progress))
+
+
+def read_messages(messages: Iterable[object]) -> Logs:
+    """Read messages of the SDK, or dicts of stream-json, as `read_logs` reads files."""
+    return merge([scan_messages(messages)])
+
+
+def merge(scans: Iterable[FileScan]) -> Logs:
+    """Put together what several logs gave, wherever they were read."""
+    scans = list(scans)
+    rows: dict[str, Row] = {}
+    for scan in scans:
+        for row in scan.rows:
+            known = rows.get(row.key)
+            rows[row.key] = row if known is None else better(known, row)
+    missing = remainders(scans, rows)
+    return Logs(
+        rows=_oldest_first([*rows.values(), *missing]),
+        problems=[problem for scan in scans for problem in scan.problems],
+        totals=session_totals(scans),
+        files=[scan.path for scan in scans],
+        unfinished=[scan.path for scan in scans if scan.unfinished],
+        size=sum(scan.size for scan in scans),
+    )
+
+
+def _oldest_first(rows: list[Row]) -> list[Row]:
+    dated = [row for row in rows if row.time is not None]
+    dated.sort(key=itemgetter(2))
+    return dated if len(dated) == len(rows) else dated + [row for row in rows if row.time is None]
+
+
+def _logged(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[Row]:
+    """A session's cost stands in its total alone; its rows share it as they share what was calculated."""
+    models = [canonical_model(row.model) for row in rows]
+    weights = [_weight(row, prices) for row in rows]
+    sums: dict[tuple[str, str], float] = {}
+    for row, model, weight in zip(rows, models, weights, strict=True):
+        sums[row.session, model] = sums.get((row.session, model), 0.0) + weight
+    for row, model, weight in zip(rows, models, weights, strict=True):
+        if row.logged_cost is not None or row.session not in totals:
+            yield row._replace(cost=0.0 if row.kind == "error" else row.logged_cost)
+            continue
+        own, inherited = (total.get(model, (None, 0.0))[1] for total in totals[row.session])
+        share = weight / sums[row.session, model] if weight else 0.0
+        yield row._replace(cost=max(0.0, own - inherited) * share)
+
+
+def _weight(row: Row, prices: Prices) -> float:
+    cost = prices.cost(row)
+    return float(row.tokens) if cost is None else cost

@@ -1,0 +1,142 @@
+"""What a row costs, by a dated price list. A model that is not on the list has no price; nothing is guessed."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from . import price_table
+from .model_names import canonical_model
+from .rows import Row
+
+__all__ = ["PriceFileError", "Prices"]
+
+Rates: TypeAlias = tuple[float, float, float, float, float]
+_MILLION = 1_000_000
+
+
+class PriceFileError(ValueError):
+    """A file with prices cannot be used."""
+
+
+class Prices:
+    """A price list.
+
+    Args:
+        models: By model: input, output, cache read, 5-minute write and 1-hour write, in US dollars per million tokens.
+        fast: The same for fast mode.
+        long: By model: from how many tokens of prompt on, and the prices that hold then.
+        geo: Factors by region.
+        tiers: Factors by service tier.
+        web_search: The price of one web search.
+        as_of: The day of the list.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Rates] = price_table.MODELS,
+        *,
+        fast: Mapping[str, Rates] = price_table.FAST,
+        long: Mapping[str, tuple[int, Rates]] = price_table.LONG,
+        geo: Mapping[str, float] = price_table.GEO,
+        tiers: Mapping[str, float] = price_table.TIERS,
+        web_search: float = price_table.WEB_SEARCH,
+        as_of: str = price_table.AS_OF,
+    ) -> None:
+        self.as_of = as_of
+        self._models, self._fast, self._long = models, fast, long
+        self._geo, self._tiers, self._web_search = geo, tiers, web_search
+
+    @classmethod
+    def from_file(cls, path: Path) -> "Prices":
+        """Read a price list from JSON.
+
+        Args:
+            path: An object with `models`, and optionally `fast`, `long`, `geo`, `tiers`, `web_search`, `as_of`.
+
+        Returns:
+            The list, in place of the built-in one as a whole.
+
+        Raises:
+            PriceFileError: The file does not hold such a list.
+            OSError: The file cannot be read.
+        """
+        try:
+            table = cast("object", json.loads(path.read_bytes()))
+            if not isinstance(table, dict):
+                raise TypeError("not an object")
+            fields = cast("dict[str, Any]", table)
+            return cls(
+                _all_rates(fields["models"]),
+                fast=_all_rates(fields.get("fast", {})),
+                long={name: (int(above), _rates(rates)) for name, (above, rates) in fields.get("long", {}).items()},
+                geo=_factors(fields.get("geo", {})),
+                tiers=_factors(fields.get("tiers", {})),
+                web_search=float(fields.get("web_search", price_table.WEB_SEARCH)),
+                as_of=str(fields.get("as_of", path.name)),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise PriceFileError(f"{path} is no price list ({type(error).__name__}: {error})") from error
+
+    @property
+    def identity(self) -> str:
+        """What tells this list from any other."""
+        return repr((self.as_of, self._models, self._fast, self._long, self._geo, self._tiers, self._web_search))
+
+    def knows(self, model: str) -> bool:
+        """Whether there is a price for a model."""
+        return self._name(model) in self._models
+
+    def cost(self, row: Row) -> float | None:
+        """What a row costs in US dollars; `None` if its model has no price and there is something to pay for."""
+        if row.kind == "error":
+            return 0.0
+        rates = self._rates_of(row)
+        if rates is None:
+            return None if row.tokens or row.web_searches else 0.0
+        parts = row.steps or (row[9:14],)
+        tokens = sum(_tokens_cost(part, self._by_length(row, part, rates)) for part in parts)
+        if row.steps:
+            tokens += self._unstepped_write(row, rates)
+        factor = self._geo.get(row.geo, 1.0) * self._tiers.get(row.tier, 1.0)
+        return tokens * factor / _MILLION + row.web_searches * self._web_search
+
+    def _rates_of(self, row: Row) -> Rates | None:
+        name = self._name(row.model)
+        return (self._fast.get(name) if row.speed == "fast" else None) or self._models.get(name)
+
+    def _by_length(self, row: Row, part: tuple[int, ...], rates: Rates) -> Rates:
+        long = self._long.get(self._name(row.model))
+        if long is None or row.speed == "fast" or part[0] + sum(part[2:5]) <= long[0]:
+            return rates
+        return long[1]
+
+    @staticmethod
+    def _unstepped_write(row: Row, rates: Rates) -> float:
+        """Of cache writes the steps may not tell the lifetime."""
+        short, hour = (sum(step[at] for step in row.steps) for at in (3, 4))
+        return (row.cache_write_5m - short) * rates[3] + (row.cache_write_1h - hour) * rates[4]
+
+    def _name(self, model: str) -> str:
+        return model if model in self._models else canonical_model(model)
+
+
+def _tokens_cost(part: tuple[int, ...], rates: Rates) -> float:
+    return (
+        part[0] * rates[0] + part[1] * rates[1] + part[2] * rates[2] + part[3] * rates[3] + part[4] * rates[4]
+    )  # fmt: skip
+
+
+def _all_rates(table: dict[str, object]) -> dict[str, Rates]:
+    return {name: _rates(rates) for name, rates in table.items()}
+
+
+def _rates(rates: object) -> Rates:
+    numbers = [float(rate) for rate in cast("list[float]", rates)]
+    if len(numbers) != 5 or not all(0 <= number < float("inf") for number in numbers):
+        raise ValueError("a model needs five prices, none of them negative")
+    return (numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
+
+
+def _factors(table: dict[str, float]) -> dict[str, float]:
+    return {name: float(factor) for name, factor in table.items()}

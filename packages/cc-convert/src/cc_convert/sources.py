@@ -1,0 +1,125 @@
+"""Which files are meant, and how a log is opened."""
+
+import gzip
+import os
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from glob import glob, has_magic
+from pathlib import Path
+
+from .scan import Readable
+
+__all__ = ["STDIN", "LogsNotFoundError", "default_folders", "find_logs", "is_packed", "open_log"]
+
+STDIN = "-"
+"""The name of the standard input among the sources."""
+_ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_GZIP = b"\x1f\x8b"
+
+
+class LogsNotFoundError(FileNotFoundError):
+    """A source that was named is not there, or no place with logs is known."""
+
+
+def default_folders() -> list[Path]:
+    """Where Claude Code keeps its transcripts: in each folder of `CLAUDE_CONFIG_DIR`, or in the usual places."""
+    named = os.environ.get("CLAUDE_CONFIG_DIR", "")
+    if named.strip():
+        roots = [Path(one.strip()).expanduser() for one in named.split(",") if one.strip()]
+    else:
+        config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        roots = [config / "claude", Path.home() / ".claude"]
+    return [folder for root in roots if (folder := root if root.name == "projects" else root / "projects").is_dir()]
+
+
+def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
+    """The files that are meant, each once, in order of their names.
+
+    Args:
+        sources: Paths, patterns, folders (searched through to the bottom for .jsonl, packed or not), or `-`. None means
+            the transcripts of Claude Code.
+
+    Raises:
+        LogsNotFoundError: A source is not there, or there are none and no transcripts either.
+    """
+    named = [os.fspath(source) for source in sources]
+    if not named:
+        named = [str(folder) for folder in default_folders()]
+        if not named:
+            raise LogsNotFoundError("no folder with transcripts was found; name one, or set CLAUDE_CONFIG_DIR")
+    found: dict[str, str] = {}
+    for name in named:
+        for path in _expanded(name):
+            found.setdefault(path if path == STDIN else os.path.realpath(path), path)
+    return sorted(found.values())
+
+
+def _expanded(name: str) -> Iterator[str]:
+    if name == STDIN:
+        yield name
+        return
+    path = os.path.expanduser(name)
+    if os.path.isdir(path):
+        yield from _below(path)
+    elif os.path.exists(path):
+        yield path
+    elif has_magic(path):
+        matches = sorted(glob(path, recursive=True))
+        if not matches:
+            raise LogsNotFoundError(f"nothing matches {name}")
+        for match in matches:
+            yield from _below(match) if os.path.isdir(match) else (match,)
+    else:
+        raise LogsNotFoundError(f"{name} is not there")
+
+
+def _below(folder: str) -> Iterator[str]:
+    waiting = [folder]
+    while waiting:
+        at = waiting.pop()
+        try:
+            entries = list(os.scandir(at))
+        except FileNotFoundError:
+            continue
+        except OSError:
+            yield at  # to be reported as what cannot be read
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            elif entry.name.endswith(_ENDINGS) and entry.is_file():
+                yield entry.path
+
+
+def is_packed(path: str) -> bool:
+    """Whether a file is packed with gzip, going by its first bytes."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read(2) == _GZIP
+
+
+@contextmanager
+def open_log(path: str, offset: int = 0) -> Generator[Readable]:
+    """Open a log from an offset on; a packed one is unpacked, and has no other offset than 0.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    if path == STDIN:
+        yield _Pipe()
+        return
+    with open(path, "rb", buffering=0) as file:
+        if file.read(2) == _GZIP:
+            file.seek(0)
+            with gzip.open(file) as unpacked:
+                yield unpacked
+        else:
+            file.seek(offset)
+            yield file
+
+
+class _Pipe:
+    """The standard input, as it comes: a read returns what is there."""
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        return os.readv(sys.stdin.fileno(), [buffer])

@@ -1,0 +1,411 @@
+"""MCP servers of a running session: of four kinds, ready, slow, failed, killed, replaced."""
+
+import asyncio
+import itertools
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import uvicorn
+from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
+from mcp.server.mcpserver import MCPServer
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from cc_loopback import LoopbackServer
+from cc_session import (
+    Content,
+    HTTPServer,
+    McpServerFailedError,
+    Policy,
+    Rule,
+    Session,
+    SSEServer,
+    StdioServer,
+    Timeouts,
+    ToolDefinition,
+)
+
+Ask = Callable[[Session, Content], Any]
+SCRIPT = str(Path(__file__).parent / "stdio_server.py")
+
+
+def stdio(name: str | None = None, **env: str) -> StdioServer:
+    named = {} if name is None else {"NAME": name}
+    return StdioServer(sys.executable, ["-S", SCRIPT], {**named, **env})
+
+
+def use(number: int, name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
+
+
+# The CLI knows a call by its id, also one of an earlier turn.
+_numbers = itertools.count(1)
+
+
+class Model:
+    """Calls tools once, and keeps what they answered."""
+
+    def __init__(self, *calls: dict[str, Any]) -> None:
+        self.calls = [*calls]
+        self.results: dict[str, str] = {}
+
+    def __call__(self, body: dict[str, Any]) -> Any:
+        content = body["messages"][-1]["content"]
+        blocks = [block for block in content if isinstance(block, dict) and block["type"] == "tool_result"]
+        self.results |= {block["tool_use_id"]: str(block["content"]) for block in blocks}
+        calls, self.calls = self.calls, []
+        return calls or "Done."
+
+
+def tools_of(server: LoopbackServer) -> list[str]:
+    return [tool["name"] for tool in server.requests[-1]["tools"]]
+
+
+def named(word: str) -> MCPServer[Any]:
+    server = MCPServer(word)
+
+    @server.tool(name=word)
+    async def say() -> str:
+        return f"{word} says {asyncio.get_running_loop() is not None}"
+
+    return server
+
+
+async def call(server: LoopbackServer, session: Session, ask: Ask, *names: str) -> dict[str, str]:
+    """Have the model call tools, and return what it got to see."""
+    calls = [use(next(_numbers), name) for name in names]
+    server.respond = model = Model(*calls)
+    async with asyncio.timeout(20):
+        await ask(session, "Go.")
+    return {call["name"]: model.results[call["id"]] for call in calls}
+
+
+class Guarded:
+    """An application that lets in who has a header, and notes who comes."""
+
+    def __init__(self, app: Starlette) -> None:
+        self._app = app
+        self.headers: list[str] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            self.headers.append(dict(scope["headers"]).get(b"authorization", b"").decode())
+        await cast(ASGIApp, self._app)(scope, receive, send)
+
+
+@asynccontextmanager
+async def served(app: ASGIApp) -> AsyncIterator[str]:
+    """Serve an application on loopback; gives its URL."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
+    # In a thread of its own, where its handlers of signals do no harm.
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:  # noqa: ASYNC110  # there is no event for it
+            await asyncio.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await asyncio.to_thread(thread.join, 5)
+
+
+async def test_servers_of_all_kinds_are_ready_when_the_session_is(
+    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
+) -> None:
+    """SES-55, SES-57: and their tools may be called."""
+
+    @tool("dict", "Says so.", {})
+    async def say(arguments: Any) -> Any:
+        return {"content": [{"type": "text", "text": "dict says True"}]}
+
+    http, sse = Guarded(named("http").streamable_http_app()), Guarded(named("sse").sse_app())
+    async with served(http) as http_url, served(sse) as sse_url:
+        servers: Any = {
+            "a": stdio("stdio", SECRET="stdio says True"),
+            "b": HTTPServer(f"{http_url}/mcp", {"Authorization": "Bearer s3cret"}),
+            "c": SSEServer(f"{sse_url}/sse", {"Authorization": "Bearer s3cret"}),
+            "d": named("object"),
+            "e": create_sdk_mcp_server("x", tools=[say]),
+        }
+        async with await Session.open(options, mcp_servers=servers) as session:
+            assert {status["status"] for status in await session.mcp_status()} == {"connected"}
+            names = ["mcp__a__stdio", "mcp__b__http", "mcp__c__sse", "mcp__d__object", "mcp__e__dict"]
+            results = await call(server, session, ask, *names)
+
+    assert sorted(tools_of(server)) == names
+    assert all(f"{name.split('__')[-1]} says True" in result for name, result in results.items())
+    assert {*http.headers, *sse.headers} == {"Bearer s3cret"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the system shows no command lines there")
+async def test_secrets_of_servers_are_in_no_command_line_and_no_file(
+    options: ClaudeAgentOptions, temporary: Path
+) -> None:
+    """SES-55: they go over stdin. Not in what is told about the servers, either."""
+    servers = {"a": stdio("x", TOKEN="s3cret"), "b": HTTPServer("http://127.0.0.1:1/", {"Authorization": "s3cret"})}
+    async with await Session.open(options, mcp_servers=servers, require_mcp=False) as session:
+        line = Path(f"/proc/{session.pid}/cmdline").read_text(encoding="utf-8")
+        files = [path for path in temporary.rglob("*") if path.is_file()]
+        assert "s3cret" not in line
+        assert "s3cret" not in "".join(file.read_text("utf-8", "replace") for file in files)
+        assert "s3cret" not in str(await session.mcp_status())
+        assert "s3cret" not in repr(session)
+
+
+FAILING: dict[str, Any] = {
+    "missing": (StdioServer("/nowhere/program"), "ENOENT"),
+    "ends": (StdioServer(sys.executable, ["-c", ""]), "onnection closed"),
+    "refused": (HTTPServer("http://127.0.0.1:1/mcp"), "ECONNREFUSED"),
+    "refused-sse": (SSEServer("http://127.0.0.1:1/sse"), "ECONNREFUSED"),
+}
+
+
+@pytest.mark.parametrize("kind", FAILING)
+async def test_a_server_that_does_not_start_is_an_error(
+    options: ClaudeAgentOptions, kind: str, temporary: Path
+) -> None:
+    """SES-56, SES-F16: with its own words, and nothing is left."""
+    failing, words = FAILING[kind]
+    began = time.monotonic()
+    with pytest.raises(McpServerFailedError, match=words) as raised:
+        await Session.open(options, mcp_servers={"good": stdio(), "bad": failing})
+
+    assert [*raised.value.servers] == ["bad"]
+    assert time.monotonic() - began < 10
+    assert not [*temporary.glob("cc-session-*")]
+
+
+async def test_a_url_where_there_is_no_server_is_an_error(options: ClaudeAgentOptions, server: LoopbackServer) -> None:
+    """SES-56."""
+    for kind, words in ((HTTPServer, "not found"), (SSEServer, "404")):
+        with pytest.raises(McpServerFailedError, match=words):
+            await Session.open(options, mcp_servers={"bad": kind(f"{server.url}/nothing")})
+
+
+async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask) -> None:
+    """SES-56: if it says so."""
+    servers = {"good": stdio("good"), "bad": StdioServer("/nowhere/program")}
+    async with await Session.open(options, mcp_servers=servers, require_mcp=False) as session:
+        status = {status["name"]: status for status in await session.wait_mcp(require=False)}
+        assert (status["good"]["status"], status["bad"]["status"]) == ("connected", "failed")
+        assert "ENOENT" in status["bad"].get("error", "")
+        with pytest.raises(McpServerFailedError, match="bad: .*ENOENT"):
+            await session.wait_mcp()
+        assert [s["name"] for s in await session.wait_mcp(["good"])] == ["good"]
+        with pytest.raises(ValueError, match="no MCP server other"):
+            await session.wait_mcp(["other"])
+        await ask(session, "Hello.")
+    assert tools_of(server) == ["mcp__good__good"]
+
+
+async def test_a_slow_server_is_waited_for(options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask) -> None:
+    """SES-57, SES-F16."""
+    began = time.monotonic()
+    async with await Session.open(options, mcp_servers={"slow": stdio("slow", DELAY="2")}) as session:
+        assert time.monotonic() - began > 2
+        await ask(session, "Hello.")
+    assert tools_of(server) == ["mcp__slow__slow"]
+
+
+async def test_a_server_that_is_too_slow_is_an_error_in_time(options: ClaudeAgentOptions) -> None:
+    """SES-56, SES-57."""
+    began = time.monotonic()
+    with pytest.raises(McpServerFailedError, match="slow: .* timed out after 1000ms"):
+        await Session.open(options, mcp_servers={"slow": stdio(DELAY="60")}, timeouts=Timeouts(mcp=1))
+    assert 1 < time.monotonic() - began < 6
+
+
+async def test_servers_of_the_options_can_be_waited_for(options: ClaudeAgentOptions) -> None:
+    """SES-57: the CLI does not wait for them."""
+    slow = stdio("slow", DELAY="1")
+    options = replace(options, mcp_servers={"slow": cast(Any, slow.to_wire())})
+    async with await Session.open(options) as session:
+        [before] = await session.mcp_status()
+        assert before["status"] == "pending"
+        [early] = await session.wait_mcp(timeout=0.1, require=False)
+        assert early["status"] == "pending"
+        with pytest.raises(McpServerFailedError, match="not ready in time"):
+            await session.wait_mcp(timeout=0.1)
+        [after] = await session.wait_mcp(timeout=20)
+        assert (after["status"], [tool["name"] for tool in after.get("tools", [])]) == ("connected", ["slow"])
+
+
+async def test_a_killed_server_is_connected_again_by_the_next_call(
+    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
+) -> None:
+    """SES-59, SES-F16."""
+    async with await Session.open(options, mcp_servers={"a": stdio()}) as session:
+        pids: list[int] = []
+        for _ in range(2):
+            result = await call(server, session, ask, "mcp__a__pid")
+            pids.append(int("".join(filter(str.isdigit, result["mcp__a__pid"]))))
+            os.kill(pids[-1], signal.SIGKILL)
+            await asyncio.sleep(0.1)
+    assert pids[0] != pids[1]
+
+
+async def test_replaced_servers_are_in_the_next_request_and_no_others(
+    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
+) -> None:
+    """SES-58: of each kind, those that keep their names included, in a conversation that goes on."""
+    sets: list[tuple[dict[str, Any], list[str]]] = [
+        ({"a": stdio("one"), "b": named("two")}, ["mcp__a__one", "mcp__b__two"]),
+        ({"a": stdio("three"), "b": named("four")}, ["mcp__a__three", "mcp__b__four"]),
+        ({"b": named("five"), "c": stdio("six")}, ["mcp__b__five", "mcp__c__six"]),
+        ({"b": stdio("seven")}, ["mcp__b__seven"]),
+        ({"b": named("eight")}, ["mcp__b__eight"]),
+        ({"b": named("two")}, ["mcp__b__two"]),
+        ({}, []),
+    ]
+    async with await Session.open(options, mcp_servers={"first": stdio("first")}) as session:
+        for servers, names in sets:
+            statuses = await session.set_mcp_servers(servers)
+            assert {status["name"]: status["status"] for status in statuses} == dict.fromkeys(servers, "connected")
+            results = await call(server, session, ask, *names)
+            assert sorted(tools_of(server)) == names
+            assert not [result for result in results.values() if "rror" in result or "denied" in result]
+
+
+async def test_a_set_with_a_server_that_fails_is_set_all_the_same(
+    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
+) -> None:
+    """SES-56, SES-58."""
+    servers = {"good": stdio("good"), "bad": StdioServer("/nowhere/program")}
+    async with await Session.open(options, mcp_servers={}) as session:
+        with pytest.raises(McpServerFailedError, match="bad"):
+            await session.set_mcp_servers(servers)
+        await ask(session, "Hello.")
+        assert tools_of(server) == ["mcp__good__good"]
+        statuses = await session.set_mcp_servers(servers, require=False)
+        assert {status["name"]: status["status"] for status in statuses} == {"good": "connected", "bad": "failed"}
+
+
+async def test_other_servers_stay_when_the_set_is_replaced(
+    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
+) -> None:
+    """SES-58: those of the options, and the tools of the session."""
+    options = replace(options, mcp_servers={"theirs": cast(Any, stdio("theirs").to_wire())})
+    tools = [ToolDefinition("mine", "A tool.", {"type": "object"})]
+    async with await Session.open(options, tools=tools, mcp_servers={"a": stdio("one")}) as session:
+        await session.set_mcp_servers({"a": stdio("two")})
+        await session.wait_mcp()
+        server.respond = Model()
+        await ask(session, "Hello.")
+        for name in ("theirs", "session"):
+            with pytest.raises(ValueError, match="there is already an MCP server"):
+                await session.set_mcp_servers({name: stdio()})
+    assert sorted(tools_of(server)) == ["mcp__a__two", "mcp__theirs__theirs", "mine"]
+
+
+async def test_a_server_is_switched_off_and_on(options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask) -> None:
+    """SES-58."""
+    async with await Session.open(options, mcp_servers={"a": stdio("one"), "b": stdio("two")}) as session:
+        for is_on, names in ((False, ["mcp__a__one"]), (True, ["mcp__a__one", "mcp__b__two"])):
+            await session.toggle_mcp("b", is_on)
+            await session.wait_mcp()
+            await ask(session, "Hello.")
+            assert sorted(tools_of(server)) == names
+        await session.toggle_mcp("b", False)
+        with pytest.raises(McpServerFailedError, match="b: it is switched off"):
+            await session.wait_mcp(["b"])
+        with pytest.raises(McpServerFailedError, match="nobody"):
+            await session.toggle_mcp("nobody", True)
+
+
+async def test_a_server_is_connected_anew(options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask) -> None:
+    """SES-58."""
+    async with await Session.open(options, mcp_servers={"a": stdio()}) as session:
+        results = [await call(server, session, ask, "mcp__a__pid")]
+        await session.reconnect_mcp("a")
+        results.append(await call(server, session, ask, "mcp__a__pid"))
+        assert results[0] != results[1]
+        with pytest.raises(McpServerFailedError, match="nobody: Server not found"):
+            await session.reconnect_mcp("nobody")
+
+
+async def test_reconnecting_to_what_is_gone_is_an_error(options: ClaudeAgentOptions, tmp_path: Path) -> None:
+    """SES-56, SES-58."""
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} -S {SCRIPT}\n")
+    program.chmod(0o700)
+    async with await Session.open(options, mcp_servers={"a": StdioServer(str(program))}) as session:
+        program.unlink()
+        with pytest.raises(McpServerFailedError, match="a: "):
+            await session.reconnect_mcp("a")
+
+
+async def test_a_server_of_this_process_runs_where_it_was_given(
+    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
+) -> None:
+    """SES-74: on the loop of its owner, and on that of the processes when the owner's is closed."""
+    loops: list[asyncio.AbstractEventLoop] = []
+    mine: Any = MCPServer("mine")
+
+    @mine.tool()
+    async def where() -> str:
+        loops.append(asyncio.get_running_loop())
+        return "here"
+
+    async def first() -> tuple[Session, asyncio.AbstractEventLoop]:
+        session = await Session.open(options, mcp_servers={"a": mine})
+        await call(server, session, ask, "mcp__a__where")
+        return session, asyncio.get_running_loop()
+
+    session, there = await asyncio.to_thread(lambda: asyncio.run(first()))
+    async with session:
+        assert loops == [there]
+        assert "here" in str(await call(server, session, ask, "mcp__a__where"))
+    assert loops[1] not in (there, asyncio.get_running_loop())
+
+
+@pytest.mark.parametrize("is_read_only", [True, False])
+async def test_read_only_tools_run_at_the_same_time_and_others_one_after_another(
+    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask, is_read_only: bool
+) -> None:
+    """SES-60."""
+    running = most = 0
+    mine: Any = MCPServer("mine")
+
+    @mine.tool(annotations={"readOnlyHint": is_read_only})
+    async def work() -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.3)
+        running -= 1
+        return "done"
+
+    async with await Session.open(options, mcp_servers={"a": mine}) as session:
+        await call(server, session, ask, *["mcp__a__work"] * 3)
+    assert most == (3 if is_read_only else 1)
+
+
+async def test_under_a_policy_a_sealed_session_s_servers_are_not_allowed_by_themselves(
+    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
+) -> None:
+    """SES-50, SES-55."""
+    for rules, is_run in (([], False), ([Rule("mcp__a__*", "allow")], True)):
+        policy = Policy(rules)
+        async with await Session.open(options, policy=policy, mcp_servers={"a": stdio()}) as session:
+            result = await call(server, session, ask, "mcp__a__pid")
+        assert ("denied" not in result["mcp__a__pid"]) == is_run
+
+
+async def test_servers_that_make_no_sense_are_refused_before_anything_starts(options: ClaudeAgentOptions) -> None:
+    """SES-55."""
+    with pytest.raises(ValueError, match="an MCP server's name"):
+        await Session.open(options, mcp_servers={"a b": stdio()})
+    with pytest.raises(ValueError, match="already an MCP server 'session'"):
+        await Session.open(options, mcp_servers={"session": stdio()})
+    wrong: Any = {"a": "program"}
+    with pytest.raises(TypeError, match="is no StdioServer"):
+        await Session.open(options, mcp_servers=wrong)

@@ -1,0 +1,88 @@
+"""What can be named as an MCP server, and what is shown of it."""
+
+from typing import Any
+
+import pytest
+from claude_agent_sdk import create_sdk_mcp_server
+from mcp.server.lowlevel import Server
+from mcp.server.mcpserver import MCPServer
+
+from cc_session import HTTPServer, SSEServer, StdioServer
+from cc_session.mcp_servers import wire_servers
+
+STDIO = StdioServer("program", ["--flag"], {"TOKEN": "s3cret"})
+HTTP = HTTPServer("https://user:s3cret@host:8443/s3cret?token=s3cret", {"Authorization": "Bearer s3cret"})
+SSE = SSEServer("http://host/sse", {"Authorization": "Bearer s3cret"})
+
+
+def configs(**servers: Any) -> dict[str, Any]:
+    return dict(wire_servers(servers, taken=frozenset()).configs)
+
+
+def test_servers_are_written_down_for_the_cli() -> None:
+    """SES-55."""
+    in_process = MCPServer("x")
+    assert configs(a=STDIO, b=HTTP, c=SSE, d=in_process) == {
+        "a": {"type": "stdio", "command": "program", "args": ["--flag"], "env": {"TOKEN": "s3cret"}},
+        "b": {"type": "http", "url": HTTP.url, "headers": {"Authorization": "Bearer s3cret"}},
+        "c": {"type": "sse", "url": SSE.url, "headers": {"Authorization": "Bearer s3cret"}},
+        "d": {"type": "sdk", "name": "d"},
+    }
+
+
+def test_the_sdk_s_dicts_are_taken_as_well() -> None:
+    """SES-55."""
+    assert configs(
+        a={"command": "program", "args": ["--flag"], "env": {"TOKEN": "s3cret"}, "alwaysLoad": True},
+        b={"type": "http", "url": HTTP.url, "headers": HTTP.headers},
+        c={"type": "sse", "url": SSE.url, "headers": SSE.headers},
+        d=create_sdk_mcp_server("other name"),
+    ) == configs(a=STDIO, b=HTTP, c=SSE, d=Server("x")) | {"a": {**STDIO.to_wire(), "alwaysLoad": True}}
+
+
+def test_no_repr_shows_a_secret() -> None:
+    """SES-68."""
+    wired = wire_servers({"a": STDIO, "b": HTTP, "c": SSE}, taken=frozenset())
+    shown = repr([STDIO, HTTP, SSE, wired])
+    assert "s3cret" not in shown
+    assert "StdioServer(command='program')" in shown
+    assert "HTTPServer(https://host, headers=['Authorization'])" in shown
+
+
+def test_servers_are_values() -> None:
+    assert StdioServer("program", ("--flag",), {"TOKEN": "s3cret"}) == STDIO
+    assert StdioServer("program") != STDIO
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "a__b", "ä", "x" * 65, "taken"])
+def test_a_name_that_cannot_be_part_of_a_tool_s_is_refused(name: str) -> None:
+    """SES-55."""
+    with pytest.raises(ValueError, match="MCP server"):
+        wire_servers({name: STDIO}, taken={"taken"})
+
+
+@pytest.mark.parametrize(
+    ("server", "error"),
+    [
+        (lambda: StdioServer(""), ValueError),
+        (lambda: StdioServer("a\0b"), ValueError),
+        (lambda: StdioServer("a", "--flag"), TypeError),
+        (lambda: StdioServer("a", [1]), TypeError),  # pyright: ignore[reportArgumentType]
+        (lambda: StdioServer("a", env={"A": 1}), TypeError),  # pyright: ignore[reportArgumentType]
+        (lambda: HTTPServer("host/mcp"), ValueError),
+        (lambda: HTTPServer("ftp://host"), ValueError),
+        (lambda: HTTPServer("http://"), ValueError),
+        (lambda: HTTPServer("http://host", {"A": "b\r\nC: d"}), ValueError),
+        (lambda: SSEServer(b"http://host"), TypeError),  # pyright: ignore[reportArgumentType]
+        (lambda: {"type": "stdio"}, ValueError),
+        (lambda: {"type": "websocket", "url": "ws://host"}, ValueError),
+        (lambda: {"type": "sdk", "name": "a"}, TypeError),
+        (lambda: "program", TypeError),
+        (lambda: None, TypeError),
+    ],
+    ids=range(15),
+)
+def test_a_server_that_makes_no_sense_is_refused(server: Any, error: type[Exception]) -> None:
+    """SES-55."""
+    with pytest.raises(error):
+        configs(a=server())
