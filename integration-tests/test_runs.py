@@ -11,8 +11,10 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, PartDeltaEvent, TextPartDelta, ToolOutput
 
+from api_script import echo
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from processes import at_rest, eventually, processes
 
 SLOW = 0.02  # seconds between two events of a stream, so that it can be left in the middle
 
@@ -21,27 +23,13 @@ class City(BaseModel):
     name: str
 
 
-def echo(body: dict[str, Any]) -> str:
-    """Answer with the text of the last prompt, so that nobody's answer can be taken for another's."""
-    return "You said: " + body["messages"][-1]["content"][-1]["text"]
-
-
-def processes() -> set[int]:
-    return {child.pid for child in psutil.Process().children(recursive=True) if child.status() != "zombie"}
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(5):
-        while not condition():  # noqa: ASYNC110  # the pool has no event for it
-            await anyio.sleep(0.01)
-
-
 async def test_run_answers(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
     loopback.respond = echo
     assert (await Agent(model).run("one")).output == "You said: one"
 
 
 def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer) -> None:
+    """MODEL-64"""
     loopback.respond = echo
     provider = ClaudeCodeProvider(env=loopback.env())
     agent = Agent(ClaudeCodeModel(provider=provider))
@@ -60,6 +48,7 @@ def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer) -
 
 
 def test_one_provider_serves_three_event_loops_in_a_row_with_one_process(loopback: LoopbackServer) -> None:
+    """MODEL-64"""
     provider = ClaudeCodeProvider(env=loopback.env())
     agent = Agent(ClaudeCodeModel(provider=provider))
 
@@ -74,6 +63,7 @@ def test_one_provider_serves_three_event_loops_in_a_row_with_one_process(loopbac
 
 
 async def test_run_stream_yields_text_before_the_answer_is_complete() -> None:
+    """MODEL-43"""
     with LoopbackServer(lambda body: "word " * 400, event_delay=SLOW) as api:
         async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
             async with Agent(ClaudeCodeModel(provider=provider)).run_stream("Hello.") as stream:
@@ -84,6 +74,7 @@ async def test_run_stream_yields_text_before_the_answer_is_complete() -> None:
 
 
 async def test_run_stream_events_yields_deltas_and_the_result(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+    """MODEL-42"""
     loopback.respond = echo
     async with Agent(model).run_stream_events("Hello.") as stream:
         events = [event async for event in stream]
@@ -102,6 +93,7 @@ async def test_iter_walks_through_the_nodes_of_a_run(loopback: LoopbackServer, m
 async def test_a_model_id_resolves_through_the_capability(
     loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
+    """MODEL-70"""
     agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider)])
     result = await agent.run("Hello.")
     assert result.response.model_name == loopback.requests[0]["model"]
@@ -110,6 +102,7 @@ async def test_a_model_id_resolves_through_the_capability(
 async def test_twenty_concurrent_runs_each_get_their_own_answer(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
+    """MODEL-65"""
     agent = Agent(model)
 
     @agent.tool_plain
@@ -132,6 +125,7 @@ async def test_twenty_concurrent_runs_each_get_their_own_answer(
 
 
 async def test_a_tool_may_run_an_agent_on_the_same_model_with_a_single_process(loopback: LoopbackServer) -> None:
+    """MODEL-65"""
     async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:
         model = ClaudeCodeModel(provider=provider)
         helper = Agent(model)
@@ -147,14 +141,14 @@ async def test_a_tool_may_run_an_agent_on_the_same_model_with_a_single_process(l
 
 
 async def test_leaving_a_stream_early_ends_the_turn_and_keeps_the_process() -> None:
+    """MODEL-45"""
     with LoopbackServer(lambda body: "word " * 400, event_delay=SLOW) as api:
         async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
             agent = Agent(ClaudeCodeModel(provider=provider))
             async with agent.run_stream("Hello.") as stream:
                 async for _ in stream.stream_text(debounce_by=None):
                     break
-            [pid] = provider.transport.pids
-            await eventually(lambda: "busy=0" in repr(provider.transport))
+            [pid] = await at_rest(provider)
 
             api.respond = echo
             assert (await agent.run("Next.")).output == "You said: Next."
@@ -163,6 +157,7 @@ async def test_leaving_a_stream_early_ends_the_turn_and_keeps_the_process() -> N
 
 
 async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process() -> None:
+    """MODEL-45"""
     with LoopbackServer(lambda body: "word " * 400, event_delay=SLOW) as api:
         async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
             agent = Agent(ClaudeCodeModel(provider=provider))
@@ -171,8 +166,7 @@ async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await eventually(lambda: "busy=0" in repr(provider.transport))
-            [pid] = provider.transport.pids
+            [pid] = await at_rest(provider)
 
             api.respond = echo
             assert (await agent.run("Next.")).output == "You said: Next."
@@ -182,18 +176,20 @@ async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process() -> None:
 async def test_a_run_that_ends_on_an_output_tool_leaves_an_idle_process_and_no_call(
     loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider
 ) -> None:
+    """MODEL-33"""
     agent = Agent(model, output_type=ToolOutput(City))
     await agent.run("A city.")
-    await eventually(lambda: "busy=0" in repr(provider.transport))
+    await at_rest(provider)
     assert processes() >= {*provider.transport.pids}
     assert len(provider.transport.pids) == 1
 
     await agent.run("Another one.")
-    await eventually(lambda: "busy=0" in repr(provider.transport))
+    await at_rest(provider)
     assert len(provider.transport.pids) == 1
 
 
 async def test_leaving_an_agent_ends_its_processes(loopback: LoopbackServer) -> None:
+    """MODEL-63"""
     provider = ClaudeCodeProvider(env=loopback.env())
     agent = Agent(ClaudeCodeModel(provider=provider))
     async with agent:

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
-import anyio
 import psutil
 import pytest
 from anthropic import AsyncAnthropic
@@ -19,10 +18,8 @@ from anthropic import AsyncAnthropic
 from both_ways import BothWays, Seen, asks_again
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeProvider
+from processes import at_rest
 from scenarios import SCENARIOS, Scenario
-
-# The CLI ends a turn within milliseconds of the answer's end; a busy machine may take longer.
-_SETTLED_WITHIN = 10.0
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,7 +35,7 @@ async def both_ways(nothing_is_left: None) -> AsyncIterator[BothWays]:
     with LoopbackServer() as api:
         async with (
             AsyncAnthropic(api_key="key", base_url=api.url, max_retries=0) as client,
-            ClaudeCodeProvider(env=api.env(), pool=2, max_retries=0) as provider,
+            ClaudeCodeProvider(env=api.env(), pool=3, max_retries=0) as provider,
         ):
             yield BothWays(api, client, provider)
 
@@ -58,7 +55,7 @@ async def test_both_ways_agree(scenario: Scenario, both_ways: BothWays) -> None:
 
     expected = await both_ways.watch(scenario.run, direct, scenario.respond)
     seen = await both_ways.watch(scenario.run, through, scenario.respond)
-    await _settled(both_ways)
+    await at_rest(both_ways.provider)  # so that no scenario sees requests of the one before
 
     assert not both_ways.api.errors
     assert expected.bodies
@@ -82,10 +79,3 @@ def test_there_are_enough_scenarios() -> None:
 
 def _sorted(seen: Seen) -> Seen:
     return replace(seen, bodies=sorted(seen.bodies, key=repr))
-
-
-async def _settled(both_ways: BothWays) -> None:
-    """Wait until no process has anything left to do, so that no scenario sees requests of the one before."""
-    with anyio.fail_after(_SETTLED_WITHIN):
-        while "busy=0" not in repr(both_ways.provider.transport):  # noqa: ASYNC110  # the pool has no event for it
-            await anyio.sleep(0.005)

@@ -17,6 +17,8 @@ from prefect.deployments import arun_deployment
 from prefect.flow_runs import aresume_flow_run
 from prefect.states import Scheduled
 
+_ENDS = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
+
 
 async def main(command: str, name: str, *rest: str) -> None:
     """Run one command."""
@@ -31,12 +33,12 @@ async def main(command: str, name: str, *rest: str) -> None:
                     timeout=0,
                 )
             case "pending", []:
-                run = await _until(client, name, "PAUSED")
+                run = await _until(client, name, "PAUSED", *_ENDS)
                 print(run.state_name)
             case "decide", ["yes" | "no" as decision]:
                 await aresume_flow_run((await _find(client, name)).id, {"approved": decision == "yes"})
             case "answer", []:
-                run = await _until(client, name, "COMPLETED", "FAILED", "CRASHED")
+                run = await _until(client, name, *_ENDS)
                 assert run.state is not None
                 print(await run.state.aresult())
             case "take-over", []:

@@ -24,7 +24,7 @@ async def answer(question: str) -> str:
     while isinstance(result.output, DeferredToolRequests):
         times += 1
         # The process ends here. Whichever worker goes on takes the results of what was done from the shared folder.
-        approval = await suspend_flow_run(Approval, timeout=7 * 24 * 60 * 60, key=f"approval {times}")
+        approval = await suspend_flow_run(Approval, timeout=7 * 24 * 60 * 60, key=f"approval-{times}")
         approvals = {call.tool_call_id: approval.approved for call in result.output.approvals}
         result = await agent.run(
             message_history=result.all_messages(), deferred_tool_results=DeferredToolResults(approvals=approvals)

@@ -66,6 +66,11 @@ class Engine:
     """What a worker writes when it is."""
     workers: list[Worker] = field(default_factory=list[Worker])
 
+    @property
+    def question(self) -> str:
+        """The id of the test's question; a server may serve several tests."""
+        return self.folder.name
+
     def start_worker(self, name: str, **variables: str) -> Worker:
         """Start a worker and wait until it is ready."""
         command = [sys.executable, str(EXAMPLES / f"{self.name}_worker.py"), *([name] if self.name == "dbos" else [])]

@@ -58,15 +58,15 @@ def test_killed_between_two_requests_nothing_is_repeated(
 ) -> None:
     loopback.respond = one_tool_after_the_other
     first = engine.start_worker("first")
-    engine.client("ask", "q", QUESTION)
-    engine.client("pending", "q")
+    engine.client("ask", engine.question, QUESTION)
+    engine.client("pending", engine.question)
     first.kill()
     second = engine.start_worker("second")
     if engine.name != "prefect":  # Prefect's worker had put the run aside, so nobody has to take it over
-        engine.take_over("q", first)
-    engine.client("decide", "q", "yes")
+        engine.take_over(engine.question, first)
+    engine.client("decide", engine.question, "yes")
 
-    assert engine.client("answer", "q") == "Done. Order 17 is paid back."
+    assert engine.client("answer", engine.question) == "Done. Order 17 is paid back."
     assert rounds(loopback) == [1, 2, 3]
     assert calls(folder) == ["find_order", "refund"]
     assert refunds(folder) == [17]
@@ -83,15 +83,15 @@ def test_killed_while_the_api_answers_that_request_is_repeated(
 
     loopback.respond = respond
     first = engine.start_worker("first")
-    engine.client("ask", "q", QUESTION)
+    engine.client("ask", engine.question, QUESTION)
     eventually(lambda: len(loopback.requests) == 2)
     first.kill()
     second = engine.start_worker("second")
-    engine.take_over("q", first)
-    engine.client("pending", "q")
-    engine.client("decide", "q", "yes")
+    engine.take_over(engine.question, first)
+    engine.client("pending", engine.question)
+    engine.client("decide", engine.question, "yes")
 
-    assert engine.client("answer", "q") == "Done. Order 17 is paid back."
+    assert engine.client("answer", engine.question) == "Done. Order 17 is paid back."
     assert rounds(loopback) == [1, 2, 2, 3]
     assert calls(folder) == ["find_order", "refund"]
     second.stop()
@@ -102,19 +102,19 @@ def test_killed_during_a_tool_that_call_is_repeated_and_takes_effect_once(
 ) -> None:
     loopback.respond = one_tool_after_the_other
     first = engine.start_worker("first")
-    engine.client("ask", "q", QUESTION)
-    engine.client("pending", "q")
+    engine.client("ask", engine.question, QUESTION)
+    engine.client("pending", engine.question)
     first.kill()
     slow = engine.start_worker("slow", TOOL_SECONDS="300")
     if engine.name != "prefect":
-        engine.take_over("q", first)
-    engine.client("decide", "q", "yes")
+        engine.take_over(engine.question, first)
+    engine.client("decide", engine.question, "yes")
     eventually(lambda: calls(folder) == ["find_order", "refund"])
     slow.kill()
     last = engine.start_worker("last")
-    engine.take_over("q", slow)
+    engine.take_over(engine.question, slow)
 
-    assert engine.client("answer", "q") == "Done. Order 17 is paid back."
+    assert engine.client("answer", engine.question) == "Done. Order 17 is paid back."
     assert rounds(loopback) == [1, 2, 3]
     assert calls(folder) == ["find_order", "refund", "refund"]
     assert refunds(folder) == [17]

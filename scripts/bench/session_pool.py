@@ -115,7 +115,7 @@ class Spent:
 
 def _cpu_seconds() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    running = [child.cpu_times() for child in psutil.Process().children() if child.name() != "python"]
+    running = [child.cpu_times() for child in psutil.Process().children() if "cc_loopback" not in child.cmdline()]
     return time.process_time() + ended.ru_utime + ended.ru_stime + sum(cpu.user + cpu.system for cpu in running)
 
 

@@ -3,7 +3,7 @@
     python scripts/bench/session_turn.py
 
 Both talk to a live process with the same options over the loopback API, which answers at once. Turns alternate, so that
-whatever else the computer does falls on both; each begins with an empty conversation, or what both cost would grow.
+whatever else the computer does falls on both, and both conversations grow alike.
 
 Prints medians and the median of the ratios of neighbours; exits with 1 if the bound is missed.
 """
@@ -21,7 +21,6 @@ from cc_session import Session, sealed_options
 
 WARM_UP = 20
 TURNS = 400
-EMPTY_EVERY = 20
 MOST_TIMES_BARE = 1.3
 
 Measure = Callable[[], Awaitable[float]]

@@ -12,7 +12,7 @@ from .tools import tools
 from .toolsets import toolsets
 from .wrappers import wrappers
 
-SCENARIOS: list[Scenario] = [
+_ALL = [
     *outputs,
     *tools,
     *deferred,
@@ -24,3 +24,6 @@ SCENARIOS: list[Scenario] = [
     *responses,
     *wrappers,
 ]
+
+# In order of their models, so that few processes have to be started.
+SCENARIOS: list[Scenario] = sorted(_ALL, key=lambda scenario: scenario.model_name)

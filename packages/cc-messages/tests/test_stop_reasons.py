@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
+import httpx2
 import pytest
 
 if TYPE_CHECKING:
@@ -62,10 +64,45 @@ async def test_a_call_of_a_tool_ends_the_answer(messages: list[Any], client: Cli
     assert client.routes["resume"] >= 6
 
 
-# What the CLI would ask again for, up to three times.
+# What the CLI would ask to go on with, up to three times.
 UNFINISHED: dict[str, dict[str, Any]] = {
     "max_tokens": {"content": [TEXT], "stop_reason": "max_tokens"},
     "context window": {"content": [TEXT], "stop_reason": "model_context_window_exceeded"},
+    "max_tokens while thinking": {"content": [THINKING], "stop_reason": "max_tokens"},
+}
+
+
+@pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+async def test_an_answer_that_reached_a_limit_costs_one_call(messages: list[Any], client: Client) -> None:
+    """MSG-21, MSG-22."""
+    for message in UNFINISHED.values():
+        for stream in (False, True):
+            await answer(client, messages, message, stream=stream)
+            await client.settled()
+            assert len(client.api.requests) == 1
+            if message["content"] == [TEXT]:
+                await goes_on(client, *messages, [TEXT], "Go on.")
+                await goes_on(client, *messages, [TEXT], "Go on.", "Fine.", "And on.")
+            await goes_on(client, *messages)
+    assert client.routes["start"] == 1
+
+
+async def test_a_cli_that_sends_nothing_because_of_it_is_let_go(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of another version could count in another way. The client's next try is answered."""
+    monkeypatch.setattr("cc_messages.worker.mark", AsyncMock())
+    client.answers("Fine.")
+    with pytest.raises(httpx2.ReadError, match="has not sent the request"):
+        await client.ask("a")
+    for _ in range(2):
+        assert (await client.ask("a")).text == "Fine."
+    assert len(client.api.requests) == 2
+    assert client.routes["start"] == 1
+
+
+# What the CLI would ask again for, up to two times.
+WITHDRAWN: dict[str, dict[str, Any]] = {
     "no content": {"content": [], "stop_reason": "end_turn"},
     "only blanks": {"content": [{"type": "text", "text": " \n"}], "stop_reason": "end_turn"},
     "only thinking": {"content": [THINKING], "stop_reason": "end_turn"},
@@ -76,7 +113,7 @@ UNFINISHED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
 async def test_an_answer_the_cli_would_ask_again_for_ends_all_the_same(messages: list[Any], client: Client) -> None:
     """MSG-21. A known limit: a second call may have begun; it is broken off within milliseconds, and has no third."""
-    for message in UNFINISHED.values():
+    for message in WITHDRAWN.values():
         for stream in (False, True):
             await answer(client, messages, message, stream=stream)
             await client.settled()

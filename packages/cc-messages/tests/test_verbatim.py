@@ -85,12 +85,13 @@ async def test_the_conversation_that_a_process_holds_stays(client: Client) -> No
     others: list[Any] = [
         {"content": "x", "stop_reason": reason} for reason in ("end_turn", "max_tokens", "refusal", "pause_turn")
     ]
-    for number, other in enumerate([*others, [THINKING, CALL], {"content": []}]):
+    others += [[THINKING, CALL], {"content": []}]
+    for number, other in enumerate(others):
         client.answers(other)
         await client.ask("b", system("Mind."))
         client.answers("Fine.")
         await client.settled()
-        if number % 2:
+        if number % 2 == 0:
             client.api.fail_next(429)
             assert (await client.ask("b", system("Mind."))).status == 429
         await client.settled()

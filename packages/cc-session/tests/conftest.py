@@ -87,12 +87,12 @@ class Workbench:
     @property
     def results(self) -> dict[str, str]:
         """What the model got to see of its calls, by their ids."""
-        blocks = [
+        blocks: list[Any] = [
             block
             for body in self._server.requests
             for message in body["messages"]
             for block in message["content"]
-            if isinstance(block, dict) and block["type"] == "tool_result"
+            if isinstance(block, dict) and block["type"] == "tool_result"  # pyright: ignore[reportUnknownVariableType]
         ]
         return {block["tool_use_id"]: json.dumps(block["content"]) for block in blocks}
 

@@ -1,7 +1,7 @@
 """An MCP server over stdio, of the standard library alone, so that it starts fast. Run by tests.
 
-Its tool `touch` makes a file, `pid` tells its process's id. `DELAY` seconds pass before it answers anything; with `NAME`
-set, that is the name of its one tool, which returns `SECRET`.
+Its tool `touch` makes a file, `pid` tells its process's id. `DELAY` seconds pass before it answers anything. With
+`NAME` set, that is the name of its one tool, which returns `SECRET`.
 """
 
 import json
@@ -22,7 +22,7 @@ def main() -> None:
 def answer(message: dict[str, object]) -> dict[str, object]:
     params = message.get("params")
     match message["method"], params:
-        case "initialize", {"protocolVersion": version}:
+        case "initialize", {"protocolVersion": str(version)}:
             server = {"name": "test", "version": "1"}
             return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}}
         case "tools/list", _:

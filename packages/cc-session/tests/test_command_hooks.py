@@ -154,7 +154,11 @@ async def test_a_program_need_not_read_what_it_is_told(bench: Any, ask: Ask) -> 
 
 async def test_an_interrupt_kills_the_program_and_what_it_has_started(bench: Any, ask: Ask, tmp_path: Path) -> None:
     """SES-39."""
-    code = f"p = subprocess.Popen(['sleep', '600']); open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid)); time.sleep(600)"
+    code = f"""
+child = subprocess.Popen(["sleep", "600"])
+open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
+time.sleep(600)
+"""
     bench.will_call(TOUCH)
     hooks = [command_hook("PreToolUse", program(code))]
     async with await Session.open(bench.options, hooks=hooks) as session, asyncio.timeout(20):

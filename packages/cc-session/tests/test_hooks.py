@@ -117,7 +117,10 @@ async def test_changed_input_changed_output_and_added_context_take_effect(
     @hook("PostToolUse", "Bash")
     def quiet(input: Mapping[str, Any]) -> HookResult:
         return HookResult(
-            updated_output={**input["tool_response"], "stdout": input["tool_response"]["stdout"].replace("loud", "quiet")}
+            updated_output={
+                **input["tool_response"],
+                "stdout": input["tool_response"]["stdout"].replace("loud", "quiet"),
+            }
         )
 
     @hook("UserPromptSubmit")
@@ -207,6 +210,13 @@ def of_pre_tool_use(**fields: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse"} | fields}
 
 
+def saying(output: Any) -> Callable[[Any], Any]:
+    def say(input: Any) -> Any:
+        return output
+
+    return say
+
+
 FAILING: list[tuple[Callable[..., Any], str]] = [
     (raises, "raised RuntimeError"),
     (returns_nothing, "raised TypeError"),
@@ -214,11 +224,11 @@ FAILING: list[tuple[Callable[..., Any], str]] = [
     (too_slow_in_a_thread, "took longer than 0.2 seconds"),
     (leaves, "raised QuitError"),
     (cancels_itself, "raised QuitError"),
-    (lambda input: {"permissionDecision": "allow"}, "raised ValueError"),
-    (lambda input: of_pre_tool_use(hookEventName="PostToolUse"), "raised ValueError"),
-    (lambda input: of_pre_tool_use(permissionDecision="Deny"), "raised ValueError"),
-    (lambda input: {"hookSpecificOutput": ["deny"]}, "raised TypeError"),
-    (lambda input: HookResult(updated_output="x"), "raised ValueError"),
+    (saying({"permissionDecision": "allow"}), "raised ValueError"),
+    (saying(of_pre_tool_use(hookEventName="PostToolUse")), "raised ValueError"),
+    (saying(of_pre_tool_use(permissionDecision="Deny")), "raised ValueError"),
+    (saying({"hookSpecificOutput": ["deny"]}), "raised TypeError"),
+    (saying(HookResult(updated_output="x")), "raised ValueError"),
 ]
 
 
@@ -348,12 +358,15 @@ async def test_the_sealed_default_takes_bare_back_for_hooks(
     """SES-44: hooks in the options, too."""
     seen: list[Any] = []
 
-    async def look(input: Any, tool_use_id: str | None, context: Any) -> Any:
+    def see(input: Any) -> Any:
         seen.append(input)
         return {}
 
+    async def look(input: Any, tool_use_id: str | None, context: Any) -> Any:
+        return see(input)
+
     assert "bare" in bench.options.extra_args
-    options, hooks = bench.options, [hook("UserPromptSubmit")(lambda input: seen.append(input) or {})]
+    options, hooks = bench.options, [hook("UserPromptSubmit")(see)]
     if with_tools_of_the_sdk:
         options, hooks = replace(options, hooks={"UserPromptSubmit": [HookMatcher(hooks=[look])]}), []
     async with await Session.open(options, hooks=hooks) as session:
@@ -367,7 +380,7 @@ async def test_without_bare_the_model_is_told_about_the_machine_and_nothing_else
 ) -> None:
     """SES-44."""
     bodies: list[Any] = []
-    for hooks in ([], [hook("Stop")(lambda input: {})]):
+    for hooks in ([], [hook("Stop")(saying({}))]):
         async with await Session.open(sealed_options(env=server.env(), system_prompt="Hi."), hooks=hooks) as session:
             await ask(session, "Hello.")
         bodies.append(server.requests[-1])
@@ -383,7 +396,7 @@ async def test_without_bare_the_model_is_told_about_the_machine_and_nothing_else
 async def test_bare_and_hooks_are_refused_together(changes: Any) -> None:
     """SES-44: the CLI would not say a word."""
     with pytest.raises(ValueError, match="in bare mode Claude Code runs no hooks"):
-        await Session.open(ClaudeAgentOptions(**changes), hooks=[hook("Stop")(lambda input: {})])
+        await Session.open(ClaudeAgentOptions(**changes), hooks=[hook("Stop")(saying({}))])
 
 
 async def test_bare_mode_that_comes_from_the_environment_is_turned_off(
@@ -392,7 +405,7 @@ async def test_bare_mode_that_comes_from_the_environment_is_turned_off(
     """SES-44."""
     monkeypatch.setenv("CLAUDE_CODE_SIMPLE", "1")
     bench.will_call(TOUCH)
-    await run(bench, ask, [hook("PreToolUse")(lambda input: HookResult.deny("No."))])
+    await run(bench, ask, [hook("PreToolUse")(saying(HookResult.deny("No.")))])
     assert bench.files == set()
 
 
@@ -401,7 +414,7 @@ async def test_bare_mode_that_comes_from_the_user_s_settings_is_turned_off(bench
     settings = Path(bench.options.env["CLAUDE_CONFIG_DIR"]) / "settings.json"
     settings.write_text(json.dumps({"env": {"CLAUDE_CODE_SIMPLE": "1"}}))
     bench.will_call(TOUCH)
-    refuse = hook("PreToolUse")(lambda input: HookResult.deny("No."))
+    refuse = hook("PreToolUse")(saying(HookResult.deny("No.")))
     await run(bench, ask, [refuse], setting_sources=["user"])
     assert bench.files == set()
 
@@ -414,7 +427,7 @@ for frame in frames():
     answer(frame, response={})
 """)
     with pytest.raises(HooksDisabledError, match="the CLI does not say whether it runs them"):
-        await Session.open(options, hooks=[hook("Stop")(lambda input: {})])
+        await Session.open(options, hooks=[hook("Stop")(saying({}))])
 
 
 @pytest.mark.parametrize(
@@ -437,7 +450,7 @@ answer(json.loads(sys.stdin.readline()), {listing})
 sys.stdin.read()
 """)
     with pytest.raises(HooksDisabledError, match=words):
-        await Session.open(options, hooks=[hook("Stop")(lambda input: {})])
+        await Session.open(options, hooks=[hook("Stop")(saying({}))])
 
 
 def test_what_cannot_be_a_hook_is_refused_where_it_is_defined() -> None:
@@ -446,10 +459,10 @@ def test_what_cannot_be_a_hook_is_refused_where_it_is_defined() -> None:
         hook("Stop")(lambda: {})  # pyright: ignore[reportArgumentType]  # which is the point
     for seconds in (0, -1, float("inf"), 3e6):
         with pytest.raises(ValueError):
-            hook("Stop", timeout=seconds)(lambda input: {})
+            hook("Stop", timeout=seconds)(saying({}))
     wrong: Any = "ignore"
     with pytest.raises(ValueError, match="on_error is 'block' or 'continue'"):
-        hook("Stop", on_error=wrong)(lambda input: {})
+        hook("Stop", on_error=wrong)(saying({}))
 
 
 async def test_only_hooks_are_taken_for_hooks(options: ClaudeAgentOptions) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_session import Policy, Rule, Verdict, is_below
+from cc_session.policy_rules import Predicate
 
 
 def says(policy: Policy, tool: str, **input: Any) -> str:
@@ -103,7 +104,8 @@ def test_a_predicate_that_raises_denies(behavior: Any) -> None:
         return True
 
     pending = later()
-    for when in (lambda input: input["missing"], lambda input: pending):
+    predicates: list[Predicate] = [lambda input: input["missing"], lambda input: pending]
+    for when in predicates:
         policy = Policy([Rule("*", "allow"), Rule("Bash", behavior, when=when)])
         expected = "allow" if behavior == "allow" else "deny"  # an unconditional allow comes first
         assert says(policy, "Bash") == expected
@@ -121,8 +123,10 @@ def test_rules_can_be_added() -> None:
 
 
 WRITERS = ("Write", "Edit", "MultiEdit")
-OTHERS = ("Bash", "PowerShell", "Monitor", "WebFetch", "WebSearch", "Agent", "Task", "Skill", "mcp__a__read", "Workflow",
-          "CronCreate", "EnterWorktree", "SendMessage", "ReadMcpResourceTool", "Later")  # fmt: skip
+OTHERS = (
+    "Agent", "Bash", "CronCreate", "EnterWorktree", "Later", "Monitor", "PowerShell", "ReadMcpResourceTool",
+    "SendMessage", "Skill", "Task", "WebFetch", "WebSearch", "Workflow", "mcp__a__read",
+)  # fmt: skip
 
 
 def test_read_only_reads_and_does_nothing_else() -> None:

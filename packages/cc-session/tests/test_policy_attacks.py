@@ -1,4 +1,4 @@
-"""What tries to get round a policy, and does not: hooks of others, settings of the folder, skills, and Python's death."""
+"""What tries to get round a policy, and does not: other hooks, settings of the folder, skills, and Python's death."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ import psutil
 import pytest
 from claude_agent_sdk import HookMatcher, PermissionMode, PermissionResultAllow, PermissionResultDeny
 
-from cc_session import Content, HookResult, Policy, Rule, Session, hook
+from cc_session import Content, Hook, HookResult, Policy, Rule, Session, hook
 
 Ask = Callable[[Session, Content], Any]
 EVIL = {"command": "touch evil", "description": "d"}
@@ -34,6 +34,13 @@ def bash(number: int, command: str) -> dict[str, Any]:
 
 def of_hook(event: str, **fields: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, **fields}}
+
+
+def saying(event: str, output: Any) -> Hook[Any]:
+    def say(input: Any) -> Any:
+        return output
+
+    return hook(event)(say)
 
 
 CHANGES = of_hook("PreToolUse", permissionDecision="allow", updatedInput=EVIL)
@@ -73,7 +80,7 @@ async def test_a_hook_that_changes_a_call_does_not_make_one_of_it_that_is_denied
         return output
 
     if kind == "ours":
-        kwargs: dict[str, Any] = {"hooks": [hook("PreToolUse")(lambda input: output)]}
+        kwargs: dict[str, Any] = {"hooks": [saying("PreToolUse", output)]}
     else:
         kwargs = {"changes": {"hooks": {"PreToolUse": [HookMatcher(hooks=[change])]}}}
     bench.will_call(bash(1, "touch good"))
@@ -91,10 +98,14 @@ async def test_a_hook_that_changes_a_call_has_the_new_one_asked_about(
     """SES-54."""
     rules = [Rule("Bash", "ask", when=lambda input: "evil" in input["command"])]
     bench.will_call(bash(1, "touch good"))
-    await run(bench, ask, Policy(rules, ask=refuse), mode, hooks=[hook("PreToolUse")(lambda input: CHANGES)])
+    await run(bench, ask, Policy(rules, ask=refuse), mode, hooks=[saying("PreToolUse", CHANGES)])
 
     assert bench.files == set()
     assert "Refused." in bench.results["toolu_1"]
+
+
+def allows(input: Any) -> Any:
+    return ALLOWS
 
 
 async def slow(input: Any) -> HookResult:
@@ -106,7 +117,7 @@ def raises(input: Any) -> HookResult:
     raise RuntimeError
 
 
-@pytest.mark.parametrize("other", [lambda input: ALLOWS, slow, raises], ids=["allows", "slow", "raises"])
+@pytest.mark.parametrize("other", [allows, slow, raises])
 @pytest.mark.parametrize("behavior", ["deny", "ask"])
 async def test_other_hooks_do_not_let_a_call_pass(bench: Any, ask: Ask, other: Any, behavior: Any) -> None:
     """SES-54: whatever they do, and however they fail."""
@@ -124,7 +135,7 @@ async def test_a_hook_on_permissions_does_not_answer_for_who_is_asked(bench: Any
     """SES-54: it would come first."""
     bench.will_call(bash(1, "touch good"))
     policy = Policy([Rule("Bash", "ask"), *NO_EVIL], ask=refuse)
-    await run(bench, ask, policy, hooks=[hook("PermissionRequest")(lambda input: answer)])
+    await run(bench, ask, policy, hooks=[saying("PermissionRequest", answer)])
     assert bench.files == set()
 
 
@@ -132,7 +143,7 @@ async def test_a_hook_on_permissions_may_answer_where_the_cli_asks(bench: Any, a
     """SES-50."""
     bench.will_call(bash(1, "touch good"))
     answer = of_hook("PermissionRequest", decision={"behavior": "allow"})
-    await run(bench, ask, Policy(NO_EVIL, ask=refuse), hooks=[hook("PermissionRequest")(lambda input: answer)])
+    await run(bench, ask, Policy(NO_EVIL, ask=refuse), hooks=[saying("PermissionRequest", answer)])
     assert bench.files == {"good"}
 
 

@@ -19,7 +19,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import SessionPool, TurnError
+from cc_session import SessionBusyError, SessionPool, TurnError
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ProcessExitedError
 
 
@@ -186,6 +186,26 @@ async def test_a_session_can_do_nothing_after_its_lease(server: LoopbackServer, 
         assert (old.state, old.pid, old.last_user_uuid, old.suspended) == ("dead", None, None, ())
         assert (await new.run("Yours.")).text == "Yours."
         assert len(server.requests[-1]["messages"]) == 1
+    assert pool.stats().starts == 1
+
+
+async def test_what_goes_on_when_a_lease_ends_is_broken_off(
+    server: LoopbackServer, pool: SessionPool, held: Any
+) -> None:
+    """SES-67: a message that waits for its turn must not come into the conversation of another lease."""
+    async with pool.lease() as session:
+        running = asyncio.ensure_future(session.run("Slow."))
+        await held.asked()
+        running.cancel()
+        await asyncio.wait({running})
+        others = [asyncio.ensure_future(call) for call in (session.run("Late."), session.add_user("Late."))]
+        await asyncio.sleep(0)
+    server.respond = echo
+    assert (await pool.run("Quick.")).text == "Quick."
+    for other in others:
+        with pytest.raises((CLIConnectionError, SessionBusyError)):
+            await other
+    assert "Late." not in str(server.requests)
     assert pool.stats().starts == 1
 
 
@@ -571,13 +591,15 @@ async def test_closing_a_pool_that_was_never_used_is_nothing() -> None:
         await pool.run("Hello.")
 
 
-async def test_a_forgotten_pool_ends_its_processes(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+async def test_a_forgotten_pool_ends_its_processes(
+    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path
+) -> None:
     pool = SessionPool(options, size=2, prewarm=0)
     await pool.warm(2)
     assert len(processes()) == 2
     del pool
     gc.collect()
-    await until(lambda: not processes())
+    await until(lambda: not processes() and not folders_in(temporary))
 
 
 async def test_a_lease_that_is_never_entered_or_left_does_no_harm(pool: SessionPool) -> None:

@@ -24,6 +24,7 @@ from cc_session import (
     StdioServer,
     hook,
 )
+from cc_types import CLIConnectionError
 
 
 @tool("echo", "Echo.", {"text": str})
@@ -131,9 +132,14 @@ async def test_servers_that_a_lease_has_set_end_with_it(
 ) -> None:
     """SES-61, SES-62."""
     async with SessionPool(options, size=1, prewarm=0) as pool:
+        async with pool.lease() as old:
+            await old.set_mcp_servers(servers)
         async with pool.lease() as session:
-            await session.set_mcp_servers(servers)
-        async with pool.lease() as session:
+            assert await session.mcp_status() == []
+            late = (old.set_mcp_servers(servers), old.toggle_mcp("tools", False), old.mcp_status(), old.wait_mcp())
+            for call in late:
+                with pytest.raises(CLIConnectionError, match="The lease of this session has ended"):
+                    await call
             assert await session.mcp_status() == []
 
 

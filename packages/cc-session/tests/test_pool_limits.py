@@ -68,6 +68,16 @@ async def test_warm_returns_when_the_processes_are_ready(server: LoopbackServer,
                 await pool.warm(count)
 
 
+async def test_pools_that_are_asked_to_be_warm_for_more_than_they_hold_do_it_in_turn(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-65."""
+    async with SessionPool(options, size=2, prewarm=0) as pool:
+        await asyncio.gather(*(pool.warm(2, system_prompt=prompt) for prompt in ("A", "B", "A")))
+        assert pool.stats().starts == 6
+        assert pool.stats().recycled == {"evicted": 4}
+
+
 async def test_spare_processes_are_there_before_they_are_needed(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:

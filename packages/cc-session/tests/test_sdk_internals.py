@@ -1,4 +1,4 @@
-"""Notices when the private parts of the SDK that `_process.py` and `_translate.py` use have changed. SES-78."""
+"""Notices when the private parts of the SDK that `_process.py`, `_translate.py` and others use have changed. SES-78."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable
@@ -7,10 +7,13 @@ from typing import Any
 import claude_agent_sdk
 import pytest
 from anyio.abc import Process
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Transport
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Transport, client
 from claude_agent_sdk._internal import query
+from claude_agent_sdk._internal.sdk_mcp_bridge import SdkMcpBridge
 from claude_agent_sdk._internal.transport import subprocess_cli
 from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
+from mcp.server.lowlevel import Server
+from mcp.server.mcpserver import MCPServer
 
 from cc_session import Session
 from cc_session._translate import translated
@@ -90,3 +93,25 @@ def test_a_request_of_the_sdk_that_is_not_answered_is_known_by_its_words() -> No
     with pytest.raises(ControlTimeoutError) as raised, translated():
         raise Exception("Control request timeout: initialize")
     assert (raised.value.subtype, raised.value.seconds) == ("initialize", 60.0)
+
+
+async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> None:
+    """By `_sdk_bridges.py`: its entries are told each message, and closed with the client."""
+    assert "self._sdk_mcp_bridges.get(server_name)" in inspect.getsource(query)
+    assert "for bridge in self._sdk_mcp_bridges.values():" in inspect.getsource(query)
+    assert [*inspect.signature(SdkMcpBridge).parameters] == ["name", "server"]
+    assert inspect.iscoroutinefunction(SdkMcpBridge.handle)
+    assert inspect.iscoroutinefunction(SdkMcpBridge.aclose)
+    assert ClaudeSDKClient()._query is None  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_server_of_the_mcp_package_has_a_low_level_one() -> None:
+    """For `mcp_servers.py`; the SDK takes no other."""
+    assert isinstance(MCPServer("x")._lowlevel_server, Server)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_the_client_warns_of_permission_callbacks_by_its_options_alone() -> None:
+    """So what is taken out of them for a policy is out of use."""
+    source = inspect.getsource(client) + inspect.getsource(query)
+    for name in ("permission_mode", "allowed_tools"):
+        assert f"options.{name}" not in source

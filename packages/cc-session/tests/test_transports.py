@@ -28,6 +28,7 @@ ARGUMENTS = [
     "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", "--include-partial-messages",
     "--bare", "--no-session-persistence", "--tools", "", "--setting-sources=", "--permission-mode", "dontAsk",
     "--model", "claude-sonnet-5", "--system-prompt", "You are a test.", "--allowedTools", "mcp__session",
+    "--mcp-config", '{"mcpServers": {"session": {"type": "sdk", "name": "session"}}}',
 ]  # fmt: skip
 
 # Gives the first one who connects a CLI, with the socket as its stdin and stdout.
@@ -182,9 +183,9 @@ async def test_tool_calls(server: LoopbackServer, session: Session) -> None:
     server.respond = lambda body: "Done." if "tool_result" in str(body["messages"]) else [call]
     running = asyncio.ensure_future(session.run("Go."))
 
-    await session.answer_call((await session.next_call()).id, "Found.")
-
-    assert (await running).text == "Done."
+    with anyio.fail_after(10):
+        await session.answer_call((await session.next_call()).id, "Found.")
+        assert (await running).text == "Done."
     assert "Found." in str(server.requests[-1])
 
 

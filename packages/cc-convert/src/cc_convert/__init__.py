@@ -1,12 +1,16 @@
 """Claude Code messages and logs into typed responses and usage.
 
-Pure functions over what is given to them. They know the shape of SDK messages and of stream-json, and no SDK, process,
-file or framework.
+The names here are pure functions over what is given to them. They know the shape of SDK messages and of stream-json,
+and no SDK, process, file or framework. `cc_convert.logs` reads whole logs and sums them up.
 """
 
-from .response import convert_sdk_messages_to_cli_response, extract_text_from_assistant_message
-from .shapes import AssistantMessageLike
-from .usage import convert_usage_dict_to_cli_usage
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .response import convert_sdk_messages_to_cli_response, extract_text_from_assistant_message
+    from .shapes import AssistantMessageLike
+    from .usage import convert_usage_dict_to_cli_usage
 
 __all__ = [
     "AssistantMessageLike",
@@ -14,3 +18,19 @@ __all__ = [
     "convert_usage_dict_to_cli_usage",
     "extract_text_from_assistant_message",
 ]
+
+_PLACES = {
+    "AssistantMessageLike": "shapes",
+    "convert_sdk_messages_to_cli_response": "response",
+    "convert_usage_dict_to_cli_usage": "usage",
+    "extract_text_from_assistant_message": "response",
+}
+
+
+def __getattr__(name: str) -> object:
+    # On demand: pydantic's models take longer to import than a report over a small log takes in all.
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    globals()[name] = value
+    return value

@@ -9,20 +9,21 @@ import os
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
-from .rows import FileScan, Ledger, Problem, Row
+from .rows import FileScan, Ledger, Problem, make_row
 
 __all__ = ["Cache", "Identity", "default_cache_folder", "identity_of", "pack_scan", "unpack_scan"]
 
 # Part of the path, so that no version reads what another one wrote. Marshal's format belongs to the interpreter.
 _FORMAT = f"1-{sys.implementation.cache_tag}"
 _EDGE = 256
-_make_row = cast("Callable[[Row, Any], Row]", tuple.__new__)
+
+
+Packed: TypeAlias = tuple[Any, ...]
 
 
 class Identity(NamedTuple):
@@ -56,9 +57,6 @@ def default_cache_folder() -> Path:
     return root / "cc-convert"
 
 
-Packed: TypeAlias = tuple[Any, ...]
-
-
 def pack_scan(scan: FileScan) -> Packed:
     """A scan as plain tuples, which is all that `marshal` takes."""
     path, rows, ledgers, problems, *rest = scan
@@ -68,8 +66,13 @@ def pack_scan(scan: FileScan) -> Packed:
 def unpack_scan(packed: Packed) -> FileScan:
     """The scan that was packed."""
     path, rows, ledgers, problems, *rest = packed
-    made = [_make_row(Row, row) for row in rows]
-    return FileScan(path, made, [Ledger(*one) for one in ledgers], [Problem(*one) for one in problems], *rest)
+    return FileScan(
+        path,
+        [make_row(row) for row in rows],
+        [Ledger(*one) for one in ledgers],
+        [Problem(*one) for one in problems],
+        *rest,
+    )
 
 
 class Cache:
@@ -114,7 +117,7 @@ class Cache:
             pass
         return None
 
-    def store(self, name: str, value: object) -> None:
+    def store(self, name: str, value: Packed) -> None:
         """Keep a value of plain types under a name.
 
         Raises:

@@ -2,6 +2,7 @@
 
 from typing import cast
 
+from .archive import ARCHIVED, from_archive
 from .extract import event_usage, model_totals, request_row, session_of, time_of, tool_calls
 from .fields import Record, clean_record, count
 from .model_names import canonical_model
@@ -74,6 +75,15 @@ class Collector:
             self._take_state(clean, record)
         elif kind == "stream_event":
             self._take_event(clean, record)
+        elif kind == ARCHIVED:
+            self._take_archived(record, offset)
+
+    def _take_archived(self, record: Record, offset: int) -> None:
+        row = from_archive(record)
+        if row is None:
+            self.report(offset, "a row of an archive that cannot be read", lost=True)
+        else:
+            self.rows[row.key] = row
 
     # --- requests
 

@@ -113,7 +113,8 @@ def merge(scans: Iterable[FileScan]) -> Logs:
         for row in scan.rows:
             known = rows.get(row.key)
             rows[row.key] = row if known is None else better(known, row)
-    missing = remainders(scans, rows)
+    # An archive may have brought them before.
+    missing = [row for row in remainders(scans, rows) if row.key not in rows]
     return Logs(
         rows=_oldest_first([*rows.values(), *missing]),
         problems=[problem for scan in scans for problem in scan.problems],

@@ -4,9 +4,23 @@ Plain tuples with names, so that hundreds of thousands of them are quick to make
 write to a cache. This module knows neither files nor formats.
 """
 
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-__all__ = ["Counts", "FileScan", "Kind", "Ledger", "Problem", "Row", "add_counts", "counts_of", "subtract_counts"]
+__all__ = [
+    "NO_COUNTS",
+    "Counts",
+    "FileScan",
+    "Kind",
+    "Ledger",
+    "Problem",
+    "Row",
+    "add_counts",
+    "counts_of",
+    "make_row",
+    "subtract_counts",
+]
 
 Kind: TypeAlias = Literal["request", "turn", "unlogged", "error"]
 """What a row stands for.
@@ -85,6 +99,11 @@ Counts: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Input, output, cache read, 5m write, 1h write, thinking, web searches."""
 
 NO_COUNTS: Counts = (0, 0, 0, 0, 0, 0, 0)
+
+
+# Quicker than `Row(…)` by half, where most of the time goes.
+make_row = cast("Callable[[Iterable[Any]], Row]", partial(tuple[Any, ...].__new__, Row))
+"""Makes a row of its fields in order."""
 
 
 def counts_of(row: Row) -> Counts:

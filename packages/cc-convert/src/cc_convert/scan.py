@@ -26,6 +26,7 @@ _USAGE = b'"usage":'
 _HEADS = (
     b'{"type":"cost-state"',
     b'{"type": "cost-state"',
+    b'{"type":"cc-convert-row"',
     b'{"type":"system","subtype":"init"',
     b'{"type": "system", "subtype": "init"',
 )

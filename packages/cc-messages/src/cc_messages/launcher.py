@@ -10,6 +10,7 @@ from cc_session import Session, Timeouts, sealed_options, with_tool_server
 
 from .own_tools import Caller, OwnTools, with_own_tools
 from .request import LaunchKey
+from .single_call import LIMIT_ENV
 from .tool_server import ToolServer, ToolServerKey
 from .worker import Worker
 
@@ -57,7 +58,7 @@ class Launcher:
             system_prompt=launch.system, model=launch.model, env=env, cwd=self._cwd, cli_path=self._cli_path
         )
         if not launch.has_loop:
-            return options
+            return replace(options, env={**options.env, **LIMIT_ENV, **self._env})
         options = replace(options, env={**options.env, **_LOOP_ENV, **_names(launch.tool_server), **self._env})
         return options if launch.own is None else with_own_tools(options, launch.own)
 

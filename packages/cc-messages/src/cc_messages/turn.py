@@ -85,6 +85,12 @@ class Turn:
             )
 
     @property
+    def was_blocked(self) -> bool:
+        """Whether the CLI has asked the API nothing, because it took the prompt for too long."""
+        blocked = self._result is not None and self._result.terminal_reason == "blocking_limit"
+        return blocked and not self.answer.has_begun
+
+    @property
     def ends_by_itself(self) -> bool:
         """Whether the CLI will end the turn, or has ended it, without asking the API anything more.
 
@@ -183,6 +189,8 @@ class Turn:
         self._events.put_nowait(None)
 
     def _failure(self) -> Exception:
+        if self.was_blocked:
+            return CLIConnectionError(reason="Claude Code has not sent the request", advice="Send it again.")
         return self._error or turn_error(self._result, self._apology)
 
 

@@ -30,6 +30,7 @@ from .conversation import Held, Message, shared_prefix
 from .loop_turn import LoopTurn
 from .own_tools import Caller
 from .request import LaunchKey, MessagesRequest
+from .single_call import NO_LIMIT_ENV, mark
 from .tool_server import ToolServer
 from .turn import Turn
 
@@ -51,6 +52,8 @@ class Worker:
         self._tools = tools
         self.held: list[Held] = []
         """The conversation; from `message_stop` on, as it will be when the worker has settled."""
+        self._is_limited = not launch.has_loop
+        self._is_marked = False
         self._parameters: str | None = None
         self._turn: Turn | None = None
 
@@ -90,6 +93,7 @@ class Worker:
         Raises:
             ClaudeCodeError: The process failed; it must be closed.
         """
+        await self._mark()
         if request.is_verbatim:
             await self._cut(self._finished)
         else:
@@ -160,11 +164,23 @@ class Worker:
         if turn.ends_by_itself:
             await turn.finish()
         self.held = [*self.held[: turn.history_length], *turn.outcome()]
+        if turn.was_blocked:
+            self._is_limited = False
+            await self.session.set_env(NO_LIMIT_ENV)
         if turn.is_verbatim:
             await self._cut(turn.history_length)
             await turn.finish()
         elif not turn.is_as_left:
             await self._rewrite(turn)
+        else:
+            self._is_marked = False
+            await self._mark()
+
+    async def _mark(self) -> None:
+        """Let the next prompt pass once: an answer that the CLI holds as the API gave it counts against the limit."""
+        if self._is_limited and not self._is_marked:
+            await mark(self.session, self.launch.model)
+            self._is_marked = True
 
     async def _rewrite(self, turn: Turn) -> None:
         """Take away what the CLI has made of the turn, and write in the answer, if it is complete."""

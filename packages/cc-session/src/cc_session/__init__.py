@@ -54,10 +54,10 @@ from .turn_errors import TurnError, TurnErrorKind
 _ = _cc_compat
 
 __all__ = [
-    "Ask",
     "EVENTS",
     "TOOL_CALL_ID",
     "TOOL_META",
+    "Ask",
     "CommandFailedError",
     "Content",
     "HTTPServer",

@@ -8,52 +8,65 @@ up where each call is carried out, on the background loop, and calls that are un
 import asyncio
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from cc_types import CLIConnectionError
 
+from ._driver import Driver
+from ._equipment import Equipment
+from ._mcp_control import McpControl
 from .tool_calls import SuspendedCalls
 
-if TYPE_CHECKING:
-    from ._driver import Driver
-
-__all__ = ["Borrowed"]
+__all__ = ["Borrowed", "Term"]
 
 # What may come late, and has nothing to do then: leaving a turn, and closing.
 _DONE_ANYWAY = frozenset({"close", "drained", "leave"})
 
+# The parts of a driver that a session's face calls, and that are lent with it.
+_PARTS = (Equipment, McpControl, SuspendedCalls)
+
+
+class Term:
+    """How long a session is lent, and what is being done with it."""
+
+    def __init__(self) -> None:
+        self.end: CLIConnectionError | None = None
+        """What later calls raise."""
+        self.calls: set[asyncio.Future[object]] = set()
+        """Those that are under way."""
+        self.instead: dict[str, object] = {}
+        """What later looks at the session show: a dead one."""
+
+    def finish(self) -> None:
+        """End it, and break off what is under way."""
+        self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another one.")
+        calls = SuspendedCalls(())
+        calls.end(self.end)
+        self.instead = {
+            "calls": calls, "death": None, "end": self.end, "exchange": None, "last_user_uuid": None, "process": None,
+        }  # fmt: skip
+        for call in self.calls:
+            call.cancel()
+
 
 class Borrowed:
-    """Passes everything on to a driver until `end_lease()`; from then on it is the driver of a dead session."""
+    """Passes everything on to a driver, or a part of one, until the term has ended."""
 
-    def __init__(self, driver: "Driver") -> None:
-        self._lent = driver
-        self._calls: set[asyncio.Future[object]] = set()
-        self._lease_end: CLIConnectionError | None = None
-        self._instead: dict[str, object] = {}
+    def __init__(self, lent: object, term: Term) -> None:
+        self._lent = lent
+        self._term = term
 
     @property
-    def as_driver(self) -> "Driver":
+    def as_driver(self) -> Driver:
         """For the face of a session, which sees no difference."""
-        return cast("Driver", self)
-
-    def end_lease(self) -> set[asyncio.Future[object]]:
-        """Pass nothing on any more; returns the calls that are being broken off."""
-        error = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another one.")
-        calls = SuspendedCalls(())
-        calls.end(error)
-        self._instead = {
-            "calls": calls, "death": None, "end": error, "exchange": None, "last_user_uuid": None, "process": None,
-        }  # fmt: skip
-        self._lease_end = error
-        for call in self._calls:
-            call.cancel()
-        return self._calls
+        return cast(Driver, self)
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._instead:
-            return self._instead[name]
+        if name in self._term.instead:
+            return self._term.instead[name]
         value = getattr(self._lent, name)
+        if isinstance(value, _PARTS):
+            return Borrowed(value, self._term)
         if inspect.iscoroutinefunction(value):
             return functools.partial(self._call_async, name)
         return functools.partial(self._call, name) if inspect.ismethod(value) else value
@@ -62,22 +75,22 @@ class Borrowed:
         if (method := self._method(name)) is None:
             return None
         call = asyncio.ensure_future(method(*args, **kwargs))
-        self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
+        self._term.calls.add(call)
+        call.add_done_callback(self._term.calls.discard)
         try:
             return await call
         except asyncio.CancelledError:
             caller = asyncio.current_task()
-            if self._lease_end is None or (caller is not None and caller.cancelling()):
+            if self._term.end is None or (caller is not None and caller.cancelling()):
                 raise
-            raise self._lease_end from None
+            raise self._term.end from None
 
     def _call(self, name: str, *args: object, **kwargs: object) -> object:
         return method(*args, **kwargs) if (method := self._method(name)) is not None else None
 
     def _method(self, name: str) -> Any:
-        if self._lease_end is None:
+        if self._term.end is None:
             return getattr(self._lent, name)
         if name in _DONE_ANYWAY:
             return None
-        raise self._lease_end
+        raise self._term.end

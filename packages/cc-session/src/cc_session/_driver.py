@@ -117,9 +117,9 @@ class Driver:
             self.connection.check()
         return exchange.uuid
 
-    async def add_assistant(self, content: Content, model: str) -> str:
+    async def add_assistant(self, content: Content, model: str, input_tokens: int) -> str:
         """Append an assistant message; the CLI does not answer to it."""
-        frame = assistant_frame(content, model=model)
+        frame = assistant_frame(content, model=model, input_tokens=input_tokens)
         line = frame_line(frame)
         async with self._within_control_timeout("assistant message"):
             await self._vacate()

@@ -152,7 +152,8 @@ class Fleet:
     def end(self, worker: Worker, reason: str) -> None:
         """End a process, and count it under `reason`."""
         self._forget(worker)
-        self.recycled[reason] += 1
+        if not self._is_closed:
+            self.recycled[reason] += 1
         self._go_on_with(worker.close())
 
     def end_unfit(self) -> None:
@@ -197,7 +198,7 @@ class Fleet:
             self._settle(worker)
             self._note(memory_at_once(_pids([worker])))
         finally:
-            self.starting = {task: key for task, key in self.starting.items() if task is not asyncio.current_task()}
+            self._has_started(asyncio.current_task())
         if failure is not None:
             self._on_failure(launch.key, failure)
         self._on_change()
@@ -295,8 +296,13 @@ class Fleet:
         task.add_done_callback(self._on_done)
         return task
 
+    def _has_started(self, task: asyncio.Task[Any] | None) -> None:
+        if task in self.starting:
+            del self.starting[task]
+
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._has_started(task)  # if it was cancelled before its first step
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("Looking after a Claude Code process failed", exc_info=error)
 

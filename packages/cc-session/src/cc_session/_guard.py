@@ -19,22 +19,23 @@ from ._family import MARK
 __all__ = ["Guard"]
 
 # What a terminal sends to all its processes must not take the guard away before its work is done. All are told to end,
-# have a second for it, and are killed then; a second time, for what was started meanwhile.
+# and who has not after a second is killed.
 _SCRIPT = """
 trap '' HUP INT QUIT TERM
 read -r _ && exit
 family() {
-    ps -A -o pid= -o ppid= | awk -v root="$1" '
-        { pid[NR] = $1; parent[$1] = $2 }
-        END { for (i in pid) { p = pid[i]; while (p > 1 && p != root) p = parent[p]; if (p == root) print pid[i] } }'
-    grep -lsF "$3=$2" /proc/[0-9]*/environ | tr -dc '0-9\\n'
+    ps -A -o pid= -o ppid= -o stat= | awk -v root="$1" '
+        { parent[$1] = $2 }
+        $3 !~ /^Z/ { running[$1] }
+        END { for (pid in running) { p = pid; while (p > 1 && p != root) p = parent[p]; if (p == root) print pid } }'
+    grep -lsF "$3=$2" /proc/[0-9]*/environ | tr -dc '0-9\n'
 }
 for signal in TERM KILL; do
-    for pid in $(family "$@" 2>/dev/null) "$1"; do
+    for pid in $(family "$@") "$1"; do
         kill -"$signal" "$pid"
     done
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        [ -z "$(family "$@" 2>/dev/null)" ] && ! kill -0 "$1" && break
+        [ "$(family "$@")" ] || break 2
         sleep 0.1
     done
 done

@@ -60,10 +60,16 @@ def _from_proc(pid: int) -> Memory | None:
 async def _from_ps(pids: Sequence[int]) -> dict[int, Memory]:
     command = ["ps", "-o", "pid=,rss=", "-p", ",".join(map(str, pids))]
     try:
+        ps = await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
+    except OSError:
+        return {}
+    try:
         async with asyncio.timeout(_PS_SECONDS):
-            ps = await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
             output, _ = await ps.communicate()
         rows = [line.split() for line in output.decode("ascii").splitlines()]
         return {int(pid): Memory(int(kilobytes) * 1024 / _MB) for pid, kilobytes in rows}
-    except (OSError, TimeoutError, ValueError):
+    except (TimeoutError, ValueError):
         return {}
+    finally:
+        if ps.returncode is None:
+            ps.kill()

@@ -49,7 +49,7 @@ class PoolCore:
         self._waiting: list[Lease] = []
         self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
         self._keeps_spares = False
-        self._is_closed = False
+        self.is_closed = False
         self._leases = 0
         self._reuses = 0
         self._waits = 0
@@ -135,7 +135,7 @@ class PoolCore:
 
     async def aclose(self) -> None:
         """Fail all that waits and end all processes. When it returns, nothing of them is left."""
-        self._is_closed = True
+        self.is_closed = True
         waiting = [lease.coming for lease in self._waiting]
         self._waiting.clear()
         for future in (*waiting, *(done for _, _, done in self._warming)):
@@ -175,7 +175,7 @@ class PoolCore:
 
     def _decide(self) -> None:
         """Give the leases that wait what there is, and start what is missing."""
-        if self._is_closed:
+        if self.is_closed:
             return
         self._fleet.end_unfit()
         coming = self._fleet.coming()
@@ -201,10 +201,11 @@ class PoolCore:
             if done.done():
                 continue
             missing = count - self._fleet.count(launch.key)
-            if missing <= 0:
-                done.set_result(None)
-            for _ in range(missing - self._fleet.count_starting(launch.key)):
-                self._fleet.start(launch, may_evict=True)
+            if missing > 0:
+                for _ in range(missing - self._fleet.count_starting(launch.key)):
+                    self._fleet.start(launch, may_evict=True)
+                return  # one after another: they might take the places from each other for ever
+            done.set_result(None)
 
     def _start_spares(self) -> None:
         if not self._keeps_spares or self._waiting:
@@ -219,6 +220,8 @@ class PoolCore:
 
     def _fail(self, key: Hashable, error: Exception) -> None:
         """Tell the first that waits for such a process why there is none."""
+        if self.is_closed:
+            return
         for lease in self._waiting:
             if lease.launch.key == key and lease.coming is not None:
                 self._waiting.remove(lease)
@@ -233,7 +236,7 @@ class PoolCore:
         logger.warning("A spare Claude Code process could not be started", exc_info=error)
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self.is_closed:
             raise _closed()
 
 

@@ -17,7 +17,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from cc_types import ControlRequestError, JsonValue
 
 from . import _keys
-from ._borrowed import Borrowed
+from ._borrowed import Borrowed, Term
 from ._launch import Launch
 from ._memory import Memory
 from ._traces import Traces
@@ -41,8 +41,8 @@ class _Owned(Session):
     def traces(self) -> Traces:
         return self._driver.traces
 
-    def borrowed(self) -> Borrowed:
-        return Borrowed(self._driver)
+    def lent_for(self, term: Term) -> Session:
+        return Session(Borrowed(self._driver, term).as_driver)
 
     async def vacate(self) -> None:
         """End a turn that runs. Bounded by `timeouts.close`, after which the session is dead."""
@@ -65,8 +65,7 @@ class Worker:
         """How many leases it has served."""
         self.idle_since = time.monotonic()
         self._day = datetime.date.today()
-        self._lent: Borrowed | None = None
-        self._broken_off: set[asyncio.Future[object]] = set()
+        self._term = Term()
 
     @classmethod
     async def start(cls, launch: Launch) -> "Worker":
@@ -121,8 +120,8 @@ class Worker:
     def lend(self) -> Session:
         """Return a face for one lease, to somebody who may hold on to it."""
         self.uses += 1
-        self._lent = self.session.borrowed()
-        return Session(self._lent.as_driver)
+        self._term = Term()
+        return self.session.lent_for(self._term)
 
     def keep(self) -> Session:
         """Return the session itself for one lease, which goes no further."""
@@ -131,14 +130,12 @@ class Worker:
 
     def take_back(self) -> None:
         """End the lease: its face is of no use any more."""
-        if self._lent is not None:
-            self._broken_off = self._lent.end_lease()
-            self._lent = None
+        self._term.finish()
 
     @property
     def is_untouched(self) -> bool:
         """Whether the lease did nothing that had to be undone."""
-        return self.session.state == "idle" and self.session.traces.is_empty and not self._broken_off
+        return self.session.state == "idle" and self.session.traces.is_empty and not self._term.calls
 
     def unfit(self, by: ResetBy) -> str | None:
         """Why no way leads back to what a fresh process would be, or None if one does."""
@@ -163,8 +160,8 @@ class Worker:
         Raises:
             ClaudeCodeError: That was not possible; only a fresh process is.
         """
-        if self._broken_off:
-            await asyncio.wait(self._broken_off)
+        if self._term.calls:
+            await asyncio.wait(self._term.calls)
         await self.session.vacate()
         traces = self.session.traces
         await self.session.reset(tools_changed=by == "clear")

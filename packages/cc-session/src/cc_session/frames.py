@@ -44,7 +44,7 @@ def is_command(content: Content) -> bool:
     return content.lstrip().startswith("/")
 
 
-def assistant_frame(content: Content, *, model: str) -> Frame:
+def assistant_frame(content: Content, *, model: str, input_tokens: int = 0) -> Frame:
     """An assistant message of the past."""
     message: dict[str, JsonValue] = {
         "id": f"msg_{uuid4().hex}",
@@ -55,7 +55,7 @@ def assistant_frame(content: Content, *, model: str) -> Frame:
         "stop_reason": "end_turn",
         "stop_sequence": None,
         # The CLI counts context by it; what the message really cost was counted when it was made.
-        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "usage": {"input_tokens": input_tokens, "output_tokens": 0},
     }
     return _frame("assistant", message)
 

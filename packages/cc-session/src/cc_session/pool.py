@@ -218,6 +218,8 @@ class SessionPool:
 
     def _begin_anew(self) -> None:
         """In a forked child: the processes, and the loop that drives them, are the parent's."""
+        if self._core.is_closed:
+            return
         self._finalizer.detach()
         self._core = PoolCore(self._launch, self._limits)
         self._finalizer = self._finalize()

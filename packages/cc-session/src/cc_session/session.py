@@ -230,9 +230,12 @@ class Session:
         """
         return await on_background(self._driver.add_user, content)
 
-    async def add_assistant(self, content: Content, *, model: str) -> str:
-        """Append an assistant message of the past; returns its uuid. Raises what `add_user()` raises."""
-        return await on_background(self._driver.add_assistant, content, model)
+    async def add_assistant(self, content: Content, *, model: str, input_tokens: int = 0) -> str:
+        """Append an assistant message of the past; returns its uuid. Raises what `add_user()` raises.
+
+        From `input_tokens` the CLI reckons how long the conversation is up to there; at 0 it makes an estimate.
+        """
+        return await on_background(self._driver.add_assistant, content, model, input_tokens)
 
     async def ask(self, content: Content) -> AsyncIterator[Message]:
         """Append a user message and yield what the CLI sends, up to and with the `ResultMessage`.

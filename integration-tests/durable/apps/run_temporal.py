@@ -1,0 +1,85 @@
+"""All cases, each in a workflow of Temporal on the server at `TEMPORAL_ADDRESS`; prints what came out as JSON.
+
+One more is watched from outside: its events go over the workflow to whoever subscribes.
+"""
+
+import asyncio
+import json
+import os
+import time
+from typing import Any
+
+from temporalio import workflow
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+with workflow.unsafe.imports_passed_through():
+    from cases import CASES, make_agent, recorder, run_case
+    from pydantic_ai.durable_exec.temporal import AgentEventStream, PydanticAIPlugin, TemporalDurability
+
+AGENTS = {name: make_agent(case, TemporalDurability()) for name, case in CASES.items()}
+STREAMED = {
+    name: make_agent(case, TemporalDurability(event_stream_handler=recorder(name)), suffix="-streamed")
+    for name, case in CASES.items()
+}
+WATCHED = make_agent(CASES["text"], TemporalDurability(event_stream_topic="events"), suffix="-watched")
+
+
+@workflow.defn(name="run")
+class Run:
+    """Runs a case."""
+
+    __pydantic_ai_agents__ = [*AGENTS.values(), *STREAMED.values()]
+
+    @workflow.run
+    async def run(self, name: str, streamed: bool) -> Any:
+        """Return what came out."""
+        return await run_case((STREAMED if streamed else AGENTS)[name], CASES[name])
+
+
+@workflow.defn(name="watched")
+class Watched:
+    """Runs the case with the long text, for others to watch."""
+
+    __pydantic_ai_agents__ = [WATCHED]
+
+    @workflow.init
+    def __init__(self) -> None:
+        self._events = AgentEventStream()
+
+    @workflow.run
+    async def run(self) -> Any:
+        """Return what came out."""
+        async with self._events:
+            return await run_case(WATCHED, CASES["text"])
+
+
+async def watch(client: Client) -> list[tuple[str, float]]:
+    """The kinds of the events, and when they came."""
+    durability = TemporalDurability[str].from_agent(WATCHED)
+    assert durability is not None
+    handle = await client.start_workflow(Watched.run, id="watched", task_queue="cases")
+    seen: list[tuple[str, float]] = []
+    async with durability.stream_agent_events(client, handle) as events:
+        async for event in events:
+            seen.append((event.event_kind, time.time()))
+    await handle.result()
+    return seen
+
+
+async def main() -> None:
+    """Run them, plain and streamed."""
+    client = await Client.connect(os.environ["TEMPORAL_ADDRESS"], plugins=[PydanticAIPlugin()])
+    outcomes: dict[str, Any] = {}
+    async with Worker(client, task_queue="cases", workflows=[Run, Watched]):
+        for name in CASES:
+            for streamed, key in ((False, name), (True, f"{name}-streamed")):
+                outcomes[key] = await client.execute_workflow(
+                    Run.run, args=[name, streamed], id=key, task_queue="cases", result_type=dict[str, Any]
+                )
+        watched = await watch(client)
+    print(json.dumps({"outcomes": outcomes, "watched": watched}))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

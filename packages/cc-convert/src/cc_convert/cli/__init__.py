@@ -1,0 +1,62 @@
+"""The command `cc-convert`: what it was asked for, how it ends, and nothing of the work itself."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+__all__ = ["FINDINGS", "INTERRUPTED", "MISUSE", "OK", "main"]
+
+OK = 0
+"""Done, and nothing to complain about."""
+FINDINGS = 1
+"""Done, and something was found: totals that differ, lines that cannot be read, a turn without a result."""
+MISUSE = 2
+"""Not done: the command line makes no sense, a file is not there, an extra is not installed."""
+INTERRUPTED = 130
+"""Ended by Ctrl-C."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line.
+
+    Args:
+        arguments: The words after the command's name; those of this process by default.
+
+    Returns:
+        The exit code.
+    """
+    from .parser import make_parser
+
+    parser = make_parser()
+    try:
+        options = parser.parse_args(arguments)
+        code = _run(options.run, options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who reads has had enough. What is left in the buffer must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    return code
+
+
+def _run(command: object, options: object) -> int:
+    from ..extras import MissingExtraError
+    from ..prices import PriceFileError
+    from ..report.filters import FilterError
+    from ..sources import LogsNotFoundError
+    from .output import RefusedError
+
+    if not callable(command):
+        raise TypeError("a command is a function")
+    try:
+        return int(str(command(options)))
+    except (LogsNotFoundError, FilterError, MissingExtraError, PriceFileError, RefusedError) as error:
+        print(f"cc-convert: {error}", file=sys.stderr)  # noqa: T201 - this is where the command speaks
+        return MISUSE
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"cc-convert: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        return MISUSE

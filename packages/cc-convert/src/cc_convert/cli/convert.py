@@ -1,0 +1,80 @@
+"""`cc-convert convert`: requests or transcripts into a file."""
+
+import os
+from argparse import Namespace
+
+from ..archive import to_archive
+from ..rows import Row
+from ..table import duckdb_with, record_of
+from .inputs import load_rows, mention, overview
+from .output import RefusedError, check_free, say, write_output, write_records
+
+_ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".html": "html", ".htm": "html", ".md": "md"}
+
+
+def run(options: Namespace) -> int:
+    """Write the file."""
+    form = options.format or _form_of(options.output)
+    if form == "html":
+        return write_page(options, transcripts=True)
+    if form == "md":
+        return _write_transcripts(options)
+    rows, logs = load_rows(options)
+    if form == "parquet":
+        _write_parquet(rows, options)
+    else:
+        with write_output(options.output, force=options.force) as file:
+            if form == "csv":
+                write_records(file, [record_of(row) for row in rows], "csv")
+            else:
+                file.writelines(f"{to_archive(row)}\n" for row in rows)
+    if options.output != "-":
+        say(f"{len(rows):,} rows written to {options.output}")
+    mention(overview(logs, rows))
+    return 1 if options.strict and logs.lost else 0
+
+
+def _form_of(output: str) -> str:
+    if output == "-":
+        return "jsonl"
+    form = _ENDINGS.get(os.path.splitext(output)[1].lower())
+    if form is None:
+        raise RefusedError(f"the ending of {output} tells no form; use {', '.join(_ENDINGS)} or --format")
+    return form
+
+
+def _write_parquet(rows: list[Row], options: Namespace) -> None:
+    if options.output == "-":
+        raise RefusedError("parquet needs a file: -o NAME.parquet")
+    check_free(options.output, force=options.force)
+    with duckdb_with(rows, "Writing Parquet") as database:
+        # Made by us before DuckDB fills it, so that nobody else can read it.
+        os.close(os.open(options.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        name = options.output.replace("'", "''")
+        database.execute(f"copy requests to '{name}' (format parquet)")
+
+
+def _write_transcripts(options: Namespace) -> int:
+    from ..markdown import write_markdown
+
+    rows, logs = load_rows(options)
+    sessions = {row.session for row in rows}
+    with write_output(options.output, force=options.force) as file:
+        write_markdown(file, logs.files, sessions)
+    mention(overview(logs, rows))
+    return 0
+
+
+def write_page(options: Namespace, *, transcripts: bool) -> int:
+    """Write the page with charts, and with transcripts if wanted."""
+    from ..html.page import write_html
+
+    rows, logs = load_rows(options)
+    from .inputs import chosen_zone
+
+    with write_output(options.output, force=options.force) as file:
+        write_html(file, rows, logs, zone=chosen_zone(options), transcripts=transcripts)
+    if options.output not in (None, "-"):
+        say(f"{len({row.session for row in rows}):,} sessions written to {options.output}")
+    mention(overview(logs, rows))
+    return 0

@@ -1,0 +1,94 @@
+"""`cc-convert doctor`: what is there, what cannot be read, and what the sums do not know."""
+
+from argparse import Namespace
+from collections import Counter
+
+from ..cache import Cache
+from ..extras import EXTRAS, has_extra
+from ..logs import Logs
+from ..prices import Prices
+from ..reconcile import reconcile
+from ..sources import STDIN, default_folders, open_log
+from .inputs import chosen_prices, load_logs
+from .output import text_of
+
+_SHOWN = 20
+
+
+def run(options: Namespace) -> int:
+    """Look at everything; 1 if something is wrong."""
+    if options.clear_cache:
+        Cache().clear()
+        _tell("cache", "cleared")
+    if not options.sources:
+        _tell("places", ", ".join(map(str, default_folders())) or "none")
+    logs, prices = load_logs(options, strict=True), chosen_prices(options)
+    _tell("files", f"{len(logs.files):,} with {logs.size / 1e6:,.1f} MB")
+    _tell("rows", _kinds(logs))
+    _tell("cache", str(Cache().folder))
+    _tell("extras", ", ".join(f"{module} {'is' if has_extra(module) else 'not'} installed" for module in EXTRAS))
+    return int(_problems(logs, show_all=options.all) | _doubts(logs, prices))
+
+
+def _tell(what: str, text: str) -> None:
+    print(f"{what:<12}{text}")  # noqa: T201 - the output of the command
+
+
+def _kinds(logs: Logs) -> str:
+    counted = Counter(row.kind for row in logs.rows)
+    return ", ".join(f"{number:,} {kind}" for kind, number in counted.most_common()) or "none"
+
+
+def _problems(logs: Logs, *, show_all: bool) -> bool:
+    _tell(
+        "lines", f"{len(logs.lost):,} cannot be read, {len(logs.problems) - len(logs.lost):,} are damaged but were read"
+    )
+    for path in logs.unfinished:
+        _tell("unfinished", f"{path}: the last line is still being written")
+    if not logs.problems:
+        return False
+    shown = logs.problems if show_all else logs.problems[:_SHOWN]
+    table = [["File", "Line", "", "Reason"]]
+    table += [
+        [one.path, str(line) if line else "", "lost" if one.lost else "read", one.reason]
+        for one, line in zip(shown, line_numbers([(one.path, one.offset) for one in shown]), strict=True)
+    ]
+    print(f"\n{text_of(table)}")  # noqa: T201 - the output of the command
+    if len(shown) < len(logs.problems):
+        _tell("", f"and {len(logs.problems) - len(shown):,} more; --all lists them")
+    return True
+
+
+def _doubts(logs: Logs, prices: Prices) -> bool:
+    unknown = Counter(row.model for row in logs.rows if prices.cost(row) is None)
+    for model, number in unknown.most_common():
+        _tell("no price", f"{model[:80]!r}: {number:,} requests; --prices FILE can tell it")
+    partial = sum(not row.final for row in logs.rows)
+    if partial:
+        _tell("partial", f"{partial:,} requests of streams that ended without a result; their output is not known")
+    differing = [one for one in reconcile(logs, prices) if not one.agrees]
+    if differing:
+        _tell("totals", f"{len(differing):,} sessions differ from the CLI's total; see cc-convert reconcile")
+    else:
+        _tell("totals", f"{len(logs.totals):,} sessions agree with the CLI's total")
+    return bool(unknown or differing)
+
+
+def line_numbers(places: list[tuple[str, int]]) -> list[int | None]:
+    """The number of the line at each offset of each file, from 1; `None` where it cannot be told."""
+    numbers: list[int | None] = []
+    for path, offset in places:
+        try:
+            numbers.append(None if offset < 0 or path == STDIN else _number(path, offset))
+        except OSError:
+            numbers.append(None)
+    return numbers
+
+
+def _number(path: str, offset: int) -> int:
+    number, piece = 1, bytearray(1 << 20)
+    with open_log(path) as stream:
+        while offset > 0 and (came := stream.readinto(memoryview(piece)[: min(len(piece), offset)])):
+            number += piece.count(b"\n", 0, came)
+            offset -= came
+    return number

@@ -1,0 +1,191 @@
+"""What the commands have in common: from their options to rows, or to buckets where these are enough."""
+
+import os
+import sys
+import time
+from argparse import Namespace
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from ..cache import Cache, identity_of
+from ..logs import Logs, read_logs
+from ..prices import Prices
+from ..report.buckets import Bucket, fill_buckets
+from ..report.filters import Filter, FilterError, last_days, moment
+from ..rows import Row
+from ..sources import STDIN, find_logs
+from .output import say
+
+__all__ = [
+    "Overview",
+    "chosen_filter",
+    "chosen_prices",
+    "chosen_zone",
+    "load_buckets",
+    "load_logs",
+    "load_rows",
+    "mention",
+]
+
+# Shorter work needs no progress, and a redraw now and then is enough.
+_PATIENCE = 1.0
+_REDRAW = 0.1
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What is to be said beside a report."""
+
+    files: int
+    size: int
+    lost: int
+    """Lines that could not be read."""
+    odd: int
+    """Lines of which something could not be read as it should be."""
+    unfinished: int
+    """Files whose last line is still being written."""
+    unpriced: dict[str, int]
+    """Tokens by model, of models without a price."""
+
+
+def chosen_zone(options: Namespace) -> tzinfo | None:
+    """The zone of the days; `None` is this machine's.
+
+    Raises:
+        FilterError: There is no such zone.
+    """
+    if not options.tz:
+        return None
+    try:
+        return ZoneInfo(options.tz)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise FilterError(f"{options.tz!r} is no time zone; write one such as Europe/Berlin or UTC") from None
+
+
+def chosen_prices(options: Namespace) -> Prices:
+    """The price list."""
+    return Prices.from_file(Path(options.prices)) if options.prices else Prices()
+
+
+def chosen_filter(options: Namespace) -> Filter:
+    """The filter of the options.
+
+    Raises:
+        FilterError: They make no sense.
+    """
+    zone = chosen_zone(options)
+    since = moment(options.since, zone) if options.since else None
+    if options.last:
+        if options.since:
+            raise FilterError("--last and --since both say where to begin")
+        since = last_days(options.last, zone, datetime.now().astimezone())
+    until = moment(options.until, zone, end=True) if options.until else None
+    if since is not None and until is not None and since >= until:
+        raise FilterError("nothing lies between the two bounds")
+    return Filter(since, until, options.project, options.model, options.session)
+
+
+def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
+    """Read the logs that the options name."""
+    jobs = getattr(options, "jobs", None)
+    cache = None if strict or getattr(options, "no_cache", False) else Cache()
+    strict = strict or getattr(options, "strict", False)
+    with_progress = _ProgressLine() if sys.stderr.isatty() else None
+    try:
+        return read_logs(
+            *options.sources, cache=cache, processes=jobs or os.cpu_count() or 1, strict=strict, progress=with_progress
+        )
+    finally:
+        if with_progress:
+            with_progress.clear()
+
+
+def load_rows(options: Namespace) -> tuple[list[Row], Logs]:
+    """The priced rows that pass the filter, and the logs they come from."""
+    logs = load_logs(options)
+    rows = logs.priced(chosen_prices(options), options.cost)
+    return chosen_filter(options).of(rows, lambda row: row.time), logs
+
+
+def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
+    """The buckets that pass the filter. If no log has changed, those of last time are used again."""
+    chosen = chosen_filter(options)
+    if not chosen.by_quarters:
+        rows, logs = load_rows(options)
+        return fill_buckets(rows), overview(logs, rows)
+    name = "" if options.no_cache or options.strict else _name_of_buckets(options)
+    kept = Cache().load(name) if name else None
+    if kept:
+        buckets, seen = [Bucket(*one) for one in kept[0]], Overview(*kept[1])
+    else:
+        logs = load_logs(options)
+        rows = logs.priced(chosen_prices(options), options.cost)
+        buckets, seen = fill_buckets(rows), overview(logs, rows)
+        if name and not seen.unfinished:
+            _keep(name, buckets, seen)
+    return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), seen
+
+
+def _keep(name: str, buckets: list[Bucket], seen: Overview) -> None:
+    facts = (seen.files, seen.size, seen.lost, seen.odd, seen.unfinished, seen.unpriced)
+    try:
+        Cache().store(name, (list(map(tuple, buckets)), facts))
+    except OSError:
+        return  # it is made anew next time
+
+
+def _name_of_buckets(options: Namespace) -> str:
+    """Stands for the content of all logs and for all that the buckets depend on; empty if it cannot be told."""
+    paths = find_logs(options.sources)
+    if STDIN in paths:
+        return ""
+    try:
+        facts = [(path, *identity_of(path)) for path in paths]
+    except OSError:
+        return ""
+    return repr(("buckets", facts, chosen_prices(options).identity, options.cost))
+
+
+def overview(logs: Logs, rows: list[Row]) -> Overview:
+    """What is to be said of logs and of the rows that a report uses."""
+    unpriced: dict[str, int] = {}
+    for row in rows:
+        if row.cost is None:
+            unpriced[row.model] = unpriced.get(row.model, 0) + row.tokens
+    lost = len(logs.lost)
+    return Overview(len(logs.files), logs.size, lost, len(logs.problems) - lost, len(logs.unfinished), unpriced)
+
+
+def mention(seen: Overview) -> None:
+    """Say on stderr what is not in the sums, or not for certain."""
+    if seen.lost:
+        say(f"note: {seen.lost} lines could not be read; cc-convert doctor lists them")
+    elif seen.odd:
+        say(f"note: {seen.odd} lines are damaged but were read; cc-convert doctor lists them")
+    for model, tokens in sorted(seen.unpriced.items()):
+        say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; --prices FILE can tell it")
+
+
+class _ProgressLine:
+    """One line on stderr, which goes away again."""
+
+    def __init__(self) -> None:
+        self._started = self._drawn = time.monotonic()
+        self._shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._started < _PATIENCE or now - self._drawn < _REDRAW:
+            return
+        self._drawn, self._shown = now, True
+        share = done / total if total else 1.0
+        sys.stderr.write(f"\rreading {share:4.0%} of {total / 1e6:,.0f} MB ")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

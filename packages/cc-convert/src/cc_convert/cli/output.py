@@ -1,0 +1,155 @@
+"""Tables for people, and lines for machines."""
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO, TypeAlias
+
+from ..extras import has_extra, need
+
+__all__ = ["RefusedError", "Table", "say", "spell_cost", "spell_count", "write_output", "write_records", "write_table"]
+
+Table: TypeAlias = Sequence[Sequence[str]]
+"""Rows of cells; the first row has the headings."""
+
+
+class RefusedError(ValueError):
+    """Something that is not done, because it would destroy or make no sense."""
+
+
+def say(text: str) -> None:
+    """Tell something beside the output."""
+    print(text, file=sys.stderr)  # noqa: T201 - this is where the command speaks
+
+
+@contextmanager
+def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
+    """A text file that only this user can read, or the standard output.
+
+    Raises:
+        RefusedError: The file is there, and may not be written over.
+    """
+    if path in (None, "-"):
+        yield sys.stdout
+        return
+    check_free(path, force=force)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(handle, "w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+def check_free(path: str, *, force: bool) -> None:
+    """Raise `RefusedError` if a file is there that may not be written over."""
+    if not force and os.path.exists(path) and os.path.isfile(path):
+        raise RefusedError(f"{path} is there; --force writes over it")
+
+
+def write_records(file: TextIO, records: Sequence[Mapping[str, Any]], form: str) -> None:
+    """Write records as `json` (one document), `csv`, or `md`."""
+    if form == "json":
+        file.write(json.dumps(list(records), indent=1) + "\n")
+        return
+    headings = list(dict.fromkeys(name for record in records for name in record))
+    if form == "csv":
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(headings)
+        writer.writerows([_plain(record.get(name)) for name in headings] for record in records)
+    else:
+        write_table(file, [headings, *([_text(record.get(name)) for name in headings] for record in records)], form)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{value}"  # what comes from a log must not be a formula in a spreadsheet
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else value
+
+
+def _text(value: object) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool = False, title: str = "") -> None:
+    """Write a table: with rich for a person in front of a terminal, if it is installed, and else in plain columns.
+
+    Args:
+        file: Where to.
+        table: Headings and rows.
+        form: `table` or `md`.
+        last: Whether the last row is a sum.
+        title: What stands above it.
+    """
+    clean = [[_visible(cell) for cell in row] for row in table]
+    if form == "md":
+        _write_markdown(file, clean)
+    elif file is sys.stdout and file.isatty() and has_extra("rich"):
+        _write_rich(clean, title, last=last)
+    else:
+        _write_plain(file, clean, title, last=last)
+
+
+def _visible(cell: str) -> str:
+    """No control characters: a log could otherwise move the cursor or change colours of a terminal."""
+    return cell if cell.isprintable() else "".join(one if one.isprintable() else "�" for one in cell)
+
+
+def _write_markdown(file: TextIO, table: Table) -> None:
+    for number, row in enumerate(table):
+        cells = [cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in row]
+        file.write(f"| {' | '.join(cells)} |\n")
+        if number == 0:
+            file.write("|" + "".join(" --- |" if _is_text(table, at) else " ---: |" for at in range(len(row))) + "\n")
+
+
+def _is_text(table: Table, at: int) -> bool:
+    return not any(row[at][:1].isdigit() or row[at][:1] in "$-+" for row in table[1:] if row[at]) or at == 0
+
+
+def _write_plain(file: TextIO, table: Table, title: str, *, last: bool) -> None:
+    widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
+    if title:
+        file.write(f"{title}\n\n")
+    for number, row in enumerate(table):
+        if number == 1 or (last and number == len(table) - 1 > 1):
+            file.write("  ".join("-" * width for width in widths) + "\n")
+        cells = [
+            cell.ljust(width) if _is_text(table, at) else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        file.write("  ".join(cells).rstrip() + "\n")
+
+
+def _write_rich(table: Table, title: str, *, last: bool) -> None:
+    rich_table, box, text, console = (
+        need(f"rich.{name}", "A coloured table") for name in ("table", "box", "text", "console")
+    )
+    made = rich_table.Table(title=title or None, box=box.SIMPLE_HEAD, show_footer=last)
+    foot = table[-1] if last else [""] * len(table[0])
+    for at, (heading, cell) in enumerate(zip(table[0], foot, strict=True)):
+        made.add_column(
+            heading, justify="left" if _is_text(table, at) else "right", footer=text.Text(cell, style="bold"),
+            no_wrap=at == 0, overflow="fold",
+        )  # fmt: skip
+    for row in table[1 : len(table) - last]:
+        made.add_row(*(text.Text(cell) for cell in row))
+    console.Console().print(made)
+
+
+def spell_count(number: int) -> str:
+    """A count for people."""
+    return f"{number:,}"
+
+
+def spell_cost(cost: float) -> str:
+    """An amount for people; what is less than a cent and more than nothing keeps two more places."""
+    return f"${cost:,.4f}" if 0 < cost < 0.01 else f"${cost:,.2f}"
+
+
+def text_of(table: Table) -> str:
+    """A table as plain text."""
+    file = io.StringIO()
+    write_table(file, table)
+    return file.getvalue()

@@ -1,0 +1,63 @@
+"""`cc-convert reconcile`: requests against the CLI's own totals."""
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+from ..reconcile import KINDS, Comparison, reconcile
+from .inputs import chosen_prices, load_logs
+from .output import say, spell_cost, spell_count, write_records, write_table
+
+
+def run(options: Namespace) -> int:
+    """Compare; 1 if a session differs."""
+    logs = load_logs(options)
+    compared = reconcile(logs, chosen_prices(options))
+    shown = [one for one in compared if options.all or not one.agrees or any(one.unlogged)]
+    if options.format in ("json", "csv"):
+        write_records(sys.stdout, [_record(one) for one in compared], options.format)
+    elif shown:
+        write_table(sys.stdout, _table(shown), options.format)
+    differing = [one for one in compared if not one.agrees]
+    rows = sum(row.kind != "error" for row in logs.rows)
+    without = {row.session for row in logs.rows} - set(logs.totals)
+    say(f"{rows:,} rows; {len(compared)} sessions with a total of the CLI's own, {len(differing)} of them differ")
+    if without:
+        say(f"{len(without)} sessions have no total to compare with")
+    return 1 if differing else 0
+
+
+def _record(one: Comparison) -> dict[str, Any]:
+    record: dict[str, Any] = {"session": one.session, "project": one.project, "agrees": one.agrees}
+    columns = zip(KINDS, one.requests, one.unlogged, one.stated, one.difference, strict=True)
+    for kind, requests, unlogged, stated, difference in columns:
+        record |= {
+            f"{kind}_requests": requests,
+            f"{kind}_unlogged": unlogged,
+            f"{kind}_stated": stated,
+            f"{kind}_difference": difference,
+        }
+    return record | {
+        "cost": round(one.cost, 9),
+        "cost_stated": round(one.stated_cost, 9),
+        "cost_difference": round(one.cost_difference, 9),
+    }
+
+
+def _table(compared: list[Comparison]) -> list[list[str]]:
+    table = [["Session", "Kind", "Requests", "Unlogged", "CLI", "Difference"]]
+    for one in compared:
+        name = one.session
+        columns = zip(KINDS, one.requests, one.unlogged, one.stated, one.difference, strict=True)
+        for kind, requests, unlogged, stated, difference in columns:
+            if requests or stated or difference:
+                cells = (requests, unlogged, stated)
+                table.append([name, kind, *map(spell_count, cells), f"{difference:+,}" if difference else "0"])
+                name = ""
+        off = one.cost_difference
+        table.append(["", "cost", spell_cost(one.cost), "", spell_cost(one.stated_cost), _off(off)])
+    return table
+
+
+def _off(cost: float) -> str:
+    return "0" if abs(cost) < 0.00005 else f"{cost:+,.4f}"

@@ -1,0 +1,194 @@
+"""`cc-convert report`: sums by day, week, month, session, model, project, block or tool."""
+
+import json
+import time
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from datetime import datetime, tzinfo
+from typing import Any, TextIO
+
+from ..report.blocks import GAP, blocks
+from ..report.groups import group, total
+from ..report.sums import Line
+from ..report.tools import ToolLine, tool_lines
+from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, mention, overview
+from .output import spell_cost, spell_count, write_output, write_records, write_table
+from .parser import WEEKDAYS
+
+_TITLES = {"day": "Day", "week": "Week from", "month": "Month", "session": "Session", "model": "Model"}
+
+
+def run(options: Namespace) -> int:
+    """Make a report."""
+    if options.format == "html":
+        from .convert import write_page
+
+        return write_page(options, transcripts=False)
+    if options.by == "tool":
+        return _tools(options)
+    zone = chosen_zone(options)
+    buckets, seen = load_buckets(options)
+    if options.by == "block":
+        lines = blocks(buckets, zone, now=time.time())
+    else:
+        lines = group(buckets, options.by, zone, week_start=WEEKDAYS.index(options.week_start))
+    with write_output(options.output, force=options.force) as file:
+        _write(file, lines, options, zone, seen)
+    mention(seen)
+    return 1 if options.strict and seen.lost else 0
+
+
+def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | None, seen: Overview) -> None:
+    whole = total(line for line in lines if line.about.get("kind") != GAP)
+    if options.format == "json":
+        document = {
+            "by": options.by,
+            "lines": [record(line, zone) for line in lines],
+            "total": record(whole, zone),
+            "prices_as_of": chosen_prices(options).as_of,
+            "files": seen.files,
+            "lines_lost": seen.lost,
+            "lines_damaged": seen.odd,
+            "unfinished": seen.unfinished,
+            "unpriced": seen.unpriced,
+        }
+        file.write(json.dumps(document, indent=1) + "\n")
+    elif options.format == "csv":
+        write_records(file, [record(line, zone) for line in lines] or [record(whole, zone)], "csv")
+    elif not lines:
+        file.write("No requests.\n")
+    else:
+        write_table(file, _table(lines, whole, options.by, zone), options.format, last=True)
+
+
+def record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
+    """A line for machines."""
+    return {
+        "key": line.key,
+        **line.about,
+        "requests": line.requests,
+        "errors": line.errors,
+        "input": line.input,
+        "output": line.output,
+        "cache_write_5m": line.cache_write_5m,
+        "cache_write_1h": line.cache_write_1h,
+        "cache_read": line.cache_read,
+        "thinking": line.thinking,
+        "web_searches": line.web_searches,
+        "tokens": line.tokens,
+        "cache_hits": line.cache_hits,
+        "cost": round(line.cost, 9),
+        "unlogged_cost": round(line.unlogged_cost, 9),
+        "unpriced_tokens": line.unpriced,
+        "first": _moment(line.first, zone),
+        "last": _moment(line.last, zone),
+        "models": {model: round(cost, 9) for model, cost in line.models.items()},
+    }
+
+
+def _moment(time: float, zone: tzinfo | None) -> str | None:
+    return datetime.fromtimestamp(time, zone).astimezone(zone).isoformat(timespec="seconds") if time else None
+
+
+def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None) -> list[list[str]]:
+    heading = _TITLES.get(by, by.capitalize())
+    extra = {"session": ["Last", "Project"], "block": ["Until"]}.get(by, [])
+    models = [] if by == "model" else ["Models"]
+    table = [
+        [heading, *extra, "Requests", "Errors", "Input", "Output", "Cache write", "Cache read", "Hits", "Cost", *models]
+    ]
+    for line in [*lines, whole]:
+        is_total = line is whole
+        if line.about.get("kind") == GAP:
+            table.append([line.key, line.about["ends"], *[""] * 7, "gap", *[""] * len(models)])
+            continue
+        more = [""] * len(extra) if is_total else _more(line, by, zone)
+        table.append([line.key, *more, *_numbers(line), *([_models(line.models)] if models else [])])
+    return _without_empty(table, "Errors")
+
+
+def _more(line: Line, by: str, zone: tzinfo | None) -> list[str]:
+    if by == "session":
+        last = datetime.fromtimestamp(line.last, zone).strftime("%Y-%m-%d %H:%M") if line.last else ""
+        return [last, line.about["project"]]
+    if by == "block":
+        return [line.about["ends"] + (" (now)" if line.about["kind"] == "active" else "")]
+    return []
+
+
+def _numbers(line: Line) -> list[str]:
+    hits = line.cache_hits
+    return [
+        spell_count(line.requests),
+        spell_count(line.errors) if line.errors else "",
+        spell_count(line.input),
+        spell_count(line.output),
+        spell_count(line.cache_write_5m + line.cache_write_1h),
+        spell_count(line.cache_read),
+        "" if hits is None else f"{hits:.0%}",
+        spell_cost(line.cost) + ("*" if line.unpriced else ""),
+    ]
+
+
+def _models(models: dict[str, float]) -> str:
+    names = sorted(models, key=lambda name: -models[name])
+    short = [name.removeprefix("claude-") or "unknown" for name in names if name != "<synthetic>"]
+    return ", ".join(short[:3]) + (f" +{len(short) - 3}" if len(short) > 3 else "")
+
+
+def _without_empty(table: list[list[str]], heading: str) -> list[list[str]]:
+    at = table[0].index(heading)
+    return table if any(row[at] for row in table[1:]) else [[*row[:at], *row[at + 1 :]] for row in table]
+
+
+# --- tools
+
+
+def _tools(options: Namespace) -> int:
+    from ..events import read_events
+
+    rows, logs = load_rows(options)
+    sessions = {row.session for row in rows}
+    events = (event for path in logs.files for event in read_events(path) if event.session in sessions)
+    lines = tool_lines(rows, events)
+    with write_output(options.output, force=options.force) as file:
+        if options.format in ("json", "csv"):
+            write_records(file, [_tool_record(line) for line in lines], options.format)
+        elif not lines:
+            file.write("No tool calls.\n")
+        else:
+            write_table(file, _tool_table(lines), options.format)
+    mention(overview(logs, rows))
+    return 0
+
+
+def _tool_record(line: ToolLine) -> dict[str, Any]:
+    return {
+        "key": line.key,
+        "calls": line.calls,
+        "failures": line.failures,
+        "unanswered": line.unanswered,
+        "seconds": round(sum(line.seconds), 3),
+        "seconds_median": line.quantile(0.5),
+        "seconds_p95": line.quantile(0.95),
+        "result_characters": line.result_characters,
+        "output": line.output,
+        "cost": round(line.cost, 9),
+    }
+
+
+def _tool_table(lines: Iterable[ToolLine]) -> Sequence[Sequence[str]]:
+    table = [["Tool", "Calls", "Failed", "Median", "95 %", "In all", "Result size", "Cost of the answers"]]
+    for line in lines:
+        middle, high = line.quantile(0.5), line.quantile(0.95)
+        table.append(
+            [
+                line.key, spell_count(line.calls), spell_count(line.failures), _seconds(middle), _seconds(high),
+                _seconds(sum(line.seconds)), spell_count(line.result_characters), spell_cost(line.cost),
+            ]
+        )  # fmt: skip
+    return table
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:,.2f} s"

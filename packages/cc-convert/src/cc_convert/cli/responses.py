@@ -1,0 +1,70 @@
+"""`cc-convert responses`: stream-json into one `CLIResponse` per line, as the turns end."""
+
+import json
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from cc_types import MessageParseError
+
+from ..decode import decode_line
+from ..response import convert_sdk_messages_to_cli_response
+from ..sources import STDIN, find_logs, open_log
+from .output import say
+
+_PIECE = 1 << 16
+
+
+def run(options: Namespace) -> int:
+    """Print a line for each result."""
+    failed = False
+    for path in find_logs(options.sources or [STDIN]):
+        failed |= _convert(path, text_only=options.text)
+    return int(failed)
+
+
+def _convert(path: str, *, text_only: bool) -> bool:
+    """Convert one stream; return whether something was wrong with it."""
+    turn: list[dict[str, Any]] = []
+    wrong, results = False, 0
+    for number, line in enumerate(_lines(path), start=1):
+        decoded = decode_line(line)
+        if decoded.lost:
+            wrong = True
+            say(f"cc-convert: {path}, line {number}: {decoded.problem}")
+        for message in decoded.records:
+            kind = message.get("type")
+            if kind == "assistant":
+                turn.append(message)
+            elif kind == "result":
+                wrong |= not _print([*turn, message], path, number, text_only=text_only)
+                turn, results = [], results + 1
+    if not results:
+        say(f"cc-convert: {path}: no result; the CLI stopped before a turn was over")
+    elif turn:
+        say(f"cc-convert: {path}: the last turn has no result")
+    return wrong or not results or bool(turn)
+
+
+def _print(messages: list[dict[str, Any]], path: str, number: int, *, text_only: bool) -> bool:
+    try:
+        response = convert_sdk_messages_to_cli_response(messages)
+    except MessageParseError as error:
+        say(f"cc-convert: {path}, line {number}: {error.reason}")
+        return False
+    line = response.result if text_only else json.dumps(response.model_dump(mode="json", exclude_unset=True))
+    # At once: who waits at the other end of a pipe wants it when the turn ends.
+    print(line, flush=True)  # noqa: T201 - the output of the command
+    return True
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    with open_log(path) as stream:
+        piece, held = bytearray(_PIECE), bytearray()
+        while came := stream.readinto(memoryview(piece)):
+            held += piece[:came]
+            *complete, rest = held.split(b"\n")
+            yield from map(bytes, complete)
+            held = rest
+        if held.strip():
+            yield bytes(held)

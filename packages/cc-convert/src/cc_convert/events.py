@@ -1,0 +1,159 @@
+"""What happened in a session, one event after another: prompts, answers, tool calls with their results, compactions.
+
+Where `scan` looks for usage only, this decodes every line. It serves pages for people and the times of tools.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+from .decode import decode_line
+from .extract import SYNTHETIC, session_of, time_of
+from .fields import Record, clean_record
+from .sources import open_log
+
+__all__ = ["Event", "EventKind", "read_events"]
+
+EventKind: TypeAlias = Literal["prompt", "text", "thinking", "call", "result", "compaction", "error"]
+"""What an event is. A `compaction` is where a conversation was replaced by a summary of it."""
+
+_LINE = 1 << 20
+# A line that is longer is left out of pages for people; the sums have it.
+_LONGEST = 64 << 20
+
+
+class Event(NamedTuple):
+    """One thing that happened."""
+
+    kind: EventKind
+    time: float | None
+    """In seconds since 1970."""
+    session: str
+    agent: str
+    """The sub-agent's id; empty for the main thread."""
+    text: str
+    """What was said, called with, or returned, as a text."""
+    name: str = ""
+    """The tool, or the model that answered."""
+    identity: str = ""
+    """The id of a tool call, or of the message."""
+    failed: bool = False
+    """Whether a tool's result is an error."""
+    tokens: int = 0
+    """What was in the model's context: at an answer, or before a compaction."""
+
+
+def read_events(path: str) -> Iterator[Event]:
+    """The events of a log, in its order. Lines that cannot be read are passed over; reading the rows reports them.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    seen: set[tuple[str, str, str]] = set()
+    for line in _lines(path):
+        for record in decode_line(line).records:
+            for event in _events(record):
+                # A fork, and a stream that was resumed, tell the same again.
+                key = (event.kind, event.identity or event.text[:80], event.text[:200])
+                if event.kind in ("call", "result", "text", "thinking") and key in seen:
+                    continue
+                seen.add(key)
+                yield event
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    with open_log(path) as stream:
+        piece, held = bytearray(_LINE), b""
+        while came := stream.readinto(memoryview(piece)):
+            first, *more = bytes(piece[:came]).split(b"\n")
+            held = held + first if len(held) < _LONGEST else held
+            for line in more:
+                yield held
+                held = line
+        yield held
+
+
+def _events(record: Record) -> Iterator[Event]:
+    clean = clean_record(record)[0]
+    time, session = time_of(clean.get("timestamp")), session_of(clean)
+    agent = clean.get("agentId") or clean.get("agent_id") or clean.get("parent_tool_use_id") or ""
+    match clean.get("type"):
+        case "assistant":
+            yield from _answer(clean, record, Event("text", time, session, agent, ""))
+        case "user":
+            yield from _given(record, Event("prompt", time, session, agent, ""))
+        case "system" if clean.get("subtype") == "compact_boundary":
+            facts = record.get("compactMetadata") or record.get("compact_metadata")
+            before = _number(facts, "preTokens", "pre_tokens")
+            yield Event("compaction", time, session, agent, "", tokens=before, identity=clean.get("uuid") or "")
+        case _:
+            pass
+
+
+def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
+    message = cast("Record", record["message"]) if isinstance(record.get("message"), dict) else {}
+    fields: Record = clean.get("message") or {}
+    usage: Record = fields.get("usage") or {}
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    model, context = fields.get("model") or "", sum(usage.get(name) or 0 for name in names)
+    failed = model == SYNTHETIC or clean.get("isApiErrorMessage") is True
+    for block in _blocks(message.get("content")):
+        kind, text = block.get("type"), block.get("text")
+        if kind == "text" and isinstance(text, str):
+            yield base._replace(
+                kind="error" if failed else "text",
+                text=text,
+                name=model,
+                identity=fields.get("id") or "",
+                tokens=context,
+            )
+        elif kind == "thinking":
+            yield base._replace(kind="thinking", text=_plain(block.get("thinking")), identity=fields.get("id") or "")
+        elif kind in ("tool_use", "server_tool_use"):
+            name, identity = (_plain(block.get(one)) for one in ("name", "id"))
+            given = json.dumps(block.get("input"), ensure_ascii=False, indent=1)
+            yield base._replace(kind="call", text=given, name=name, identity=identity, tokens=context)
+
+
+def _given(record: Record, base: Event) -> Iterator[Event]:
+    if record.get("isMeta") is True or record.get("isReplay") is True:
+        return
+    # The summary that takes the place of a conversation is nobody's prompt.
+    summary = record.get("isCompactSummary") is True or record.get("isSynthetic") is True
+    message = record.get("message")
+    content = cast("Record", message).get("content") if isinstance(message, dict) else None
+    for block in _blocks(content):
+        if block.get("type") == "tool_result":
+            text, failed = _result_text(block.get("content")), block.get("is_error") is True
+            identity = _plain(block.get("tool_use_id"))
+            yield base._replace(kind="result", text=text, identity=identity, failed=failed)
+        elif block.get("type") == "text" and not summary:
+            yield base._replace(text=_plain(block.get("text")), identity=_plain(record.get("uuid")))
+
+
+def _blocks(content: object) -> list[Record]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        return []
+    return [cast("Record", block) for block in cast("list[object]", content) if isinstance(block, dict)]
+
+
+def _result_text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        _plain(block.get("text")) if block.get("type") == "text" else f"[{_plain(block.get('type'))}]"
+        for block in _blocks(content)
+    )
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(facts: object, *names: str) -> int:
+    for name in names:
+        value = cast("Record", facts).get(name) if isinstance(facts, dict) else None
+        if isinstance(value, int) and value > 0:
+            return value
+    return 0

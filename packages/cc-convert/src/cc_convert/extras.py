@@ -1,0 +1,41 @@
+"""What is not installed unless it is asked for, and how to ask for it."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+__all__ = ["EXTRAS", "MissingExtraError", "has_extra", "need"]
+
+EXTRAS = {"rich": "rich", "duckdb": "sql", "distributed": "dask", "fsspec": "dask"}
+"""The extra that brings a module."""
+
+
+class MissingExtraError(ImportError):
+    """A module that an extra brings is not installed."""
+
+    def __init__(self, module: str, purpose: str) -> None:
+        self.module = module
+        self.purpose = purpose
+        command = f'pip install "cc-convert[{EXTRAS[module]}]"'
+        super().__init__(f"{purpose} needs {module}, which is not installed. Install it with: {command}")
+
+
+def has_extra(module: str) -> bool:
+    """Whether a module is installed."""
+    return find_spec(module) is not None
+
+
+def need(module: str, purpose: str) -> ModuleType:
+    """Import a module that an extra brings.
+
+    Args:
+        module: The module.
+        purpose: What wants it, as the beginning of a sentence.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(module, purpose) from error

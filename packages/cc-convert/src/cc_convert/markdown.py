@@ -1,0 +1,55 @@
+"""Transcripts as Markdown."""
+
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+from typing import TextIO
+
+from .events import Event, read_events
+
+__all__ = ["write_markdown"]
+
+_TITLES = {
+    "prompt": "User", "text": "Claude", "thinking": "Thinking", "call": "Tool call", "result": "Tool result",
+    "compaction": "Compaction", "error": "Error",
+}  # fmt: skip
+
+
+def write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str]) -> None:
+    """Write the transcripts of sessions.
+
+    Args:
+        file: Where to.
+        paths: The logs.
+        sessions: The ids of those that are wanted.
+    """
+    session = None
+    for path in paths:
+        for event in read_events(path):
+            if event.session not in sessions:
+                continue
+            if event.session != session:
+                session = event.session
+                file.write(f"# Session {session}\n\n")
+            file.write(_entry(event))
+
+
+def _entry(event: Event) -> str:
+    when = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if event.time else ""
+    facts = [fact for fact in (event.name, event.agent and f"sub-agent {event.agent}", when) if fact]
+    title = _TITLES[event.kind] + (" (failed)" if event.failed else "")
+    head = f"## {title}{' · ' if facts else ''}{' · '.join(facts)}\n\n"
+    if event.kind == "compaction":
+        return f"{head}{event.tokens:,} tokens were replaced by a summary.\n\n"
+    if event.kind in ("prompt", "text"):
+        return f"{head}{event.text}\n\n"
+    fence = _fence(event.text)
+    return f"{head}{fence}\n{event.text}\n{fence}\n\n"
+
+
+def _fence(text: str) -> str:
+    """A fence that is longer than any in the text, so that the text cannot leave it."""
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return "`" * max(3, longest + 1)

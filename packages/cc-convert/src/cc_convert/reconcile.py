@@ -1,0 +1,85 @@
+"""The rows set against the CLI's own totals, session by session."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .logs import Logs
+from .prices import Prices
+from .rows import NO_COUNTS, Counts, Row, add_counts, counts_of, subtract_counts
+
+__all__ = ["CENT", "KINDS", "Comparison", "reconcile"]
+
+KINDS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "thinking", "web_searches")
+"""The kinds of counts, in the order in which they stand."""
+CENT = 0.01
+"""The least difference in cost that is worth a word: below it, both round to the same or neighbouring cents."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One session."""
+
+    session: str
+    project: str
+    requests: Counts
+    """What the session's requests add up to."""
+    unlogged: Counts
+    """What is in the CLI's total and in no request, such as a compaction; a row of its own in every report."""
+    stated: Counts
+    """The CLI's total, without what a fork inherited."""
+    cost: float
+    """The cost of requests and unlogged together, by the price list."""
+    stated_cost: float
+    """The CLI's."""
+
+    @property
+    def difference(self) -> Counts:
+        """What the rows have more than the CLI, by kind; negative if less."""
+        rows = add_counts(self.requests, self.unlogged)
+        a, b, c, d, e, f, g = (mine - its for mine, its in zip(rows, self.stated, strict=True))
+        return (a, b, c, d, e, f, g)
+
+    @property
+    def cost_difference(self) -> float:
+        """What the rows cost more than the CLI says."""
+        return self.cost - self.stated_cost
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they are the same to the token, and to the cent."""
+        # Transcripts of some versions do not tell thinking apart, and it is part of the output anyway.
+        counts = [difference for kind, difference in zip(KINDS, self.difference, strict=True) if kind != "thinking"]
+        return not any(counts) and abs(self.cost_difference) < CENT
+
+
+def reconcile(logs: Logs, prices: Prices | None = None) -> list[Comparison]:
+    """Compare each session for which the CLI noted a total, in the order of their ids."""
+    by_session: dict[str, list[Row]] = {}
+    for row in logs.priced(prices, "calculate"):
+        if row.kind != "error":
+            by_session.setdefault(row.session, []).append(row)
+    return [
+        _compare(session, by_session.get(session, []), own, inherited)
+        for session, (own, inherited) in sorted(logs.totals.items())
+    ]
+
+
+def _compare(
+    session: str, rows: list[Row], own: dict[str, tuple[Counts, float]], inherited: dict[str, tuple[Counts, float]]
+) -> Comparison:
+    return Comparison(
+        session,
+        next((row.project for row in rows if row.project), ""),
+        _sum(counts_of(row) for row in rows if row.kind != "unlogged"),
+        _sum(counts_of(row) for row in rows if row.kind == "unlogged"),
+        subtract_counts(_sum(counts for counts, _ in own.values()), _sum(counts for counts, _ in inherited.values())),
+        sum(row.cost or 0.0 for row in rows),
+        sum(cost for _, cost in own.values()) - sum(cost for _, cost in inherited.values()),
+    )
+
+
+def _sum(parts: Iterable[Counts]) -> Counts:
+    total = NO_COUNTS
+    for part in parts:
+        total = add_counts(total, part)
+    return total

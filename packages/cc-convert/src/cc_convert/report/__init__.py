@@ -1,0 +1,1 @@
+"""Rows into sums: by period, session, model, project, block and tool."""

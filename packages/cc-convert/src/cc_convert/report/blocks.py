@@ -1,0 +1,56 @@
+"""Five-hour blocks, by which Claude Code's subscriptions count."""
+
+from collections.abc import Iterable
+from datetime import datetime, tzinfo
+
+from .buckets import Bucket
+from .sums import Line
+
+__all__ = ["BLOCK", "GAP", "blocks", "burn_rate"]
+
+BLOCK = 5 * 3600.0
+"""Seconds in a block."""
+GAP = "gap"
+"""Stands in `about["kind"]` of a line for a time without requests."""
+_HOUR = 3600
+
+
+def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float | None = None) -> list[Line]:
+    """Cut time into blocks.
+
+    A block starts at the full UTC hour of its first request. It ends five hours later, or with its last request if
+    five hours follow without one; such a gap is a line of its own.
+
+    Args:
+        buckets: What to sum up; what has no time is left out.
+        zone: The zone in which starts are told; this machine's by default.
+        now: The present, in seconds since 1970; the block it falls into is marked as `active`.
+    """
+    lines: list[Line] = []
+    start = last = 0.0
+    for bucket in sorted((one for one in buckets if one.quarter is not None), key=lambda one: one.first):
+        if not lines or bucket.first >= start + BLOCK or bucket.first - last > BLOCK:
+            if lines and bucket.first - last > BLOCK:
+                lines.append(_gap(last, bucket.first, zone))
+            start = float(bucket.first // _HOUR * _HOUR)
+            lines.append(Line(_name(start, zone), about={"kind": "block", "ends": _name(start + BLOCK, zone)}))
+            last = 0.0
+        lines[-1].add(bucket)
+        last = max(last, bucket.last)
+    if lines and now is not None and now < start + BLOCK and now - last <= BLOCK:
+        lines[-1].about["kind"] = "active"
+    return lines
+
+
+def burn_rate(line: Line, now: float) -> tuple[float, float]:
+    """Tokens and US dollars per hour in a block so far; over a minute at least, so that a start is no peak."""
+    hours = max(60.0, now - line.first) / 3600
+    return line.tokens / hours, line.cost / hours
+
+
+def _gap(start: float, end: float, zone: tzinfo | None) -> Line:
+    return Line(_name(start, zone), about={"kind": GAP, "ends": _name(end, zone)}, first=start, last=end)
+
+
+def _name(time: float, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(time, zone).strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,77 @@
+"""Rows of a quarter of an hour put together: all that a report by time, session, model or project needs.
+
+Every time zone is a whole number of quarters away from UTC, so the days of any zone can be made of these.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, cast
+
+from ..model_names import canonical_model
+from ..rows import Row
+
+__all__ = ["QUARTER", "Bucket", "fill_buckets"]
+
+QUARTER = 900
+"""Seconds in a quarter of an hour."""
+
+
+class Bucket(NamedTuple):
+    """What one thread of a session took of one model in a quarter of an hour."""
+
+    quarter: int | None
+    """Which quarter of an hour since 1970; `None` where the log does not say when."""
+    session: str
+    project: str
+    agent_type: str
+    """The kind of sub-agent; `sub-agent` where a log does not name it, empty for the main thread."""
+    model: str
+    """The model's canonical name."""
+    unlogged: bool
+    """Whether it stands in the CLI's totals and in no request."""
+    input: int
+    output: int
+    cache_read: int
+    cache_write_5m: int
+    cache_write_1h: int
+    thinking: int
+    web_searches: int
+    cost: float
+    """US dollars, of the requests that have a price."""
+    requests: int
+    errors: int
+    unpriced: int
+    """Tokens without a price."""
+    first: float
+    """The time of the first request; 0 without a time."""
+    last: float
+    """The time of the last request."""
+
+
+_bucket = cast("Callable[[Iterable[object]], Bucket]", Bucket._make)
+
+
+def fill_buckets(rows: Iterable[Row]) -> list[Bucket]:
+    """Put rows that have been priced into buckets."""
+    sums: dict[tuple[int | None, str, str, str, str, bool], list[float]] = {}
+    for row in rows:
+        time = row.time
+        quarter = None if time is None else int(time // QUARTER)
+        agent = row.agent_type or ("sub-agent" if row.agent else "")
+        unlogged = row.kind == "unlogged"
+        key = (quarter, row.session, row.project, agent, row.model, unlogged)
+        found = sums.get(key)
+        if found is None:
+            found = sums[key] = [0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, time or 0.0, time or 0.0]
+        for at, value in enumerate(row[9:16]):
+            found[at] += value
+        if row.cost is None:
+            found[10] += row.tokens
+        else:
+            found[7] += row.cost
+        found[9 if row.kind == "error" else 8] += not unlogged
+        if time is not None:
+            found[11], found[12] = min(found[11], time), max(found[12], time)
+    return [
+        _bucket((quarter, session, project, agent, canonical_model(model), unlogged, *numbers))
+        for (quarter, session, project, agent, model, unlogged), numbers in sums.items()
+    ]

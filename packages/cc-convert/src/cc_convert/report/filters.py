@@ -1,0 +1,97 @@
+"""Which requests a report is about."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Protocol, TypeVar
+
+from ..model_names import canonical_model
+from .buckets import QUARTER
+
+__all__ = ["Filter", "FilterError", "last_days", "moment"]
+
+
+class FilterError(ValueError):
+    """A filter that cannot be understood."""
+
+
+class _Filtered(Protocol):
+    @property
+    def session(self) -> str: ...
+    @property
+    def project(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+
+
+_Any = TypeVar("_Any", bound=_Filtered)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Bounds and parts of names; what is empty lets everything through."""
+
+    since: float | None = None
+    """The first moment, in seconds since 1970."""
+    until: float | None = None
+    """The first moment after."""
+    project: str = ""
+    """A part of the project's folder."""
+    model: str = ""
+    """A part of the model's name."""
+    session: str = ""
+    """The beginning of the session's id."""
+
+    @property
+    def by_quarters(self) -> bool:
+        """Whether its bounds are quarters of an hour, so that it can be applied to buckets."""
+        return all(bound is None or bound % QUARTER == 0 for bound in (self.since, self.until))
+
+    def of(self, rows: Iterable[_Any], time: Callable[[_Any], float | None]) -> list[_Any]:
+        """Those that pass. `time` tells when one was; what has no time passes only where no bound is set."""
+        return [one for one in rows if self._passes(one, time(one))]
+
+    def _passes(self, one: _Filtered, time: float | None) -> bool:
+        if self.since is not None and (time is None or time < self.since):
+            return False
+        if self.until is not None and (time is None or time >= self.until):
+            return False
+        if self.project and self.project not in one.project:
+            return False
+        if self.model and self.model not in one.model and self.model != canonical_model(one.model):
+            return False
+        return not self.session or one.session.startswith(self.session)
+
+
+def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:
+    """The time that a day, or a day with a time, means in a zone; `end` takes a day to its end.
+
+    Raises:
+        FilterError: It is neither.
+    """
+    try:
+        compact = len(text) == 8 and text.isdigit()
+        found = datetime.strptime(text, "%Y%m%d") if compact else datetime.fromisoformat(text)
+    except ValueError:
+        raise FilterError(f"{text!r} is no day (2026-11-20) and no time (2026-11-20T14:00)") from None
+    if found.tzinfo is None:
+        if end and (compact or len(text) == 10):
+            found += timedelta(days=1)
+        found = found.replace(tzinfo=zone) if zone else found
+    return found.timestamp()
+
+
+def last_days(text: str, zone: tzinfo | None, now: datetime) -> float:
+    """The start of a span such as `7d`, `2w` or `36h`. Days and weeks count whole days, today among them.
+
+    Raises:
+        FilterError: It is no such span.
+    """
+    number, unit = text[:-1], text[-1:]
+    if not number.isdecimal() or unit not in "hdw" or not 0 < int(number) < 10_000:
+        raise FilterError(f"{text!r} is no span: write a number and h, d or w, such as 7d")
+    if unit == "h":
+        return (now - timedelta(hours=int(number))).timestamp()
+    days = int(number) * (7 if unit == "w" else 1)
+    today = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
+    return (today - timedelta(days=days - 1)).timestamp()

@@ -1,0 +1,94 @@
+"""Which line of a report a bucket belongs to: its day, week, month, session, model or project."""
+
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Literal, TypeAlias
+
+from .buckets import QUARTER, Bucket
+from .sums import Line
+
+__all__ = ["NO_TIME", "GroupBy", "group", "total"]
+
+GroupBy: TypeAlias = Literal["day", "week", "month", "session", "model", "project"]
+"""What the lines of a report stand for."""
+
+NO_TIME = "unknown"
+"""The period of what has no time, such as results that were printed as JSON."""
+
+
+def group(buckets: Iterable[Bucket], by: GroupBy, zone: tzinfo | None = None, *, week_start: int = 0) -> list[Line]:
+    """Sum up buckets.
+
+    Args:
+        buckets: What to sum up.
+        by: What a line stands for.
+        zone: Whose days they are; those of this machine by default.
+        week_start: The first day of a week, 0 for Monday to 6 for Sunday.
+
+    Returns:
+        Periods in their order; models and projects by cost, the highest first; sessions by their last request.
+    """
+    key = _key(by, zone, week_start)
+    lines: dict[str, Line] = {}
+    for bucket in buckets:
+        name = key(bucket)
+        line = lines.get(name)
+        if line is None:
+            line = lines[name] = Line(name)
+            if by == "session":
+                line.about["project"] = bucket.project
+        line.add(bucket)
+    found = list(lines.values())
+    if by == "session":
+        return sorted(found, key=lambda line: (line.last, line.key))
+    if by in ("model", "project"):
+        return sorted(found, key=lambda line: (-line.cost, line.key))
+    return sorted(found, key=lambda line: line.key)
+
+
+def total(lines: Iterable[Line]) -> Line:
+    """The sum of lines."""
+    whole = Line("total")
+    for line in lines:
+        for name in _ADDED:
+            setattr(whole, name, getattr(whole, name) + getattr(line, name))
+        for model, cost in line.models.items():
+            whole.models[model] = whole.models.get(model, 0.0) + cost
+        if line.first:
+            whole.first = min(whole.first or line.first, line.first)
+            whole.last = max(whole.last, line.last)
+    return whole
+
+
+_ADDED = (
+    "requests", "errors", "input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "thinking",
+    "web_searches", "cost", "unpriced", "unlogged_cost",
+)  # fmt: skip
+
+
+def _key(by: GroupBy, zone: tzinfo | None, week_start: int) -> Callable[[Bucket], str]:
+    match by:
+        case "session":
+            return lambda bucket: bucket.session or NO_TIME
+        case "model":
+            return lambda bucket: bucket.model or NO_TIME
+        case "project":
+            return lambda bucket: bucket.project or NO_TIME
+        case "day":
+            return _period(zone, date.isoformat)
+        case "month":
+            return _period(zone, lambda day: day.isoformat()[:7])
+        case "week":
+            return _period(zone, lambda day: (day - timedelta((day.weekday() - week_start) % 7)).isoformat())
+
+
+def _period(zone: tzinfo | None, name: Callable[[date], str]) -> Callable[[Bucket], str]:
+    known: dict[int | None, str] = {None: NO_TIME}
+
+    def key(bucket: Bucket) -> str:
+        quarter = bucket.quarter
+        if quarter is not None and quarter not in known:
+            known[quarter] = name(datetime.fromtimestamp(quarter * QUARTER, zone).date())
+        return known[quarter]
+
+    return key

@@ -1,0 +1,72 @@
+"""Which tools were called, how long they took, and how often they failed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..events import Event
+from ..rows import Row
+
+__all__ = ["ToolLine", "tool_lines"]
+
+
+@dataclass(slots=True)
+class ToolLine:
+    """One tool."""
+
+    key: str
+    """The tool's name."""
+    calls: int = 0
+    """How often the model called it."""
+    failures: int = 0
+    """Results that were errors."""
+    unanswered: int = 0
+    """Calls without a result in the log."""
+    seconds: list[float] = field(default_factory=list[float])
+    """How long each call took, from the call's time to the result's."""
+    result_characters: int = 0
+    """How long the results were, in all."""
+    output: int = 0
+    """Output tokens of the answers that called it, shared out among the calls of an answer."""
+    cost: float = 0.0
+    """The cost of these answers, shared out likewise."""
+
+    def quantile(self, part: float) -> float | None:
+        """The time that this part of the calls did not exceed."""
+        if not self.seconds:
+            return None
+        ordered = sorted(self.seconds)
+        return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def tool_lines(rows: Iterable[Row], events: Iterable[Event]) -> list[ToolLine]:
+    """One line for each tool, the most called first.
+
+    Args:
+        rows: Rows that have been priced.
+        events: The events of the same logs.
+    """
+    lines: dict[str, ToolLine] = {}
+    for row in rows:
+        for name in row.tools:
+            line = lines.setdefault(name, ToolLine(name))
+            line.calls += 1
+            line.output += row.output // len(row.tools)
+            line.cost += (row.cost or 0.0) / len(row.tools)
+    called: dict[str, Event] = {}
+    answered: set[str] = set()
+    for event in events:
+        if event.kind == "call" and event.name in lines:
+            called.setdefault(event.identity, event)
+        elif event.kind == "result" and (call := called.get(event.identity)) and event.identity not in answered:
+            answered.add(event.identity)
+            _answer(lines[call.name], call, event)
+    for identity, call in called.items():
+        lines[call.name].unanswered += identity not in answered
+    return sorted(lines.values(), key=lambda line: (-line.calls, line.key))
+
+
+def _answer(line: ToolLine, call: Event, result: Event) -> None:
+    line.failures += result.failed
+    line.result_characters += len(result.text)
+    if call.time is not None and result.time is not None and result.time >= call.time:
+        line.seconds.append(result.time - call.time)

@@ -1,0 +1,74 @@
+"""Rows as a table: its columns, and how DuckDB gets it."""
+
+import csv
+import os
+import tempfile
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from .extras import need
+from .rows import Row
+
+__all__ = ["COLUMNS", "duckdb_with", "record_of", "values_of"]
+
+_TEXTS = frozenset(
+    {"key", "kind", "session", "parent", "project", "agent", "agent_type", "model", "tier", "geo", "speed", "message_id",
+     "request_id", "uuid"}
+)  # fmt: skip
+_SPECIAL = {"time": ("text", "timestamptz"), "tools": ("text", "varchar"), "final": ("integer", "boolean")}
+_COSTS = frozenset({"cost", "logged_cost"})
+
+COLUMNS: dict[str, tuple[str, str]] = {
+    name: _SPECIAL.get(name)
+    or (("text", "varchar") if name in _TEXTS else ("real", "double") if name in _COSTS else ("integer", "bigint"))
+    for name in Row._fields
+    if name != "steps"
+}
+"""The columns, with their types in SQLite and in DuckDB."""
+
+
+def record_of(row: Row) -> dict[str, Any]:
+    """A row with readable times, for machines."""
+    return dict(zip(COLUMNS, values_of(row), strict=True))
+
+
+def values_of(row: Row) -> tuple[Any, ...]:
+    """The values of a row in the order of the columns."""
+    return tuple(_value(name, getattr(row, name)) for name in COLUMNS)
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "time":
+        return None if value is None else datetime.fromtimestamp(value, UTC).isoformat(timespec="milliseconds")
+    return ",".join(value) if name == "tools" else value
+
+
+@contextmanager
+def duckdb_with(rows: Iterable[Row], purpose: str) -> Generator[Any]:
+    """A connection to DuckDB that has the rows as the table `requests`.
+
+    Raises:
+        MissingExtraError: DuckDB is not installed.
+    """
+    duckdb = need("duckdb", purpose)
+    # By a file, which is quicker by far than value by value; only this user can read it.
+    handle, path = tempfile.mkstemp(suffix=".csv")
+    try:
+        with open(handle, "w", encoding="utf-8", errors="replace", newline="") as file:
+            csv.writer(file).writerows(map(values_of, rows))
+        connection = duckdb.connect(":memory:")
+        try:
+            columns = {name: kind.upper() for name, (_, kind) in COLUMNS.items()}
+            connection.execute(
+                "create table requests as select * from "
+                f"read_csv(?, header=false, columns={columns!r}, quote='\"', escape='\"', auto_detect=false, "
+                "strict_mode=false, nullstr='', allow_quoted_nulls=false)",
+                [path],
+            )
+            yield connection
+        finally:
+            connection.close()
+    finally:
+        os.unlink(path)
