@@ -15,7 +15,7 @@ from cc_loopback import LoopbackServer
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCRIPTS = ["agent.py", "anthropic_client.py", "cli_loop.py", "session.py"]
-MORE_SCRIPTS = ["session_hooks.py", "session_policy.py", "session_pool.py", "session_query.py"]
+MORE_SCRIPTS = ["session_chat.py", "session_hooks.py", "session_policy.py", "session_pool.py", "session_query.py"]
 """Those for which the README has no room."""
 
 

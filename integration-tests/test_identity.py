@@ -5,6 +5,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from anthropic import AsyncAnthropic
 from pydantic_ai import Agent, BinaryContent, FileSearchTool, ImageGenerationTool, MemoryTool, ModelProfile
 from pydantic_ai.capabilities import NativeOrLocalTool, NativeTool
 from pydantic_ai.exceptions import UserError
@@ -57,10 +58,13 @@ def test_a_profile_may_be_a_function_of_the_default_one() -> None:
     assert halved.profile.get("supports_inline_system_prompts") is False
 
 
-@pytest.mark.parametrize("name", ["sonnet", "claude-sonnet-5"])
-def test_the_size_of_the_context_is_known(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [("claude-haiku-4-5", 200_000), ("claude-haiku-4-5[1m]", 1_000_000), ("sonnet", 1_000_000), ("opus[1m]", 1_000_000)],
+)
+def test_the_size_of_the_context_is_known(name: str, tokens: int) -> None:
     """MODEL-03"""
-    assert (ClaudeCodeModel(name, provider=ClaudeCodeProvider()).context_window or 0) >= 200_000
+    assert ClaudeCodeModel(name, provider=ClaudeCodeProvider()).context_window == tokens
 
 
 def test_what_cannot_be_passed_on_is_declared() -> None:
@@ -94,15 +98,13 @@ async def test_signed_thinking_travels_between_both_models_in_one_conversation(
 ) -> None:
     """MODEL-05, MODEL-20"""
     loopback.respond = steps(*([thought(f"Thought {number}.", f"c2ln{number}"), text("Yes.")] for number in range(4)))
-    direct = AnthropicModel(
-        model.model_name, provider=AnthropicProvider(api_key="key", base_url=loopback.url), settings={"max_tokens": 900}
-    )
     agent = Agent(model_settings={"thinking": "medium"})
     history: list[ModelMessage] = []
-    for number, each in enumerate((direct, model, direct, model)):
-        async with agent.run_stream(f"Run {number}.", model=each, message_history=history) as stream:
-            await stream.get_output()
-        history = ModelMessagesTypeAdapter.validate_json(stream.all_messages_json())
+    async with AsyncAnthropic(api_key="key", base_url=loopback.url) as client:
+        direct = AnthropicModel(model.model_name, provider=AnthropicProvider(anthropic_client=client))
+        for number, each in enumerate((direct, model, direct, model)):
+            result = await agent.run(f"Run {number}.", model=each, message_history=history)
+            history = ModelMessagesTypeAdapter.validate_json(result.all_messages_json())
     blocks = [block for message in loopback.requests[-1]["messages"] for block in message["content"]]
     assert [block["signature"] for block in blocks if block["type"] == "thinking"] == ["c2ln0", "c2ln1", "c2ln2"]
     answers = [message for message in history if isinstance(message, ModelResponse)]
@@ -152,7 +154,7 @@ async def test_a_native_tool_that_is_not_wired_raises_or_gives_way_to_a_local_on
         """Do it here."""
         return f"local {query}"
 
-    with pytest.raises(UserError, match="native tool"):
+    with pytest.raises(UserError, match="not supported by this model"):
         await Agent(model, capabilities=[NativeTool(tool)]).run("Go.")
     assert not loopback.requests
 

@@ -1,4 +1,4 @@
-"""Cancels and interrupts turns at random, many sessions side by side, and looks for answers that were mixed up (SES-82).
+"""Cancels and interrupts turns at random, many sessions side by side, and looks for mixed-up answers (SES-82).
 
     python scripts/bench/session_cancels.py [--turns 1000] [--workers 8] [--seed 0]
 
@@ -12,12 +12,12 @@ Prints what it found; exits with 1 if something was mixed up, hung, left behind,
 
 import argparse
 import asyncio
+import os
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -127,7 +127,7 @@ async def run(turns: int, workers: int) -> bool:
         async with LoopbackServer(echo) as api:
             await asyncio.gather(*(work(number, turns // workers, api, findings) for number in range(workers)))
         left = [child.name() for child in psutil.Process().children(recursive=True)]
-        left += [path.name for path in Path(folder).iterdir()]
+        left += os.listdir(folder)
         tempfile.tempdir = None
     print(f"{turns} turns by {workers} workers in {time.monotonic() - began:.1f} s:")
     return findings.report(left)

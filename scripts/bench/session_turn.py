@@ -38,24 +38,30 @@ async def main() -> bool:
 
 
 async def compare(options: ClaudeAgentOptions, name: str) -> bool:
-    """Compare both on processes of their own."""
-    async with ClaudeSDKClient(options) as client, await Session.open(options) as session:
+    """Compare both on processes of their own, and return whether the bound holds."""
+    client = ClaudeSDKClient(options)
+    await client.connect()
+    session = await Session.open(options)
 
-        async def bare() -> float:
-            began = time.perf_counter()
-            await client.query("Hello?")
-            async for message in client.receive_response():
-                if isinstance(message, ResultMessage) and message.result != "Hello.":
-                    raise RuntimeError(f"not the answer: {message}")
-            return time.perf_counter() - began
+    async def bare() -> float:
+        began = time.perf_counter()
+        await client.query("Hello?")
+        async for message in client.receive_response():
+            if isinstance(message, ResultMessage) and message.result != "Hello.":
+                raise RuntimeError(f"not the answer: {message}")
+        return time.perf_counter() - began
 
-        async def ours() -> float:
-            began = time.perf_counter()
-            if (await session.run("Hello?")).text != "Hello.":
-                raise RuntimeError("not the answer")
-            return time.perf_counter() - began
+    async def ours() -> float:
+        began = time.perf_counter()
+        if (await session.run("Hello?")).text != "Hello.":
+            raise RuntimeError("not the answer")
+        return time.perf_counter() - began
 
+    try:
         return report(name, await alternate(bare, ours))
+    finally:
+        await session.close()
+        await client.disconnect()
 
 
 async def alternate(bare: Measure, ours: Measure) -> list[tuple[float, float]]:
@@ -79,7 +85,8 @@ def report(name: str, pairs: list[tuple[float, float]]) -> bool:
     print(f"{name}:")
     print(f"  bare turn of the SDK's client   p50 {bare:7.2f} ms")
     print(f"  Session.run                     p50 {ours:7.2f} ms")
-    print(f"  ratio of neighbours             p50 {ratio:7.2f}      at most {MOST_TIMES_BARE}{'' if kept else '   MISSED'}")
+    verdict = "" if kept else "   MISSED"
+    print(f"  ratio of neighbours             p50 {ratio:7.2f}      at most {MOST_TIMES_BARE}{verdict}")
     return kept
 
 

@@ -65,7 +65,7 @@ class Case:
 
 def make_agent(case: Case, *capabilities: AbstractCapability[str], suffix: str = "") -> CaseAgent:
     """The agent of a case, whose name and instructions are those of the case."""
-    settings = AnthropicModelSettings(anthropic_thinking={"type": "enabled", "budget_tokens": 1024})
+    settings = AnthropicModelSettings(anthropic_thinking={"type": "adaptive"})
     agent: CaseAgent = Agent(
         "claude-code:claude-sonnet-5" if case.by_id else ClaudeCodeModel(provider=PROVIDER),
         name=f"{case.name}{suffix}",

@@ -13,7 +13,7 @@ import pytest
 
 from cc_messages.worker import Worker
 from cc_session import Timeouts
-from cc_types import APIError, ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
+from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,14 +59,17 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
     for status in (400, 401, 403, 404, 409, 413, 429, 500, 503, 529):
         for stream in (False, True):
             # The known limit: the CLI repeats a request once that was answered with a 404.
-            client.api.fail_next(status, times=2 if status == 404 else 1, message=f"made-up {status}")
+            headers = {"retry-after": "17", "x-should-retry": "false", "server-timing": "secret"}
+            times, message = 2 if status == 404 else 1, f"made-up {status}"
+            client.api.fail_next(status, times=times, headers=headers, error_type="made_up_error", message=message)
             client.api.requests.clear()
             with anyio.fail_after(5):
                 reply = await client.ask(*prompts(history), stream=stream)
-            assert (reply.status, reply.error["type"]) == (status, APIError(status=status, message="").error_type)
-            # For these two the CLI has words of its own.
-            assert status in {404, 413} or reply.error["message"] == f"made-up {status}"
-            assert len(client.api.requests) == (2 if status == 404 else 1)
+            assert (reply.status, reply.error) == (status, {"type": "made_up_error", "message": message})
+            assert (reply.headers["retry-after"], reply.headers["x-should-retry"]) == ("17", "false")
+            assert reply.body["request_id"] == reply.headers["request-id"]
+            assert "server-timing" not in reply.headers
+            assert len(client.api.requests) == times
         await answers_exactly(client, prompts(history))
     assert client.routes["start"] == 1
 
@@ -136,7 +139,7 @@ async def test_a_prompt_that_is_too_long_is_the_error_of_the_api(client: Client)
     client.api.fail_next(400, message="prompt is too long: 212000 tokens > 200000 maximum")
     reply = await client.ask("b")
     assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
-    assert reply.error["message"].lower() == "prompt is too long"
+    assert reply.error["message"] == "prompt is too long: 212000 tokens > 200000 maximum"
 
 
 async def test_no_credentials_are_an_authentication_error_that_says_what_to_do(connect: Connect) -> None:

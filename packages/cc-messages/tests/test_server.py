@@ -58,6 +58,20 @@ async def test_a_message_is_answered_whole_and_streamed(serve: Serve) -> None:
     assert whole.headers["request-id"] != streamed.headers["request-id"]
 
 
+async def test_what_the_api_says_in_its_head_is_passed_on(serve: Serve) -> None:
+    """MSG-23, MSG-30. Its id of the request is told in messages and streams, and what is left of its limits."""
+    with LoopbackServer() as api:
+        served = serve(api=api)
+        headers = {"request-id": "req_of_the_api", "anthropic-ratelimit-requests-remaining": "7", "via": "a proxy"}
+        async with served.http() as http:
+            for stream in (False, True):
+                api.fail_next(headers=headers, delay=0.01)
+                response = await http.post(MESSAGES, json={**BODY, "stream": stream})
+                assert response.status_code == 200
+                told = {name: response.headers.get(name) for name in headers}
+                assert told == {**headers, "via": None}
+
+
 @pytest.mark.parametrize(
     "headers",
     [

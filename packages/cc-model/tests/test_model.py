@@ -33,7 +33,7 @@ async def test_an_alias_has_the_profile_of_the_model_that_the_cli_makes_of_it(
 
 
 def test_a_model_id_is_not_an_alias() -> None:
-    assert resolve_alias("claude-sonnet-5") == "claude-sonnet-5"
+    assert resolve_alias("claude-sonnet-5") == resolve_alias("claude-sonnet-5[1m]") == "claude-sonnet-5"
 
 
 def test_the_profile_is_that_of_the_model_less_what_is_not_carried() -> None:

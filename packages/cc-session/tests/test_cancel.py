@@ -74,7 +74,7 @@ async def test_a_session_is_dirty_until_a_cancelled_turn_has_ended(session: Sess
     assert session.state == "dirty"
 
     with anyio.fail_after(1):
-        while session.state != "idle":  # there is no event for it
+        while session.state != "idle":  # noqa: ASYNC110  # there is no event for it
             await anyio.sleep(0.001)
 
 
@@ -111,7 +111,7 @@ async def test_an_interrupt_ends_a_run_at_any_moment(
     """SES-18, SES-F10."""
     running = asyncio.ensure_future(session.run("Take your time."))
     with anyio.fail_after(5):
-        while session.state != "busy":  # there is no event for it
+        while session.state != "busy":  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(0)
     await anyio.sleep(milliseconds / 1000)  # so that the interrupt meets the turn at another point
 

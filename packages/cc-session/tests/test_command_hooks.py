@@ -133,7 +133,7 @@ async def test_a_program_that_fails_blocks_the_call_and_leaves_nothing(
     assert bench.files == set()
     assert "The hook" in bench.results["toolu_1"]
     assert "The hook" in caplog.text
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "60"] and p.ppid() == 1]
 
 

@@ -186,7 +186,7 @@ async def too_slow(input: PreToolUseHookInput) -> HookResult:
 
 
 def too_slow_in_a_thread(input: PreToolUseHookInput) -> HookResult:
-    time.sleep(3)
+    time.sleep(60)
     return HookResult.allow()
 
 
@@ -251,7 +251,7 @@ async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
     assert words in bench.results["toolu_1"]
     assert "a secret" not in bench.results["toolu_1"]
     assert words in caplog.text
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(("function", "words"), FAILING[:3])

@@ -1,4 +1,4 @@
-"""When Python dies, and when a session is closed, nothing that was started for it lives on: no CLI, no tool, no server."""
+"""When Python dies, or a session is closed, nothing that was started for it lives on: no CLI, no tool, no server."""
 
 import asyncio
 import json
@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -32,7 +31,8 @@ from dataclasses import replace
 from cc_session import Session, sealed_options
 
 async def main():
-    options = replace(sealed_options(env=json.loads(sys.argv[1])), tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
+    options = sealed_options(env=json.loads(sys.argv[1]))
+    options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
     session = await Session.open(options)
     print(session.pid, flush=True)
     running = asyncio.ensure_future(session.run("Go.")) if sys.argv[2] == "run" else None
@@ -76,7 +76,7 @@ def names(processes: list[psutil.Process]) -> list[str]:
 async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
     """Wait until all have gone; return the names of those that have not in time."""
     deadline = time.monotonic() + AT_MOST
-    while left := names(processes) + [folder for folder in folders if Path(folder).exists()]:
+    while left := names(processes) + [folder for folder in folders if os.path.exists(folder)]:  # noqa: ASYNC240
         if time.monotonic() > deadline:
             return left
         await anyio.sleep(0.02)
@@ -98,7 +98,7 @@ class Script:
     async def started(self, name: str) -> list[psutil.Process]:
         """Wait for a process of this name; return all of them."""
         with anyio.fail_after(10):
-            while name not in names(processes := family(self.folder, self.cli)):
+            while name not in names(processes := family(self.folder, self.cli)):  # noqa: ASYNC110
                 await anyio.sleep(0.02)
         return processes
 
@@ -186,7 +186,7 @@ async def in_tool(session: Session) -> "tuple[asyncio.Task[Any], list[psutil.Pro
     cli = psutil.Process(session.pid)
     folder = cli.environ()["CC_SESSION_FOLDER"]
     with anyio.fail_after(10):
-        while "sleep" not in names(processes := family(folder, cli)):
+        while "sleep" not in names(processes := family(folder, cli)):  # noqa: ASYNC110
             await anyio.sleep(0.02)
     return running, processes
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_session import Policy, Rule, Verdict, is_below
-from cc_session.policy_rules import Predicate
 
 
 def says(policy: Policy, tool: str, **input: Any) -> str:
@@ -104,7 +103,7 @@ def test_a_predicate_that_raises_denies(behavior: Any) -> None:
         return True
 
     pending = later()
-    predicates: list[Predicate] = [lambda input: input["missing"], lambda input: pending]
+    predicates: list[Callable[[Mapping[str, Any]], object]] = [lambda input: input["missing"], lambda input: pending]
     for when in predicates:
         policy = Policy([Rule("*", "allow"), Rule("Bash", behavior, when=when)])
         expected = "allow" if behavior == "allow" else "deny"  # an unconditional allow comes first
@@ -179,7 +178,9 @@ def test_workspace_write_knows_no_paths_but_absolute_ones(work: Path, monkeypatc
     """SES-51: what a relative one means is for the CLI to say."""
     monkeypatch.chdir(work)
     policy = Policy.workspace_write(work)
-    for path in ("file", "~/file", " /etc/passwd", "\ufeff/etc/passwd", f"{work}/a\0b", None, 3, ["file"]):
+    (work / "caf\u00e9").symlink_to("/etc/passwd")
+    ways = [f"{work}/to-file ", f"{work}/to-file\ufeff", f"{work}/to-file\u3000", f"{work}/cafe\u0301"]
+    for path in ("file", "~/file", " /etc/passwd", "\ufeff/etc/passwd", f"{work}/a\0b", None, 3, ["file"], *ways):
         assert says(policy, "Write", file_path=path) == "deny"
     assert says(policy, "Write") == "deny"
 

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from claude_agent_sdk import HookMatcher, PermissionMode, PermissionResultAllow, PermissionResultDeny
 
-from cc_session import Content, Hook, HookResult, Policy, Rule, Session, hook
+from cc_session import Content, Hook, HookResult, Policy, Rule, Session, ToolDefinition, hook
 
 Ask = Callable[[Session, Content], Any]
 EVIL = {"command": "touch evil", "description": "d"}
@@ -250,6 +250,37 @@ async def test_an_agent_of_the_folder_brings_nothing_of_its_own(bench: Any, ask:
     await run(bench, ask, Policy(NO_EVIL, default="allow"), changes={"setting_sources": ["project"]})
 
     assert bench.files == {"good"}
+
+
+async def test_a_cleared_conversation_is_under_the_policy_still(bench: Any, ask: Ask) -> None:
+    """SES-54."""
+    options = replace(bench.options, permission_mode="bypassPermissions")
+    async with await Session.open(options, policy=Policy(NO_EVIL)) as session, asyncio.timeout(20):
+        await ask(session, "Hello.")
+        assert await session.reset(tools_changed=True) == "cleared"
+        bench.will_call(bash(1, "touch evil"), bash(2, "touch good"))
+        await ask(session, "Go.")
+    assert bench.files == {"good"}
+
+
+async def test_a_tool_cannot_take_the_name_of_another_server_s(bench: Any, ask: Ask) -> None:
+    """SES-46, SES-54: where the model sees the names without their servers."""
+    called: list[str] = []
+
+    async def answer(session: Session) -> None:
+        while True:
+            call = await session.next_call()
+            called.append(call.name)
+            await session.answer_call(call.id, "done")
+
+    tools = [ToolDefinition(name, "A tool.", {"type": "object"}) for name in ("mcp__good__tool", "tool")]
+    policy = Policy([Rule("mcp__good__*", "allow"), Rule("mcp__session__tool", "allow")], default="deny")
+    bench.will_call(use(1, "mcp__good__tool"), use(2, "tool"))
+    async with await Session.open(bench.options, policy=policy, tools=tools) as session, asyncio.timeout(20):
+        answering = asyncio.ensure_future(answer(session))
+        await ask(session, "Go.")
+        answering.cancel()
+    assert called == ["tool"]
 
 
 PROGRAM = """

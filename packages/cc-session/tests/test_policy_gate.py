@@ -227,7 +227,7 @@ async def never(tool: str, input: dict[str, Any], context: ToolPermissionContext
 
 
 def never_in_a_thread(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-    time.sleep(2)
+    time.sleep(60)
     return PermissionResultAllow()
 
 
@@ -253,7 +253,7 @@ async def test_who_is_asked_and_fails_denies(
     assert "Who was asked about Bash did not answer." in bench.results["toolu_1"]
     assert "a secret" not in bench.results["toolu_1"]
     assert "The permission callback failed about Bash" in caplog.text
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 async def test_the_deadline_is_that_of_the_session_if_the_policy_has_none(bench: Any, ask: Ask) -> None:
@@ -276,7 +276,7 @@ async def test_a_question_can_take_longer_than_a_hook(bench: Any, ask: Ask) -> N
     assert bench.files == {"file"}
 
 
-@pytest.mark.parametrize("seconds", [None, 3])
+@pytest.mark.parametrize("seconds", [None, 60])
 async def test_a_predicate_that_raises_or_is_slow_denies(bench: Any, ask: Ask, seconds: float | None) -> None:
     """SES-49, SES-54."""
 

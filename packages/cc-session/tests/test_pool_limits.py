@@ -4,13 +4,14 @@ import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
-from cc_loopback import LoopbackServer
-from cc_session import Session, SessionPool
+from cc_loopback import JsonObject, LoopbackServer
+from cc_session import PoolStats, Session, SessionPool
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -26,29 +27,37 @@ def folders_in(temporary: Path) -> list[Path]:
     return [*temporary.glob("cc-session-*")]
 
 
+def answer(_body: JsonObject) -> str:
+    return "Hello."
+
+
 def processes() -> list[psutil.Process]:
     return [process for process in psutil.Process().children() if process.name() != "sh"]
 
 
 async def test_there_are_never_more_processes_than_the_size_nor_more_starts_than_the_limit(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    server: LoopbackServer, options: ClaudeAgentOptions, held: Any
 ) -> None:
     """SES-25, SES-66."""
-    most = {"starting": 0, "processes": 0}
+    seen: list[PoolStats] = []
 
     async def watch() -> None:
         while True:
-            stats = pool.stats()
-            most["starting"] = max(most["starting"], stats.starting)
-            most["processes"] = max(most["processes"], stats.running + stats.starting)
+            seen.append(pool.stats())
             await asyncio.sleep(0.002)
 
     async with SessionPool(options, size=3, prewarm=0, start_limit=2) as pool:
         watching = asyncio.ensure_future(watch())
-        await asyncio.gather(*(pool.run(f"Hello {number}.") for number in range(12)))
+        turns = [asyncio.ensure_future(pool.run(f"Hello {number}.")) for number in range(9)]
+        await until(lambda: pool.stats().busy == 3)
+        server.respond = answer
+        for turn in turns[:3]:  # those that were asked when nobody answered
+            turn.cancel()
+        assert [(await turn).text for turn in turns[3:]] == ["Hello."] * 6
         watching.cancel()
         assert len(processes()) == 3
-    assert most == {"starting": 2, "processes": 3}
+    assert max(stats.starting for stats in seen) == 2
+    assert max(stats.running + stats.starting for stats in seen) == 3
 
 
 async def test_warm_returns_when_the_processes_are_ready(server: LoopbackServer, options: ClaudeAgentOptions) -> None:

@@ -190,10 +190,12 @@ async def test_a_closed_session_says_so(options: ClaudeAgentOptions, ask: Ask) -
     for call in (
         session.control("get_settings"), session.add_user("x"), session.add_assistant("x", model="m"),
         ask(session, "x"), session.interrupt(), session.rewind("x"), session.next_call(), session.set_env({}),
+        session.run("x"), session.stream("x").__aenter__(), session.reset(), session.reset(tools_changed=True),
+        session.set_model("m"), session.set_permission_mode("plan"),
     ):  # fmt: skip
         with pytest.raises(CLIConnectionError, match=r"The session is closed\. Open another one\."):
             await call
-    assert repr(session) == "<Session pid=None dead>"
+    assert repr(session) == "<Session pid=None dead turns=0 cost_usd=0>"
 
 
 async def test_a_process_that_leaves_another_with_its_pipes_is_noticed(

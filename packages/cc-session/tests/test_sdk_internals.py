@@ -8,6 +8,7 @@ import claude_agent_sdk
 import pytest
 from anyio.abc import Process
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Transport, client
+from claude_agent_sdk._errors import MessageParseError as SDKMessageParseError
 from claude_agent_sdk._internal import query
 from claude_agent_sdk._internal.sdk_mcp_bridge import SdkMcpBridge
 from claude_agent_sdk._internal.transport import subprocess_cli
@@ -66,9 +67,17 @@ def test_the_options_have_what_is_set_on_the_command_line(setting: str) -> None:
     assert hasattr(ClaudeAgentOptions(), setting)
 
 
-def test_the_error_of_the_parser_is_known_by_its_name_only() -> None:
-    """As soon as the SDK exports it, `_translate.py` can name it."""
+def test_the_error_of_the_parser_is_where_the_sdk_keeps_it_to_itself() -> None:
+    """As soon as the SDK exports it, `errors.py` can take it from there."""
+    assert issubclass(SDKMessageParseError, claude_agent_sdk.ClaudeSDKError)
     assert not hasattr(claude_agent_sdk, "MessageParseError")
+
+
+def test_an_answer_of_the_sdk_begins_with_the_id_of_the_request() -> None:
+    """So that `_activity.py` need not read the rest."""
+    source = inspect.getsource(query.Query)
+    assert '"type": "control_response",\n                "response": {\n' in source
+    assert source.count('"request_id": request_id,') >= 3
 
 
 async def test_the_errors_of_the_sdk_are_of_the_kinds_that_are_translated(

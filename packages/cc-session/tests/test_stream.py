@@ -11,15 +11,18 @@ import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, StreamEvent
 
-from cc_loopback import JsonObject, LoopbackServer
+from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, SessionBusyError, Timeouts, TurnError, TurnTimeoutError
 from cc_types import CLIConnectionError
 
 WORDS = " ".join(f"word{number}" for number in range(500))
 
 
-def say(text: str) -> Callable[[JsonObject], str]:
-    return lambda _: text
+def say(reply: Reply) -> Callable[[JsonObject], Reply]:
+    def respond(_body: JsonObject) -> Reply:
+        return reply
+
+    return respond
 
 
 def text_of(messages: list[Any]) -> str:
@@ -56,7 +59,7 @@ async def test_messages_come_as_they_are_sent_and_the_turn_is_there_at_the_end(
 
 async def test_a_slow_reader_misses_nothing(server: LoopbackServer, session: Session) -> None:
     """SES-13: more messages than any buffer on the way holds, and all of them sent before the first one is read."""
-    server.respond = lambda _: [{"type": "text", "text": f"Part {number}."} for number in range(300)]
+    server.respond = say([{"type": "text", "text": f"Part {number}."} for number in range(300)])
 
     async with session.stream("Talk.") as stream:
         first = await anext(stream)
@@ -88,9 +91,10 @@ async def test_a_turn_that_failed_raises_after_its_result(server: LoopbackServer
     """SES-01: `run()` is a stream that is read to its end."""
     server.fail_next(status=529)
     messages: list[Any] = []
+    stream = session.stream("Hello?")
 
     with pytest.raises(TurnError) as raised:
-        async with session.stream("Hello?") as stream:
+        async with stream:
             async for message in stream:
                 messages.append(message)  # noqa: PERF401  # what was read before the error counts
 

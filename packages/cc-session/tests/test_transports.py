@@ -19,7 +19,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, Transport
 from typing_extensions import override
 
-from cc_loopback import JsonObject, LoopbackServer
+from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, ToolDefinition, TurnError
 from cc_types import ClaudeCodeError
 
@@ -179,8 +179,12 @@ async def test_failures_interrupts_and_cancels(server: LoopbackServer, session: 
 
 async def test_tool_calls(server: LoopbackServer, session: Session) -> None:
     """SES-16, SES-19."""
-    call = {"type": "tool_use", "id": "toolu_1", "name": "mcp__session__look_up", "input": {}}
-    server.respond = lambda body: "Done." if "tool_result" in str(body["messages"]) else [call]
+
+    def model(body: JsonObject) -> Reply:
+        call: JsonObject = {"type": "tool_use", "id": "toolu_1", "name": "mcp__session__look_up", "input": {}}
+        return "Done." if "tool_result" in str(body["messages"]) else [call]
+
+    server.respond = model
     running = asyncio.ensure_future(session.run("Go."))
 
     with anyio.fail_after(10):

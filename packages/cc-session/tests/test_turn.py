@@ -75,7 +75,7 @@ async def test_an_object_that_was_asked_for_is_in_the_turn(server: LoopbackServe
 async def test_costs_are_differences_that_add_up_across_all_that_changes_a_conversation(
     server: LoopbackServer, session: Session
 ) -> None:
-    """SES-04, SES-F18: totals of the CLI start again at a clear and not at a rewind; another model has another price."""
+    """SES-04, SES-F18: the CLI's totals start again at a clear and not at a rewind; models have prices of their own."""
     server.respond = costly
     turns = [await session.run("One"), await session.run("Two")]
     await session.reset()
@@ -224,7 +224,7 @@ async def test_a_second_run_at_the_same_time_is_refused(server: LoopbackServer, 
 
 @pytest.mark.parametrize("limit", [{"timeout": 0}, {"timeout": float("nan")}, {"max_cost_usd": -1.0}])
 async def test_a_limit_that_makes_no_sense_is_refused_and_nothing_is_sent(
-    server: LoopbackServer, session: Session, limit: dict[str, float]
+    server: LoopbackServer, session: Session, limit: Any
 ) -> None:
     with pytest.raises(ValueError, match="must be"):
         await session.run("Hello?", **limit)

@@ -11,21 +11,28 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from claude_agent_sdk.types import HookEvent
 
-from cc_loopback import LoopbackServer
+from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, TurnError, sealed_options
 from cc_types import ClaudeCodeError
 
 CallsBash = Callable[..., None]
 
 
-async def failed(session: Session, prompt: str = "Hello?", **limits: float) -> TurnError:
+async def failed(session: Session, *, max_cost_usd: float | None = None) -> TurnError:
     with pytest.raises(TurnError) as raised:
-        await session.run(prompt, **limits)
+        await session.run("Hello?", max_cost_usd=max_cost_usd)
     return raised.value
 
 
+def say(reply: Reply) -> Callable[[JsonObject], Reply]:
+    def respond(_body: JsonObject) -> Reply:
+        return reply
+
+    return respond
+
+
 async def goes_on(server: LoopbackServer, session: Session) -> bool:
-    server.respond = lambda _: "Yes."
+    server.respond = say("Yes.")
     return (await session.run("Still there?")).text == "Yes."
 
 
@@ -88,7 +95,7 @@ async def test_an_answer_that_the_model_does_not_finish(
     server: LoopbackServer, session: Session, reason: str, kind: str
 ) -> None:
     """SES-72."""
-    server.respond = lambda _: {"content": [{"type": "text", "text": "Part"}], "stop_reason": reason}
+    server.respond = say({"content": [{"type": "text", "text": "Part"}], "stop_reason": reason})
 
     assert (await failed(session)).kind == kind
     assert await goes_on(server, session)
@@ -136,7 +143,7 @@ async def test_a_turn_ends_when_its_budget_is_spent_and_the_next_one_has_its_own
 
 async def test_an_answer_that_cost_too_much_is_told_and_not_lost(server: LoopbackServer, session: Session) -> None:
     """SES-12."""
-    server.respond = lambda _: {"content": [{"type": "text", "text": "Gold."}], **PRICE}
+    server.respond = say({"content": [{"type": "text", "text": "Gold."}], **PRICE})
 
     error = await failed(session, max_cost_usd=0.001)
 
@@ -148,7 +155,7 @@ async def test_the_budget_of_the_options_is_that_of_each_turn(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
     """SES-12: the CLI's own would block all that comes after."""
-    server.respond = lambda _: {"content": [{"type": "text", "text": "Gold."}], **PRICE}
+    server.respond = say({"content": [{"type": "text", "text": "Gold."}], **PRICE})
     async with await Session.open(replace(options, max_budget_usd=0.001)) as session:
         assert (await failed(session)).kind == "budget"
         assert (await session.run("Again?", max_cost_usd=1)).text == "Gold."

@@ -40,4 +40,4 @@ def from_archive(record: Record) -> Row | None:
 
 def _tuple(value: object) -> tuple[object, ...]:
     members = cast("list[object]", value) if isinstance(value, list) else []
-    return tuple(_tuple(one) if isinstance(one, list) else one for one in members)
+    return tuple(_tuple(cast("object", one)) if isinstance(one, list) else one for one in members)

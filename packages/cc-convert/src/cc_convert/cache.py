@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from .rows import FileScan, Ledger, Problem, make_row
 
-__all__ = ["Cache", "Identity", "default_cache_folder", "identity_of", "pack_scan", "unpack_scan"]
+__all__ = ["Cache", "Identity", "MemoryCache", "default_cache_folder", "identity_of", "pack_scan", "unpack_scan"]
 
 # Part of the path, so that no version reads what another one wrote. Marshal's format belongs to the interpreter.
 _FORMAT = f"1-{sys.implementation.cache_tag}"
@@ -94,12 +94,19 @@ class Cache:
         scan = unpack_scan(packed)
         if then == tuple(now):
             return scan, True
+        return self._continued(path, Identity(*then), now, (first, last), scan)
+
+    @staticmethod
+    def _continued(
+        path: str, then: Identity, now: Identity, edges: tuple[int, int], scan: FileScan
+    ) -> tuple[FileScan, bool] | None:
         # A file that is packed, or was rewritten in place, cannot be read on.
-        if then[2] != now.inode or now.size < scan.offset or scan.size > then[0]:
+        if then.inode != now.inode or now.size < scan.offset or scan.size > then.size:
             return None
-        if _edges(path, scan.offset) != (first, last):
+        try:
+            return (scan, False) if _edges(path, scan.offset) == edges else None
+        except OSError:
             return None
-        return scan, False
 
     def put(self, path: str, identity: Identity, scan: FileScan) -> None:
         """Keep what was read of a file."""
@@ -144,6 +151,26 @@ class Cache:
 
     def _path(self, name: str) -> Path:
         return self.folder / blake2b(os.fsencode(os.path.realpath(name)), digest_size=16).hexdigest()
+
+
+class MemoryCache(Cache):
+    """The same for one process, which keeps looking at the same files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: dict[str, tuple[Identity, tuple[int, int], FileScan]] = {}
+
+    def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
+        """What was read of a file, and whether that is all there is; `None` if the file is not what it was."""
+        if path not in self._kept:
+            return None
+        then, edges, scan = self._kept[path]
+        return (scan, True) if then == now else self._continued(path, then, now, edges, scan)
+
+    def put(self, path: str, identity: Identity, scan: FileScan) -> None:
+        """Keep what was read of a file."""
+        with suppress(OSError):
+            self._kept[path] = (identity, _edges(path, scan.offset), scan)
 
 
 def _edges(path: str, offset: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 Where `scan` looks for usage only, this decodes every line. It serves pages for people and the times of tools.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, TypeAlias, cast
 

@@ -16,7 +16,7 @@ from .files import Progress, read_files
 from .messages import scan_messages
 from .model_names import canonical_model
 from .prices import Prices
-from .remainders import SessionTotal, remainders, session_totals
+from .remainders import SessionTotal, places_of, remainders, session_totals
 from .rows import FileScan, Kind, Problem, Row
 from .sources import LogsNotFoundError, find_logs
 
@@ -45,6 +45,8 @@ class Logs:
     """The CLI's own last total of each session that has one, and what of it a fork inherited."""
     files: list[str]
     """The files that were read."""
+    places: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The files in which each session made requests."""
     unfinished: list[str] = field(default_factory=list[str])
     """Files whose last line is still being written."""
     size: int = 0
@@ -120,6 +122,7 @@ def merge(scans: Iterable[FileScan]) -> Logs:
         problems=[problem for scan in scans for problem in scan.problems],
         totals=session_totals(scans),
         files=[scan.path for scan in scans],
+        places={session: [scan.path for scan in found] for session, found in places_of(scans).items()},
         unfinished=[scan.path for scan in scans if scan.unfinished],
         size=sum(scan.size for scan in scans),
     )

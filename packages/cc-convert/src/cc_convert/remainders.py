@@ -12,7 +12,7 @@ from typing import TypeAlias
 from .model_names import canonical_model
 from .rows import NO_COUNTS, Counts, FileScan, Kind, Ledger, Row, add_counts, counts_of, subtract_counts
 
-__all__ = ["SessionTotal", "Totals", "remainders", "session_totals"]
+__all__ = ["SessionTotal", "Totals", "places_of", "remainders", "session_totals"]
 
 Totals: TypeAlias = dict[str, tuple[Counts, float]]
 """Counts and US dollars, by model."""
@@ -36,7 +36,7 @@ def remainders(scans: Iterable[FileScan], rows: dict[str, Row]) -> list[Row]:
     scans = list(scans)
     states = _states(scans)
     missing: list[Row] = []
-    places = _places(scans)
+    places = places_of(scans)
     for session, found in states.items():
         missing += _of_states(session, found, states, places[session], rows)
     results: dict[str, list[Ledger]] = defaultdict(list)
@@ -142,7 +142,7 @@ def _of_states(
     return made
 
 
-def _places(scans: list[FileScan]) -> dict[str, list[FileScan]]:
+def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
     """The scans in which each session made requests."""
     places: dict[str, list[FileScan]] = defaultdict(list)
     for scan in scans:

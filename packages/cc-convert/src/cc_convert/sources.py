@@ -10,11 +10,12 @@ from pathlib import Path
 
 from .scan import Readable
 
-__all__ = ["STDIN", "LogsNotFoundError", "default_folders", "find_logs", "is_packed", "open_log"]
+__all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "is_packed", "open_log"]
 
 STDIN = "-"
 """The name of the standard input among the sources."""
-_ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+"""How files end that are taken from a folder."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -88,7 +89,7 @@ def _below(folder: str) -> Iterator[str]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
-            elif entry.name.endswith(_ENDINGS) and entry.is_file():
+            elif entry.name.endswith(ENDINGS) and entry.is_file():
                 yield entry.path
 
 

@@ -14,9 +14,8 @@ from .rows import Row
 __all__ = ["COLUMNS", "duckdb_with", "record_of", "values_of"]
 
 _TEXTS = frozenset(
-    {"key", "kind", "session", "parent", "project", "agent", "agent_type", "model", "tier", "geo", "speed", "message_id",
-     "request_id", "uuid"}
-)  # fmt: skip
+    "key kind session parent project agent agent_type model tier geo speed message_id request_id uuid".split()
+)
 _SPECIAL = {"time": ("text", "timestamptz"), "tools": ("text", "varchar"), "final": ("integer", "boolean")}
 _COSTS = frozenset({"cost", "logged_cost"})
 

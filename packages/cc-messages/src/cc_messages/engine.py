@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 import httpx2
@@ -40,7 +40,7 @@ async def serve(pool: WorkerPool, request: MessagesRequest, exchange: Exchange) 
     except (Exception, asyncio.CancelledError) as error:
         # As after an answer: whoever tries again at once waits for this worker and starts no other.
         pool.settling(worker)
-        _tell(exchange, error, may_repeat=not worker.has_run_tools)
+        _tell(exchange, error, worker.log.headers, may_repeat=not worker.has_run_tools)
     finally:
         await _give_back(pool, worker)
 
@@ -74,14 +74,14 @@ async def _answer(pool: WorkerPool, worker: Worker, request: MessagesRequest, ex
     async for event in worker.answer(request):
         if request.stream:
             if not exchange.has_head:
-                exchange.start(200, {**_EVENT_STREAM, REQUEST_ID: new_request_id()})
+                exchange.start(200, {**_EVENT_STREAM, **_told_headers(worker)})
             exchange.write(sse(event))
         else:
             answer.feed(event)
     # Before the caller can know that the answer is complete, and come with its next request.
     pool.settling(worker)
     if not request.stream:
-        exchange.start(200, {**_JSON, REQUEST_ID: new_request_id()})
+        exchange.start(200, {**_JSON, **_told_headers(worker)})
         exchange.write(json.dumps(answer.as_json()).encode())
     exchange.end()
 
@@ -99,7 +99,14 @@ async def _give_back(pool: WorkerPool, worker: Worker) -> None:
         pool.release(worker)
 
 
-def _tell(exchange: Exchange, error: BaseException, *, may_repeat: bool = True) -> None:
+def _told_headers(worker: Worker) -> dict[str, str]:
+    """What the API's response had in its head, as far as it is known."""
+    return {REQUEST_ID: new_request_id(), **worker.log.headers}
+
+
+def _tell(
+    exchange: Exchange, error: BaseException, api_headers: Mapping[str, str] | None = None, *, may_repeat: bool = True
+) -> None:
     """Tell of an error as the API would: by a status, by an event once the answer has begun, or by a broken line.
 
     A request that has run tools must not be repeated, and clients repeat one whose line broke.
@@ -111,7 +118,7 @@ def _tell(exchange: Exchange, error: BaseException, *, may_repeat: bool = True) 
         broken.__cause__ = error
         exchange.end(broken)
         return
-    headers = error_headers(error)
+    headers = {**error_headers(error), **(api_headers or {})}
     body = error_body(error, headers[REQUEST_ID])
     if exchange.has_head:
         exchange.write(sse(body))

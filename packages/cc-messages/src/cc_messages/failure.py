@@ -2,16 +2,20 @@
 
 The CLI reports a failed API call as an assistant message with a text for people, and as a result with the HTTP
 status if there was a response. Measured on CLI 2.1.329: most texts hold the API's message between words of the CLI's
-own; for a few failures (404, 413, a prompt that is too long, a wrong key) the CLI's words are all there is.
+own; for a few failures (404, 413, a prompt that is too long, a wrong key) the CLI's words are all there is. The CLI's
+log has the API's own, see `api_log.py`; where it has been read, it counts.
 """
 
 import re
+from collections.abc import Mapping
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
-from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, ProcessExitedError
 
-__all__ = ["Refusal", "error_body", "invalid", "turn_error"]
+from .api_log import APILog
+
+__all__ = ["DetailedError", "as_logged", "error_body", "invalid", "turn_error"]
 
 # The CLI's name for the failure -> the status the API would have answered with, where the CLI gives none.
 _STATUSES = {
@@ -23,6 +27,18 @@ _STATUSES = {
     "invalid_request": 400,
     "overloaded": 529,
 }
+# The same for the API's own names, which stand in an error that comes in the middle of a stream.
+_STATUSES_OF_TYPES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
 _BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
 _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
 _NOT_LOGGED_IN = (
@@ -32,15 +48,28 @@ _NOT_LOGGED_IN = (
 _TRY_AGAIN = "Check the network and try again."
 
 
-class Refusal(APIError):
-    """A request that cannot be honoured through Claude Code, told in a form that clients know what to do about."""
+class DetailedError(APIError):
+    """An error of the API with more in it than a type and a message, by which clients know what to do."""
 
-    details: dict[str, JsonValue]
-    """The `details` of the error, by which the client knows it."""
+    more: Mapping[str, JsonValue]
+    """The other fields of the error."""
 
-    def __init__(self, message: str, details: dict[str, JsonValue]) -> None:
-        super().__init__(status=400, error_type="invalid_request_error", message=message)
-        self.details = details
+    def __init__(
+        self,
+        *,
+        status: int | None,
+        error: Mapping[str, JsonValue],
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(
+            status=status,
+            message=str(error.get("message", "")),
+            error_type=str(error["type"]) if "type" in error else None,
+            request_id=request_id,
+            retry_after=retry_after,
+        )
+        self.more = {name: value for name, value in error.items() if name not in ("message", "type")}
 
 
 def invalid(message: str) -> APIError:
@@ -68,11 +97,25 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None) -
     return APIError(status=known, message=_api_message(text, known) or text)
 
 
+def as_logged(error: ClaudeCodeError, log: APILog) -> ClaudeCodeError:
+    """The error of a turn, with what the CLI's log says about it."""
+    if isinstance(error, ProcessExitedError):
+        # Its stderr was read by the log, which has left out what is no reason for an end.
+        return type(error)(exit_code=error.exit_code, stderr_tail=log.tail, phase=error.phase)
+    told = log.error
+    if told is None:
+        if not isinstance(error, APIError) or log.request_id is None:
+            return error
+        told = {"type": error.error_type, "message": error.message}
+    status = error.status if isinstance(error, APIError) else _STATUSES_OF_TYPES.get(str(told.get("type")), 500)
+    return DetailedError(status=status, error=told, request_id=log.request_id, retry_after=log.retry_after)
+
+
 def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
     """The body with which the API reports `error`; `request_id` is for one that has none of its own."""
     told: dict[str, JsonValue] = {"type": error.error_type, "message": error.message}
-    if isinstance(error, Refusal):
-        told["details"] = error.details
+    if isinstance(error, DetailedError):
+        told.update(error.more)
     body: dict[str, JsonValue] = {"type": "error", "error": told}
     if (known := error.request_id or request_id) is not None:
         body["request_id"] = known

@@ -8,6 +8,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_session import Session, Timeouts, sealed_options, with_tool_server
 
+from .api_log import LOG_ARGUMENTS, LOG_ENV, APILog
 from .own_tools import Caller, OwnTools, with_own_tools
 from .request import LaunchKey
 from .single_call import LIMIT_ENV
@@ -38,14 +39,15 @@ class Launcher:
         Raises:
             ClaudeCodeError: It did not start; nothing is left of it.
         """
-        options, caller = self._options(launch), Caller()
+        caller, log = Caller(), APILog()
+        options = replace(self._options(launch), stderr=log.take)
         if launch.tool_server is None:
-            return Worker(launch, await self._session(options, launch.own, caller), caller)
+            return Worker(launch, await self._session(options, launch.own, caller), caller, log=log)
         tools = ToolServer(launch.tool_server)
         try:
             server = await tools.start()
             options = with_tool_server(options, launch.tool_server.name, server)
-            return Worker(launch, await self._session(options, launch.own, caller), caller, tools)
+            return Worker(launch, await self._session(options, launch.own, caller), caller, tools, log)
         except BaseException:
             await tools.stop()
             raise
@@ -57,6 +59,7 @@ class Launcher:
         options = sealed_options(
             system_prompt=launch.system, model=launch.model, env=env, cwd=self._cwd, cli_path=self._cli_path
         )
+        options = replace(options, env={**LOG_ENV, **options.env}, extra_args={**options.extra_args, **LOG_ARGUMENTS})
         if not launch.has_loop:
             return replace(options, env={**options.env, **LIMIT_ENV, **self._env})
         options = replace(options, env={**options.env, **_LOOP_ENV, **_names(launch.tool_server), **self._env})

@@ -15,7 +15,7 @@ from cc_types import JsonValue
 from .carried import check_block, check_conversation
 from .cli_tools import Beside
 from .conversation import Message, as_blocks, merged, without_cache_control
-from .failure import Refusal, invalid
+from .failure import DetailedError, invalid
 from .loop_answer import unfolded
 from .loop_request import loop_parameters, tool_server_key, with_cli_names
 from .own_tools import OwnTools
@@ -124,10 +124,10 @@ def _refuse_thread(fields: _Object) -> None:
     # On a thread the API takes no system prompt and no tools, which the CLI sends with every request. Clients that
     # would only have liked a thread know this error, and send the whole history.
     if fields.get("thread") is not None:
-        raise Refusal(
-            "thread: Claude Code sends the whole history with each request, so there are no threads",
-            {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]},
-        )
+        message = "thread: Claude Code sends the whole history with each request, so there are no threads"
+        details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
+        error: _Object = {"type": "invalid_request_error", "message": message, "details": details}
+        raise DetailedError(status=400, error=error)
 
 
 def _finite(text: str) -> float:

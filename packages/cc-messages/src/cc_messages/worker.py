@@ -25,8 +25,10 @@ from cc_session import Session
 from cc_types import ClaudeCodeError, CLIConnectionError
 
 from .answer import Event
+from .api_log import APILog
 from .approvals import Approvals, approved_calls
 from .conversation import Held, Message, shared_prefix
+from .failure import as_logged
 from .loop_turn import LoopTurn
 from .own_tools import Caller
 from .request import LaunchKey, MessagesRequest
@@ -44,10 +46,17 @@ class Worker:
     """One process and its conversation."""
 
     def __init__(
-        self, launch: LaunchKey, session: Session, caller: Caller | None = None, tools: ToolServer | None = None
+        self,
+        launch: LaunchKey,
+        session: Session,
+        caller: Caller | None = None,
+        tools: ToolServer | None = None,
+        log: APILog | None = None,
     ) -> None:
         self.launch = launch
         self.session = session
+        self.log = log or APILog()
+        """What the process has logged of its last API call."""
         self._caller = caller or Caller()
         self._tools = tools
         self.held: list[Held] = []
@@ -110,12 +119,19 @@ class Worker:
             APIError: The API answered with an error.
             ClaudeCodeError: The process failed, or the connection to the API was lost.
         """
+        self.log.forget()
         turn = self._turn = self._begin(request)
         turn.history_length = len(self.held)
-        async for event in turn.events():
-            if event["type"] == "message_stop" and not turn.is_verbatim:
-                self.held = [*self.held, *turn.outcome()]
-            yield event
+        try:
+            async for event in turn.events():
+                if event["type"] == "message_start":
+                    await self.log.answered()
+                elif event["type"] == "message_stop" and not turn.is_verbatim:
+                    self.held = [*self.held, *turn.outcome()]
+                yield event
+        except ClaudeCodeError as error:
+            await self.log.failed()
+            raise as_logged(error, self.log) from error.__cause__
 
     async def settle(self) -> None:
         """Make the conversation exact after a turn, ending it if it still runs. Closes the process if it cannot."""

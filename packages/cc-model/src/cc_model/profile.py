@@ -3,6 +3,7 @@
 Pure functions: from a model's name to pydantic-ai's profile of it.
 """
 
+from genai_prices.data_snapshot import get_snapshot
 from pydantic_ai.profiles import ModelProfile, merge_profile
 from pydantic_ai.profiles.anthropic import AnthropicModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -20,6 +21,10 @@ _ALIASES = {
     "sonnet": "claude-sonnet-5-5",
 }
 
+# Claude Code's way to ask for the longest context there is.
+_LONG = "[1m]"
+_LONG_TOKENS = 1_000_000
+
 _THROUGH_CLAUDE_CODE = AnthropicModelProfile(
     # Claude Code takes system text only in the system prompt, so pydantic-ai renders later system parts as user text.
     supports_inline_system_prompts=False,
@@ -36,10 +41,28 @@ _THROUGH_CLAUDE_CODE = AnthropicModelProfile(
 
 
 def resolve_alias(model_name: str) -> str:
-    """The model id behind one of Claude Code's aliases such as `"sonnet"`; other names stay as they are."""
-    return _ALIASES.get(model_name.removesuffix("[1m]"), model_name)
+    """The model id behind one of Claude Code's names such as `"sonnet"` or `"opus[1m]"`; others stay as they are."""
+    name = model_name.removesuffix(_LONG)
+    return _ALIASES.get(name, name)
 
 
 def claude_code_profile(model_name: str) -> ModelProfile:
     """The profile of a model, by id or alias, less what Claude Code does not carry."""
-    return merge_profile(AnthropicProvider.model_profile(resolve_alias(model_name)), _THROUGH_CLAUDE_CODE)
+    model_id = resolve_alias(model_name)
+    profile = merge_profile(AnthropicProvider.model_profile(model_id), _THROUGH_CLAUDE_CODE)
+    # pydantic-ai looks the size up itself, by the name that it was given.
+    if model_id != model_name and (tokens := _context_window(model_name, model_id)) is not None:
+        profile = merge_profile(profile, ModelProfile(context_window=tokens))
+    return profile
+
+
+def _context_window(model_name: str, model_id: str) -> int | None:
+    if model_name.endswith(_LONG):
+        return _LONG_TOKENS
+    try:
+        _, model = get_snapshot().find_provider_model(
+            model_id, provider=None, provider_id="anthropic", provider_api_url=None
+        )
+    except LookupError:
+        return None
+    return model.context_window

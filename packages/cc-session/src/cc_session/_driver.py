@@ -28,7 +28,9 @@ from .tool_calls import SuspendedCalls, with_tools
 
 __all__ = ["Driver", "closing_ones_closed"]
 
-# An interrupt in the first milliseconds of a turn is acknowledged and lost. One that is heeded takes about 20 ms.
+# An interrupt in the first milliseconds of a turn is lost, which the CLI says in its answer. One that is heeded takes
+# about 20 ms.
+_QUEUED_SECONDS = 0.005
 _INTERRUPT_AGAIN_SECONDS = 0.05
 
 
@@ -225,9 +227,10 @@ class Driver:
     async def interrupt_turn(self, exchange: Exchange) -> None:
         """End this turn and no other one, and return when it has ended."""
         while not exchange.has_ended.is_set():
-            await self.control("interrupt", {})
+            queued = (await self.control("interrupt", {})).get("still_queued")
+            is_lost = isinstance(queued, list) and exchange.uuid in queued
             with suppress(TimeoutError):
-                async with asyncio.timeout(_INTERRUPT_AGAIN_SECONDS):
+                async with asyncio.timeout(_QUEUED_SECONDS if is_lost else _INTERRUPT_AGAIN_SECONDS):
                     await exchange.has_ended.wait()
 
     async def control(

@@ -57,7 +57,7 @@ class PolicyGate:
         self._seconds = timeouts.hook
         # A policy without conditions is applied at once.
         self._takes_time = any(rule.when is not None for rule in policy.rules)
-        self._names: OrderedDict[str, str] = OrderedDict()
+        self._names: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     @property
     def can_ask(self) -> bool:
@@ -93,7 +93,7 @@ class PolicyGate:
         context: ToolPermissionContext,
     ) -> PermissionResult:
         """Decide about a call, with the input that the tool will get."""
-        name = self._names.pop(context.tool_use_id or "", None)
+        name = self._names.get((context.tool_use_id or "", tool))
         verdict = await self._verdict(name or tool, input)
         if verdict.behavior == "deny":
             return PermissionResultDeny(message=verdict.reason)
@@ -111,7 +111,7 @@ class PolicyGate:
             return HookResult.deny(verdict.reason)
         if verdict.behavior == "ask" and not self.can_ask:
             return HookResult.deny(f"{verdict.reason} {_NOBODY_TO_ASK}")
-        self._names[str(call.get("tool_use_id"))] = name
+        self._names[str(call.get("tool_use_id")), str(call.get("tool_name"))] = name
         if len(self._names) > _REMEMBERED_CALLS:
             self._names.popitem(last=False)
         return HookResult.no_opinion() if verdict.behavior == "pass" else HookResult.ask(verdict.reason)

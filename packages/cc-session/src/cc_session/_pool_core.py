@@ -216,7 +216,8 @@ class PoolCore:
             self._fleet.start(self._launch, may_evict=False)
 
     def _spares(self, key: Hashable) -> int:
-        return self._limits.prewarm if key == self._launch.key else 0
+        wanted = [count for launch, count, done in self._warming if launch.key == key and not done.done()]
+        return max([*wanted, self._limits.prewarm if key == self._launch.key else 0])
 
     def _fail(self, key: Hashable, error: Exception) -> None:
         """Tell the first that waits for such a process why there is none."""

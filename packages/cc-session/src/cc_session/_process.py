@@ -164,7 +164,10 @@ class CLIProcess(Transport):
             if pids := family_of(process.pid, self._folder):
                 end_all(pids, _FAMILY_SECONDS)
 
-        await anyio.to_thread.run_sync(end)
+        try:
+            await anyio.to_thread.run_sync(end)
+        except RuntimeError:
+            end()  # from Python 3.12 on, no thread can be started when the interpreter ends
 
     async def _lines(self, stdout: ByteReceiveStream) -> AsyncIterator[bytes]:
         buffered = BufferedByteReceiveStream(stdout)

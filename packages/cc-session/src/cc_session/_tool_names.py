@@ -54,11 +54,12 @@ def checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
 def tool_name_of(call: Mapping[str, Any]) -> str:
     """Return the name under which rules know the tool of a hook's input.
 
-    The model can see an MCP tool under a name without its server, which may be that of a tool of the CLI.
+    The model can see an MCP tool under a name without its server, which may be that of another tool.
     """
     name = str(call.get("tool_name", ""))
     match call.get("mcp_server"):
-        case {"name": server} if not name.startswith("mcp__"):
-            return f"mcp__{server}__{name}"
+        case {"name": str(server)}:
+            prefix = f"mcp__{re.sub('[^A-Za-z0-9_-]', '_', server)}__"
+            return name if name.startswith(prefix) else prefix + name
         case _:
             return _RENAMED.get(name, name)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ _WRITING: Mapping[str, str] = {
     "NotebookEdit": "notebook_path",
     "Write": "file_path",
 }
+
+# What JavaScript, and so the CLI, takes for white space at an end. Python knows more, and one less.
+_TRIMMED = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
 
 # What is written there makes other programs run something: Git its hooks, the CLI those of its settings.
 _NOT_EVEN_BELOW = frozenset({".git", ".claude"})
@@ -83,11 +87,13 @@ def _folder(path: str | Path) -> Path:
 def _below(folder: Path, path: object) -> Path | None:
     """Where a path leads to, from the folder on; None if that is elsewhere.
 
-    The CLI resolves `..` before it looks for links, the system after. What is below must be so in both ways.
+    The CLI resolves `..` before it looks for links, the system after; and of some tools it writes the path in another
+    way first. What is below must be so in all ways.
     """
-    if not isinstance(path, str) or not os.path.isabs(path):
+    if not isinstance(path, str) or not os.path.isabs(path) or path != path.strip(_TRIMMED):
         raise ValueError("the CLI gives absolute paths")
-    targets = {Path(os.path.realpath(path)), Path(os.path.realpath(os.path.normpath(path)))}
+    normal = os.path.normpath(path)
+    targets = {Path(os.path.realpath(way)) for way in (path, normal, unicodedata.normalize("NFC", normal))}
     if any(target == folder or not target.is_relative_to(folder) for target in targets):
         return None
-    return Path(os.path.realpath(os.path.normpath(path))).relative_to(folder)
+    return Path(os.path.realpath(normal)).relative_to(folder)

@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal, Self, get_args
 
-from claude_agent_sdk import ClaudeAgentOptions, McpServerStatus, Message, PermissionMode, Transport
+from claude_agent_sdk import ClaudeAgentOptions, Message, PermissionMode, Transport
 
 from cc_types import JsonValue
 
 from ._driver import Driver
 from ._equipment import Equipment
+from ._mcp_methods import McpMethods
 from ._run import Limits, Run
 from .background import on_background, start_on_background
 from .frames import Content
@@ -31,7 +32,7 @@ __all__ = ["Session", "SessionState"]
 SessionState = Literal["idle", "busy", "dirty", "dead"]
 
 
-class Session:
+class Session(McpMethods):
     """One CLI process and the conversation in it. Made by `Session.open()`, ended by `close()` or `async with`.
 
     `state` is `"idle"`; or `"busy"` from a message that asks until its result was read or it was rewound; or `"dirty"`
@@ -343,61 +344,6 @@ class Session:
         if timeout is not None:
             checked_seconds(timeout, "control")
         return await on_background(self._driver.control, subtype, fields, timeout)
-
-    async def wait_mcp(
-        self, names: Sequence[str] | None = None, *, timeout: float = 30.0, require: bool = True  # noqa: ASYNC109
-    ) -> list[McpServerStatus]:
-        """Wait until MCP servers are ready; a turn that begins before has to wait for them itself.
-
-        Args:
-            names: Which ones; all that the session has if None.
-            timeout: How many seconds to wait.
-            require: Whether one that is not connected by then, or has failed, is an error.
-
-        Raises:
-            McpServerFailedError: One is not connected, with its own words.
-            ValueError: The session has no server of that name.
-        """
-        seconds = checked_seconds(timeout, "wait_mcp")
-        return await on_background(self._driver.equipment.mcp.wait, names, seconds=seconds, require=require)
-
-    async def mcp_status(self) -> list[McpServerStatus]:
-        """Return the state of all MCP servers, with their tools. A killed one is connected until it is called again."""
-        return await on_background(self._driver.equipment.mcp.status)
-
-    async def set_mcp_servers(
-        self, servers: Mapping[str, McpServer], *, require: bool = True
-    ) -> list[McpServerStatus]:
-        """Replace the MCP servers that were given to `open()` or set here before, and wait until they are ready.
-
-        The next request lists the tools of the new ones. A conversation in which tools were offered that are gone
-        cannot be rewound exactly; set servers when it is empty.
-
-        Raises:
-            McpServerFailedError: One is not ready within `timeouts.mcp` seconds, or has failed, and `require` is set.
-                The set is replaced all the same.
-            ValueError: A name or a value makes no sense.
-            TypeError: Something is no server.
-        """
-        equipment = self._driver.equipment
-        checked, loop = equipment.checked(servers), asyncio.get_running_loop()
-        return await on_background(equipment.mcp.replace, checked, require=require, loop=loop)
-
-    async def reconnect_mcp(self, name: str) -> None:
-        """Connect an MCP server anew.
-
-        Raises:
-            McpServerFailedError: It failed, or there is none of that name.
-        """
-        await on_background(self._driver.equipment.mcp.reconnect, name)
-
-    async def toggle_mcp(self, name: str, enabled: bool) -> None:
-        """Switch an MCP server on or off. The next request lists its tools, or does not.
-
-        Raises:
-            McpServerFailedError: It could not be connected, or there is none of that name.
-        """
-        await on_background(self._driver.equipment.mcp.toggle, name, enabled)
 
     async def close(self) -> None:
         """End the process and delete its private folder. Bounded by a few times `timeouts.close`; idempotent."""

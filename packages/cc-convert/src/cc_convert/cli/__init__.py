@@ -25,11 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    from .parser import make_parser
+    from .parser import make_parser, parse
 
     parser = make_parser()
     try:
-        options = parser.parse_args(arguments)
+        options = parse(parser, arguments)
         code = _run(options.run, options)
         sys.stdout.flush()
     except KeyboardInterrupt:

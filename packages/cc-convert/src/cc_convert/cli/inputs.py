@@ -15,7 +15,7 @@ from ..prices import Prices
 from ..report.buckets import Bucket, fill_buckets
 from ..report.filters import Filter, FilterError, last_days, moment
 from ..rows import Row
-from ..sources import STDIN, find_logs
+from ..sources import STDIN, default_folders, find_logs
 from .output import say
 
 __all__ = [
@@ -89,6 +89,11 @@ def chosen_filter(options: Namespace) -> Filter:
 
 def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
     """Read the logs that the options name."""
+    if getattr(options, "dask", None):
+        from ..cluster import connect, read_logs_on
+
+        with connect(options.dask) as client:
+            return read_logs_on(client, options.sources or map(str, default_folders()))
     jobs = getattr(options, "jobs", None)
     cache = None if strict or getattr(options, "no_cache", False) else Cache()
     strict = strict or getattr(options, "strict", False)
@@ -115,7 +120,7 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
     if not chosen.by_quarters:
         rows, logs = load_rows(options)
         return fill_buckets(rows), overview(logs, rows)
-    name = "" if options.no_cache or options.strict else _name_of_buckets(options)
+    name = "" if options.no_cache or options.strict or options.dask else _name_of_buckets(options)
     kept = Cache().load(name) if name else None
     if kept:
         buckets, seen = [Bucket(*one) for one in kept[0]], Overview(*kept[1])

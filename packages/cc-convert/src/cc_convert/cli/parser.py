@@ -1,15 +1,20 @@
 """The words of the command line. Each command names its function, which is imported when it runs."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TypeAlias
 
-__all__ = ["BY", "make_parser"]
+__all__ = ["BY", "WEEKDAYS", "make_parser", "parse"]
 
 BY = ("day", "week", "month", "session", "model", "project", "block", "tool")
+_Add: TypeAlias = Callable[..., argparse.ArgumentParser]
+
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
+_BY_HELP = f"what a line stands for ({', '.join(BY)}; default: day)"
+_SOURCES_HELP = "files, folders, patterns, or - for standard input (default: Claude Code's own transcripts)"
 _EXAMPLES = """\
 examples:
   cc-convert report                             what each day cost
@@ -33,17 +38,32 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"cc-convert {_version()}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_report(commands)
-    _add_convert(commands)
-    _add_responses(commands)
-    _add_reconcile(commands)
-    _add_live(commands)
-    _add_doctor(commands)
-    _add_sql(commands)
-    shell = _command(commands, "completion", "completion", "print a script that completes this command in a shell")
+    add = parser.add_subparsers(title="commands", required=True, metavar="COMMAND").add_parser
+    _add_report(add)
+    _add_convert(add)
+    _add_responses(add)
+    _add_reconcile(add)
+    _add_live(add)
+    _add_doctor(add)
+    _add_sql(add)
+    shell = _command(add, "completion", "completion", "print a script that completes this command in a shell")
     shell.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
+
+
+def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:
+    """The options of a command line. Sources may stand before, between and behind the options."""
+    options, more = parser.parse_known_args(words)
+    unknown = [word for word in more if word.startswith("-") and word != "-"]
+    if unknown or (more and not hasattr(options, "sources")):
+        parser.error(f"unrecognized arguments: {' '.join(unknown or more)}")
+    if more:
+        options.sources = [*options.sources, *more]
+    if options.command == "report":
+        by = options.sources[:1] if options.sources[:1] and options.sources[0] in BY else ["day"]
+        options.by = by[0]
+        options.sources = options.sources[1:] if options.sources[:1] == by else options.sources
+    return options
 
 
 def _version() -> str:
@@ -60,18 +80,16 @@ def _late(module: str) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, module: str, help: str
-) -> argparse.ArgumentParser:
-    command = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
-    command.set_defaults(run=_late(module))
+def _command(add: _Add, name: str, module: str, help: str) -> argparse.ArgumentParser:
+
+    command = add(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
+    command.set_defaults(run=_late(module), command=name)
     return command
 
 
-def _add_report(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    report = _command(commands, "report", "report", "sum up tokens and cost")
-    report.add_argument("by", nargs="?", choices=BY, default="day", help="what a line stands for (default: day)")
-    _add_sources(report)
+def _add_report(add: _Add) -> None:
+    report = _command(add, "report", "report", "sum up tokens and cost")
+    report.add_argument("sources", nargs="*", metavar="BY|PATH", help=f"{_BY_HELP}, then {_SOURCES_HELP}")
     _add_filters(report)
     _add_prices(report)
     form = report.add_argument_group("form")
@@ -83,8 +101,8 @@ def _add_report(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     report.add_argument("--dask", metavar="ADDRESS", help="read on a Dask cluster; sources may be URLs")
 
 
-def _add_convert(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    convert = _command(commands, "convert", "convert", "write requests or transcripts to a file")
+def _add_convert(add: _Add) -> None:
+    convert = _command(add, "convert", "convert", "write requests or transcripts to a file")
     _add_sources(convert)
     convert.add_argument(
         "-o", "--output", metavar="FILE", default="-", help="the ending tells the form; - is standard output"
@@ -96,14 +114,14 @@ def _add_convert(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     _add_reading(convert)
 
 
-def _add_responses(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    responses = _command(commands, "responses", "responses", "turn stream-json into one CLIResponse per line")
-    responses.add_argument("sources", nargs="*", default=["-"], metavar="PATH", help="files, or - (default)")
+def _add_responses(add: _Add) -> None:
+    responses = _command(add, "responses", "responses", "turn stream-json into one CLIResponse per line")
+    responses.add_argument("sources", nargs="*", metavar="PATH", help="files, or - (default)")
     responses.add_argument("--text", action="store_true", help="print the final texts alone")
 
 
-def _add_reconcile(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    compare = _command(commands, "reconcile", "reconcile", "set requests against the CLI's own totals")
+def _add_reconcile(add: _Add) -> None:
+    compare = _command(add, "reconcile", "reconcile", "set requests against the CLI's own totals")
     _add_sources(compare)
     compare.add_argument("--prices", metavar="FILE", help="a price list in JSON")
     compare.add_argument("--all", action="store_true", help="show the sessions that agree, too")
@@ -111,8 +129,8 @@ def _add_reconcile(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     _add_reading(compare)
 
 
-def _add_live(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    watch = _command(commands, "watch", "watch", "show today and the current block, and keep them up to date")
+def _add_live(add: _Add) -> None:
+    watch = _command(add, "watch", "watch", "show today and the current block, and keep them up to date")
     _add_sources(watch)
     watch.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="between looks (default: 2)")
     watch.add_argument("--once", action="store_true", help="look once")
@@ -121,14 +139,14 @@ def _add_live(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     _add_prices(watch)
     line = _command(
-        commands, "statusline", "statusline", "print the line for Claude Code's status line, from its JSON on stdin"
+        add, "statusline", "statusline", "print the line for Claude Code's status line, from its JSON on stdin"
     )
     line.add_argument("--tz", metavar="ZONE", help=argparse.SUPPRESS)
     _add_prices(line)
 
 
-def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    doctor = _command(commands, "doctor", "doctor", "read every line and say what is wrong")
+def _add_doctor(add: _Add) -> None:
+    doctor = _command(add, "doctor", "doctor", "read every line and say what is wrong")
     _add_sources(doctor)
     doctor.add_argument("--all", action="store_true", help="list every line that is wrong, not only the first ones")
     doctor.add_argument("--clear-cache", action="store_true", help="forget what was read before")
@@ -136,8 +154,8 @@ def _add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     doctor.add_argument("--jobs", type=int, metavar="N", help=argparse.SUPPRESS)
 
 
-def _add_sql(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    sql = _command(commands, "sql", "sql", "ask the table `requests` in SQL")
+def _add_sql(add: _Add) -> None:
+    sql = _command(add, "sql", "sql", "ask the table `requests` in SQL")
     sql.add_argument("query", help="such as: select model, sum(cost) from requests group by model")
     _add_sources(sql)
     sql.add_argument("--engine", choices=("sqlite", "duckdb"), default="sqlite", help="default: sqlite")
@@ -147,10 +165,7 @@ def _add_sql(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "sources", nargs="*", metavar="PATH",
-        help="files, folders, patterns, or - for standard input (default: Claude Code's own transcripts)",
-    )  # fmt: skip
+    parser.add_argument("sources", nargs="*", metavar="PATH", help=_SOURCES_HELP)
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,107 @@
+"""An agent under an engine does what it does without one: what it returns, what it asks the API, what it streams."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+from both_ways import comparable, comparable_messages
+from cc_loopback import LoopbackServer
+
+from .apps.cases import CASES, respond
+from .engines import Engine
+
+APPS = Path(__file__).parent / "apps"
+# Seconds between two events of an answer, so that it can be seen whether they come as they are made.
+EVENT_DELAY = 0.03
+# The long text has some 60 events. Those that are handed on at its end would come within a few milliseconds.
+STREAM_SECONDS = 0.5
+# All cases need 20 seconds alone, and three times as long on a busy machine.
+RUN_SECONDS = 240.0
+
+
+@dataclass
+class Seen:
+    """What is seen of the run of all cases."""
+
+    outcomes: dict[str, Any]
+    bodies: list[dict[str, Any]]
+    events: dict[str, list[str]]
+    """The kinds of the events by case, in order."""
+    stream_seconds: float
+    """From the first to the last event of the long text."""
+    watched: list[tuple[str, float]]
+    """What was seen from outside, where that can be."""
+
+
+def run_all(name: str, env: Mapping[str, str]) -> Seen:
+    """Run all cases in a process of their own."""
+    with (
+        LoopbackServer(respond, event_delay=EVENT_DELAY) as api,
+        tempfile.NamedTemporaryFile("r", encoding="utf-8") as events,
+    ):
+        run = subprocess.run(
+            [sys.executable, str(APPS / f"run_{name}.py")],
+            env={**os.environ, **env, **api.env(), "EVENTS": events.name},
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS,
+        )
+        assert run.returncode == 0, run.stderr
+        seen = json.loads(run.stdout.splitlines()[-1])
+        return _seen(seen, [*api.requests], [json.loads(line) for line in events])
+
+
+def _seen(seen: dict[str, Any], bodies: list[dict[str, Any]], events: list[dict[str, Any]]) -> Seen:
+    watched = seen.get("watched", [])
+    outcomes = seen.get("outcomes", seen)
+    for outcome in outcomes.values():
+        outcome["messages"] = comparable_messages(ModelMessagesTypeAdapter.validate_python(outcome["messages"]))
+    kinds = {name: [event["kind"] for event in events if event["name"] == name] for name in CASES}
+    times = [event["time"] for event in events if event["name"] == "text" and event["kind"] == "part_delta"]
+    # The one that is watched comes last, and once more than elsewhere.
+    asked = bodies[:-1] if watched else bodies
+    return Seen(outcomes, comparable(asked), kinds, times[-1] - times[0], watched)
+
+
+@pytest.fixture(scope="module")
+def plain(engines_are_installed: None) -> Iterator[Seen]:
+    yield run_all("plain", {})
+
+
+def test_an_engine_makes_no_difference(engine: Engine, plain: Seen) -> None:
+    seen = run_all(engine.name, engine.env)
+    for name, outcome in plain.outcomes.items():
+        assert seen.outcomes[name] == outcome, name
+    assert seen.bodies == plain.bodies
+    assert seen.events == plain.events
+    assert seen.stream_seconds > STREAM_SECONDS
+    if engine.name == "temporal":
+        kinds = [kind for kind, _ in seen.watched]
+        assert kinds == [*plain.events["text"], "agent_run_result"]
+        assert seen.watched[-1][1] - seen.watched[0][1] > STREAM_SECONDS
+
+
+def test_the_cases_end_as_they_should_without_an_engine(plain: Seen) -> None:
+    """What the other test compares with is itself right."""
+    outputs = {name: outcome["output"] for name, outcome in plain.outcomes.items() if not name.endswith("-streamed")}
+    assert outputs == {
+        "text": "word " * 300,
+        "by-id": "Hello.",
+        "parallel-tools": "Fine.",
+        "tool-retry": "Two.",
+        "native-output": {"name": "Rome", "people": 3},
+        "thinking": "Fine.",
+        "image": "A pixel.",
+        "deferred": "They say yes.",
+    }
+    assert plain.stream_seconds > STREAM_SECONDS
+    assert {kind for kinds in plain.events.values() for kind in kinds} >= {"part_delta", "function_tool_result"}

@@ -1,0 +1,307 @@
+"""Calls that nobody answers and streams that nobody reads: no process is left over, and the next run is normal."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+from pydantic_ai import Agent, CancellationToken, DeferredToolRequests
+from pydantic_ai.capabilities import Hooks
+from pydantic_ai.exceptions import (
+    ModelConnectionError,
+    ModelHTTPError,
+    RetryModelRequest,
+    RunCancelled,
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+)
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.usage import UsageLimits
+
+from api_script import call, echo
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from processes import at_rest, eventually, processes
+
+SLOW = 0.02  # seconds between two events of a stream, so that it can be left in the middle
+MANY_WORDS = "word " * 400
+
+
+@pytest.fixture
+async def single(loopback: LoopbackServer, nothing_is_left: None) -> AsyncIterator[ClaudeCodeProvider]:
+    """A single process, so that one that waits for somebody would hold up all others."""
+    async with ClaudeCodeProvider(env=loopback.env(), pool=1, max_retries=0) as provider:
+        yield provider
+
+
+def calls_for_ever(body: dict[str, Any]) -> Any:
+    return [call("number")] if body["messages"][0]["content"][0]["text"] == "Call." else echo(body)
+
+
+def with_number(model: Any, **options: Any) -> Agent[None, Any]:
+    agent: Agent[None, Any] = Agent(model, **options)
+
+    @agent.tool_plain
+    def number() -> int:
+        """A number."""
+        return 2
+
+    return agent
+
+
+async def a_limit(model: ClaudeCodeModel) -> None:
+    with pytest.raises(UsageLimitExceeded):
+        await with_number(model).run("Call.", usage_limits=UsageLimits(request_limit=2))
+
+
+async def a_crash(model: ClaudeCodeModel) -> None:
+    agent = Agent(model)
+
+    @agent.tool_plain
+    def number() -> int:
+        """Fail."""
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await agent.run("Call.")
+
+
+async def a_deferral(model: ClaudeCodeModel) -> None:
+    agent = Agent(model, output_type=[str, DeferredToolRequests])
+
+    @agent.tool_plain(requires_approval=True)
+    def number() -> int:
+        """A number."""
+        return 2
+
+    assert isinstance((await agent.run("Call.")).output, DeferredToolRequests)
+
+
+async def a_request_that_is_sent_again(model: ClaudeCodeModel) -> None:
+    seen: list[ModelResponse] = []
+
+    async def once_more(ctx: object, *, request_context: object, response: ModelResponse) -> ModelResponse:
+        seen.append(response)
+        if len(seen) == 1:
+            raise RetryModelRequest
+        return response
+
+    agent = with_number(model, capabilities=[Hooks(after_model_request=once_more)])
+    with pytest.raises(UsageLimitExceeded):
+        await agent.run("Call.", usage_limits=UsageLimits(request_limit=3))
+    assert len(seen) == 3
+
+
+async def an_unknown_tool(model: ClaudeCodeModel) -> None:
+    with pytest.raises(UnexpectedModelBehavior):
+        await Agent(model, retries=0).run("Call.")
+
+
+async def a_cancelled_task(model: ClaudeCodeModel) -> None:
+    agent = Agent(model)
+    begun = asyncio.Event()
+
+    @agent.tool_plain
+    async def number() -> int:
+        """Never end."""
+        begun.set()
+        await asyncio.Event().wait()
+        return 2
+
+    task = asyncio.create_task(agent.run("Call."))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def a_response_that_is_not_liked(model: ClaudeCodeModel) -> None:
+    def calls(response: ModelResponse) -> bool:
+        return bool(response.tool_calls)
+
+    fallback = FallbackModel(model, TestModel(call_tools=[]), fallback_on=calls)
+    assert (await with_number(fallback).run("Call.")).output
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        a_limit,
+        a_crash,
+        a_deferral,
+        a_request_that_is_sent_again,
+        an_unknown_tool,
+        a_cancelled_task,
+        a_response_that_is_not_liked,
+    ],
+)
+async def test_a_call_that_nobody_answers_keeps_no_process(
+    leave: Callable[[ClaudeCodeModel], Awaitable[None]], loopback: LoopbackServer, single: ClaudeCodeProvider
+) -> None:
+    """MODEL-51, MODEL-55: the one process that there is serves the next run."""
+    loopback.respond = calls_for_ever
+    model = ClaudeCodeModel(provider=single)
+    await leave(model)
+    [pid] = await at_rest(single)
+
+    assert (await Agent(model).run("Hello.")).output == "You said: Hello."
+    assert await at_rest(single) == [pid]
+
+
+async def leave_run_stream(agent: Agent[None, str]) -> None:
+    async with agent.run_stream("Hello.") as stream:
+        async for _ in stream.stream_text(debounce_by=None):
+            break
+
+
+async def leave_text_that_is_debounced(agent: Agent[None, str]) -> None:
+    async with agent.run_stream("Hello.") as stream:
+        async for _ in stream.stream_text(debounce_by=SLOW):
+            break
+
+
+async def leave_run_stream_events(agent: Agent[None, str]) -> None:
+    async with agent.run_stream_events("Hello.") as stream:
+        async for _ in stream:
+            break
+
+
+async def leave_iter(agent: Agent[None, str]) -> None:
+    async with agent.iter("Hello.") as run:
+        async for node in run:
+            if Agent.is_model_request_node(node):
+                async with node.stream(run.ctx) as stream:
+                    async for _ in stream:
+                        break
+                break
+
+
+async def leave_run_stream_sync(agent: Agent[None, str]) -> None:
+    def run() -> None:
+        # `run_stream_sync()` leaves the loop open that it finds or makes, and pytest would complain about it.
+        with asyncio.Runner() as runner:
+            asyncio.set_event_loop(runner.get_loop())
+            with agent.run_stream_sync("Hello.") as stream:
+                for _ in stream.stream_text(debounce_by=None):
+                    break
+
+    await asyncio.to_thread(run)
+
+
+async def cancel_a_stream(agent: Agent[None, str]) -> None:
+    async with agent.run_stream("Hello.") as stream:
+        async for _ in stream.stream_text(debounce_by=None):
+            await stream.cancel()
+    [_, response] = stream.all_messages()
+    assert isinstance(response, ModelResponse)
+    assert response.state == "interrupted"
+    assert len(response.text or "") < len(MANY_WORDS)
+
+
+async def cancel_a_run(agent: Agent[None, str]) -> None:
+    token = CancellationToken()
+    with pytest.raises(RunCancelled):
+        async with agent.run_stream_events("Hello.", cancellation_token=token) as stream:
+            async for _ in stream:
+                token.cancel()
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        leave_run_stream,
+        leave_text_that_is_debounced,
+        leave_run_stream_events,
+        leave_iter,
+        leave_run_stream_sync,
+        cancel_a_stream,
+        cancel_a_run,
+    ],
+)
+async def test_leaving_a_stream_in_the_middle_ends_its_turn_and_nothing_else(
+    leave: Callable[[Agent[None, str]], Awaitable[None]],
+) -> None:
+    """MODEL-44, MODEL-45: in every way of streaming the number of processes is what it was."""
+    with LoopbackServer(echo, event_delay=SLOW) as api:
+        async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
+            agent = Agent(ClaudeCodeModel(provider=provider))
+            await agent.run("Warm up.")
+            pids, before = await at_rest(provider), processes()
+            api.respond = lambda body: MANY_WORDS
+            with anyio.fail_after(SLOW * 400):
+                await leave(agent)
+                assert await at_rest(provider) == pids
+            assert processes() == before
+
+            api.respond = echo
+            assert (await agent.run("Next.")).output == "You said: Next."
+            assert [message["role"] for message in api.requests[-1]["messages"]] == ["user"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_an_error_before_the_first_event_lets_a_fallback_take_over(
+    streamed: bool, loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
+    """MODEL-46, MODEL-50"""
+    loopback.fail_next(529)
+    agent = Agent(FallbackModel(model, TestModel(custom_output_text="from the other model")))
+    if streamed:
+        async with agent.run_stream("Hello.") as stream:
+            output = await stream.get_output()
+    else:
+        output = (await agent.run("Hello.")).output
+    assert output == "from the other model"
+
+
+@pytest.mark.parametrize(("status", "error_class"), [(529, ModelHTTPError), (None, ModelConnectionError)])
+async def test_an_error_within_a_stream_comes_after_what_was_read(
+    status: int | None, error_class: type[Exception]
+) -> None:
+    """MODEL-46: what has been read was a part of the answer already, so no other model takes over."""
+    with LoopbackServer(lambda body: MANY_WORDS, event_delay=SLOW) as api:
+        async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
+            model = ClaudeCodeModel(provider=provider)
+            api.fail_next(status, after_events=12)
+            pieces: list[str] = []
+            with pytest.raises(error_class) as caught:
+                async with Agent(FallbackModel(model, TestModel())).run_stream("Hello.") as stream:
+                    async for piece in stream.stream_text(delta=True, debounce_by=None):
+                        pieces.append(piece)
+            assert pieces
+            if isinstance(caught.value, ModelHTTPError):
+                assert caught.value.in_stream
+            api.respond = lambda body: "Yes."
+            assert (await Agent(model).run("Again.")).output == "Yes."
+
+
+async def test_a_process_that_dies_in_a_run_fails_that_run_alone(loopback: LoopbackServer) -> None:
+    """MODEL-49, MODEL-51, MODEL-65"""
+    may_answer = threading.Event()
+
+    async def wait(body: dict[str, Any]) -> Any:
+        await asyncio.to_thread(may_answer.wait, 10)
+        return echo(body)
+
+    loopback.respond = wait
+    async with ClaudeCodeProvider(env=loopback.env(), pool=2, max_retries=0) as provider:
+        agent = Agent(ClaudeCodeModel(provider=provider))
+        prompts = ("One.", "Two.")
+        runs = [asyncio.create_task(agent.run(prompt)) for prompt in prompts]
+        await eventually(lambda: len(loopback.requests) == 2)
+        psutil.Process(provider.transport.pids[0]).kill()
+        await asyncio.wait(runs, return_when=asyncio.FIRST_COMPLETED)
+        may_answer.set()
+        results = await asyncio.gather(*runs, return_exceptions=True)
+        loopback.respond = echo
+        assert (await agent.run("Live.")).output == "You said: Live."
+    [error] = [result for result in results if isinstance(result, BaseException)]
+    assert isinstance(error, ModelConnectionError)
+    assert "SIGKILL" in str(error)
+    [other] = [(prompt, result) for prompt, result in zip(prompts, results, strict=True) if result is not error]
+    assert not isinstance(other[1], BaseException)
+    assert other[1].output == f"You said: {other[0]}"

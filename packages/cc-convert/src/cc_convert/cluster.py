@@ -1,0 +1,122 @@
+"""The same reading on a Dask cluster, for logs that are more than one machine should read, on any store fsspec knows.
+
+Workers read files and send back rows; sums are made here, by the same code as for local files. A worker that dies takes
+nothing with it: its files are read again by another.
+"""
+
+import gzip
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from .cache import Packed, pack_scan, unpack_scan
+from .extras import need
+from .logs import Logs, merge
+from .rows import FileScan, Problem
+from .scan import scan_stream
+from .sources import ENDINGS, LogsNotFoundError
+
+__all__ = ["connect", "read_logs_on", "scan_urls"]
+
+# Enough to be worth a message to a worker, little enough to be read again if the worker dies.
+_TASK = 32_000_000
+# Workers of a cluster come and go; a file that kills each of its readers must not be tried for ever.
+_RETRIES = 4
+
+
+def connect(address: str) -> Any:
+    """A client of the scheduler at an address.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        OSError: Nobody answers there.
+    """
+    return need("distributed", "Reading on a cluster").Client(address)
+
+
+def read_logs_on(client: Any, sources: Iterable[str], *, storage_options: Mapping[str, Any] | None = None) -> Logs:
+    """Read logs as `cc_convert.logs.read_logs` does, on a cluster.
+
+    Args:
+        client: A `distributed.Client`. Its workers need cc-convert with the extra `dask`, and access to the store.
+        sources: URLs of files, folders or patterns, such as `s3://bucket/logs`; all of one store.
+        storage_options: What fsspec needs to open the store.
+
+    Returns:
+        The same as for the same files on this machine.
+
+    Raises:
+        LogsNotFoundError: A source is not there.
+        MissingExtraError: The extra `dask` is not installed.
+    """
+    options = dict(storage_options or {})
+    tasks = _tasks(list(_found(sources, options)))
+    # Not pure: the same names may hold more by the next time.
+    futures = client.map(scan_urls, tasks, storage_options=options, pure=False, retries=_RETRIES)
+    return merge(unpack_scan(packed) for part in client.gather(futures) for packed in part)
+
+
+def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Packed]:
+    """Read files one after another; what a worker does. `cache.unpack_scan` unpacks the results."""
+    fsspec = need("fsspec", "Reading from a store")
+    scans: list[Packed] = []
+    for url in urls:
+        try:
+            with fsspec.open(url, "rb", **(storage_options or {})) as file:
+                scans.append(pack_scan(_scan(file, url)))
+        except OSError as error:
+            problem = Problem(url, -1, error.strerror or type(error).__name__, True)
+            scans.append(pack_scan(FileScan(url, [], [], [problem], 0, 0, False, (), "", {})))
+    return scans
+
+
+def _scan(file: Any, url: str) -> FileScan:
+    packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    if not packed:
+        return scan_stream(_Blocks(file), url)
+    with closing(gzip.GzipFile(fileobj=file)) as unpacked:
+        return scan_stream(unpacked, url)
+
+
+class _Blocks:
+    """Not every store's files can fill a buffer; all can be read."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        block = self._file.read(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def _found(sources: Iterable[str], options: dict[str, Any]) -> Iterable[tuple[str, int]]:
+    """The files that are meant, each once, with their sizes."""
+    fsspec = need("fsspec", "Reading from a store")
+    files: dict[str, int] = {}
+    for source in sources:
+        store, path = fsspec.core.url_to_fs(source, **options)
+        found: dict[str, Any]
+        if any(mark in path for mark in "*?["):
+            found = {name: info for name, info in store.glob(path, detail=True).items() if info["type"] == "file"}
+        elif store.isfile(path):
+            found = {path: store.info(path)}
+        else:
+            found = {name: info for name, info in store.find(path, detail=True).items() if name.endswith(ENDINGS)}
+        if not found:
+            raise LogsNotFoundError(f"no logs at {source}")
+        files |= {store.unstrip_protocol(name): info.get("size") or 0 for name, info in found.items()}
+    return sorted(files.items())
+
+
+def _tasks(files: list[tuple[str, int]]) -> list[list[str]]:
+    tasks: list[list[str]] = []
+    held = _TASK
+    for url, size in files:
+        if held >= _TASK:
+            tasks.append([])
+            held = 0
+        tasks[-1].append(url)
+        held += size
+    return tasks

@@ -1,0 +1,146 @@
+"""The charts over all sessions: cost by day and model, cache hits, hours of the week, five-hour blocks."""
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, tzinfo
+
+from ..report.blocks import BLOCK, GAP, blocks
+from ..report.buckets import QUARTER, Bucket
+from ..report.groups import NO_TIME, group
+from ..report.sums import Line
+from .safe import text
+from .svg import PLOT, Spell, axis, circle, label, line, nice_ceiling, path, picture, rect
+
+__all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "model_classes"]
+
+# More would be thinner than a pixel on a phone; then weeks are shown in place of days.
+_MOST_DAYS = 92
+_MOST_BLOCKS = 60
+_COLOURS = 8
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def model_classes(buckets: list[Bucket]) -> dict[str, str]:
+    """A colour for each model, the dearest first; the cheapest share the last one."""
+    models = [line.key for line in group(buckets, "model") if line.key != NO_TIME and line.tokens]
+    return {model: f"c{min(number, _COLOURS - 1)}" for number, model in enumerate(models)}
+
+
+def legend(classes: dict[str, str]) -> str:
+    """What the colours mean."""
+    items = (f'<li><span class="key {kind}b"></span>{text(model)}</li>' for model, kind in classes.items())
+    return f'<ul class="legend">{"".join(items)}</ul>\n'
+
+
+def _periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line]]:
+    """Each day from the first to the last, or each week; those without a request too."""
+    days = [line for line in group(buckets, "day", zone) if line.key != NO_TIME]
+    if not days:
+        return "day", []
+    first, last = date.fromisoformat(days[0].key), date.fromisoformat(days[-1].key)
+    step, name = (1, "day") if (last - first).days < _MOST_DAYS else (7, "week")
+    found = days if step == 1 else [one for one in group(buckets, "week", zone) if one.key != NO_TIME]
+    by_key = {one.key: one for one in found}
+    start, count = date.fromisoformat(found[0].key), (last - date.fromisoformat(found[0].key)).days // step + 1
+    # A clock that was wrong must not make a page of years.
+    keys = [(start + timedelta(step * number)).isoformat() for number in range(count)] if count < 600 else list(by_key)
+    return name, [by_key.get(key) or Line(key) for key in keys]
+
+
+def _columns(count: int) -> tuple[float, Callable[[int], float]]:
+    left, _, right, _ = PLOT
+    width = (right - left) / max(count, 1)
+    return width, lambda number: left + width * number
+
+
+def _dates(keys: list[str]) -> list[str]:
+    width, at = _columns(len(keys))
+    step = max(1, round(72 / width))
+    lower = PLOT[3]
+    return [
+        label(at(number) + width / 2, lower + 18, keys[number][5:], "middle") for number in range(0, len(keys), step)
+    ]
+
+
+def cost_chart(buckets: list[Bucket], zone: tzinfo | None, classes: dict[str, str]) -> str:
+    """Cost per day, stacked by model."""
+    name, lines = _periods(buckets, zone)
+    top = nice_ceiling(max((one.cost for one in lines), default=0.0))
+    width, at = _columns(len(lines))
+    _, upper, _, lower = PLOT
+    parts = axis(top, Spell("$"))
+    for number, one in enumerate(lines):
+        y = lower
+        for model, kind in classes.items():
+            cost = one.models.get(model, 0.0)
+            height = (lower - upper) * cost / top
+            if height:
+                y -= height
+                tip = f"{one.key}: ${cost:,.2f} {model}; ${one.cost:,.2f} in all"
+                parts.append(rect(at(number) + width * 0.1, y, width * 0.8, height, kind, tip))
+    return picture([*parts, *_dates([one.key for one in lines])], f"Cost per {name} by model")
+
+
+def hit_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
+    """What part of the input came from the cache, per day."""
+    name, lines = _periods(buckets, zone)
+    width, at = _columns(len(lines))
+    _, upper, _, lower = PLOT
+    points = [
+        (at(number) + width / 2, lower - (lower - upper) * one.cache_hits, one)
+        for number, one in enumerate(lines)
+        if one.cache_hits is not None
+    ]
+    parts = [*axis(100, Spell("", " %")), path([(x, y) for x, y, _ in points], "curve c0s")]
+    parts += [circle(x, y, 3, "c0", f"{one.key}: {one.cache_hits or 0:.1%} of the input") for x, y, one in points]
+    return picture([*parts, *_dates([one.key for one in lines])], f"Share of input from the cache per {name}")
+
+
+def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
+    """Tokens by weekday and hour."""
+    sums = [[0] * 24 for _ in _DAYS]
+    for bucket in buckets:
+        if bucket.quarter is not None:
+            when = datetime.fromtimestamp(bucket.quarter * QUARTER, zone)
+            counts = (bucket.input, bucket.output, bucket.cache_read, bucket.cache_write_5m, bucket.cache_write_1h)
+            sums[when.weekday()][when.hour] += sum(counts)
+    top = max(map(max, sums)) or 1
+    left, upper, right, lower = PLOT
+    width, height = (right - left) / 24, (lower - upper) / 7
+    parts: list[str] = []
+    for day, hours in enumerate(sums):
+        y = upper + height * day
+        parts.append(label(left - 8, y + height / 2 + 4, _DAYS[day], "end"))
+        for hour, tokens in enumerate(hours):
+            # By the root, so that a quiet hour differs from an empty one.
+            kind = f"h{round(9 * (tokens / top) ** 0.5)}" if tokens else "h"
+            tip = f"{_DAYS[day]} {hour}:00: {tokens:,} tokens"
+            parts.append(rect(left + width * hour + 1, y + 1, width - 2, height - 2, kind, tip))
+    parts += [label(left + width * (hour + 0.5), lower + 18, f"{hour}", "middle") for hour in range(0, 24, 3)]
+    return picture(parts, "Tokens by weekday and hour")
+
+
+def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
+    """The latest five-hour blocks."""
+    lines = [one for one in blocks(buckets, zone, now=now) if one.about["kind"] != GAP][-_MOST_BLOCKS:]
+    top = nice_ceiling(max((one.cost for one in lines), default=0.0))
+    width, at = _columns(max(len(lines), 12))
+    _, upper, _, lower = PLOT
+    parts = axis(top, Spell("$"))
+    for number, one in enumerate(lines):
+        height = (lower - upper) * one.cost / top
+        share = min(1.0, (one.last - one.first) / BLOCK)
+        active = one.about["kind"] == "active"
+        tip = f"{one.key} to {one.about['ends']}: ${one.cost:,.2f}, {one.tokens:,} tokens, {one.requests:,} requests"
+        parts.append(
+            rect(at(number) + width * 0.12, lower - height, width * 0.76, height, "c1" if active else "c0", tip)
+        )
+        # How much of the five hours was in use.
+        parts.append(
+            line(at(number) + width * 0.12, lower + 3, at(number) + width * (0.12 + 0.76 * share), lower + 3, "used")
+        )
+    step = max(1, round(110 / width))
+    parts += [
+        label(at(number) + width / 2, lower + 20, lines[number].key[5:], "middle")
+        for number in range(0, len(lines), step)
+    ]
+    return picture(parts, "Cost of each five-hour block")

@@ -1,0 +1,124 @@
+"""A session over time: its threads with their requests and tools, and what was in the model's context."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from datetime import datetime, tzinfo
+
+from ..events import Event
+from .svg import PLOT, WIDTH, Spell, axis, circle, label, line, nice_ceiling, path, picture, rect
+
+__all__ = ["context_chart", "timeline_chart"]
+
+# A pause that is longer is drawn as if it took only this long: what matters is what happens, not that nothing does.
+_PAUSE = 300.0
+_LANE = 26.0
+_MOST_LANES = 14
+_MOST_MARKS = 4000
+
+
+class _Scale:
+    """From times to places, with long pauses cut short."""
+
+    def __init__(self, times: Iterable[float]) -> None:
+        self.times = sorted(set(times))
+        self._at = [0.0]
+        for before, now in zip(self.times, self.times[1:], strict=False):
+            self._at.append(self._at[-1] + min(now - before, _PAUSE))
+        self.pauses = [now for before, now in zip(self.times, self.times[1:], strict=False) if now - before > _PAUSE]
+
+    def __call__(self, time: float) -> float:
+        left, _, right, _ = PLOT
+        after = bisect_right(self.times, time)
+        place = self._at[max(0, after - 1)] if self._at else 0.0
+        if 0 < after < len(self.times):
+            place += min(time - self.times[after - 1], _PAUSE)
+        return left + (right - left) * (place / self._at[-1] if self._at[-1] else 0.5)
+
+
+def timeline_chart(events: Sequence[Event], zone: tzinfo | None) -> str:
+    """Lanes for the main thread and each sub-agent, with tools as long as they took."""
+    timed = [event for event in events if event.time is not None][:_MOST_MARKS]
+    if not timed:
+        return ""
+    agents = list(dict.fromkeys(event.agent for event in timed))
+    agents = ["", *[agent for agent in agents if agent]]
+    lanes = {agent: min(number, _MOST_LANES - 1) for number, agent in enumerate(agents)}
+    scale = _Scale(event.time or 0.0 for event in timed)
+    top, height = PLOT[1], _LANE * (max(lanes.values()) + 1)
+    parts: list[str] = []
+    for agent, lane in lanes.items():
+        y = top + _LANE * lane
+        if lane < _MOST_LANES - 1 or agent == agents[_MOST_LANES - 1]:
+            parts.append(line(PLOT[0], y + _LANE / 2, PLOT[2], y + _LANE / 2, "grid"))
+            parts.append(label(PLOT[0] - 6, y + _LANE / 2 + 4, agent[:6] if agent else "main", "end"))
+    parts += [
+        line(scale(time), top, scale(time), top + height, "pause", "a pause was cut short") for time in scale.pauses
+    ]
+    parts += _marks(timed, lanes, scale, top, height)
+    parts += _times(scale, top + height + 18, zone)
+    return picture(parts, "Timeline with sub-agents and tools", int(top + height + 30))
+
+
+def _marks(timed: Sequence[Event], lanes: dict[str, int], scale: _Scale, top: float, height: float) -> list[str]:
+    results = {event.identity: event for event in timed if event.kind == "result"}
+    parts: list[str] = []
+    for event in timed:
+        at, y = scale(event.time or 0.0), top + _LANE * lanes[event.agent] + _LANE / 2
+        match event.kind:
+            case "call":
+                result = results.get(event.identity)
+                end = result.time if result and result.time is not None else event.time
+                took = (end or 0.0) - (event.time or 0.0)
+                kind = "failed" if result and result.failed else "tool"
+                tip = f"{event.name}: {took:.2f} s" if result else f"{event.name}: no result"
+                parts.append(rect(at, y - 7, max(2.5, scale(end or 0.0) - at), 14, kind, tip))
+            case "text" | "thinking" | "error":
+                parts.append(circle(at, y, 3, "failed" if event.kind == "error" else "said", event.name or event.kind))
+            case "prompt":
+                parts.append(line(at, y - _LANE / 2, at, y + _LANE / 2, "prompt", "prompt"))
+            case "compaction":
+                parts.append(line(at, top, at, top + height, "compaction", f"compaction of {event.tokens:,} tokens"))
+            case "result":
+                pass
+    return parts
+
+
+def _times(scale: _Scale, y: float, zone: tzinfo | None) -> list[str]:
+    step = max(1, len(scale.times) // 6)
+    parts: list[str] = []
+    last = -100.0
+    for time in scale.times[::step]:
+        at = scale(time)
+        if at - last >= 100 and at < WIDTH - 110:
+            parts.append(label(at, y, datetime.fromtimestamp(time, zone).strftime("%m-%d %H:%M:%S"), "start"))
+            last = at
+    return parts
+
+
+def context_chart(events: Sequence[Event]) -> str:
+    """How full the main thread's context was at each answer, with compactions."""
+    seen: set[str] = set()
+    points: list[Event] = []
+    for event in events:
+        fresh = event.kind == "compaction" or (event.tokens and event.identity not in seen and event.kind != "call")
+        if not event.agent and (fresh or (event.kind == "call" and event.tokens)):
+            seen.add(event.identity)
+            points.append(event)
+    if len(points) < 2:
+        return ""
+    left, upper, right, lower = PLOT
+    top = nice_ceiling(max(event.tokens for event in points))
+    width = (right - left) / (len(points) - 1)
+    parts = axis(top, Spell())
+    places = [
+        (left + width * number, lower - (lower - upper) * event.tokens / top) for number, event in enumerate(points)
+    ]
+    parts.append(
+        path([place for place, event in zip(places, points, strict=True) if event.kind != "compaction"], "curve c0s")
+    )
+    for (x, _), event in zip(places, points, strict=True):
+        if event.kind == "compaction":
+            parts.append(line(x, upper, x, lower, "compaction", f"compaction of {event.tokens:,} tokens"))
+    parts.append(label(left, lower + 18, "first answer"))
+    parts.append(label(right, lower + 18, "last answer", "end"))
+    return picture(parts, "Tokens in the context at each answer")

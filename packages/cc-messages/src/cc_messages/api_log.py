@@ -1,0 +1,141 @@
+"""What the CLI logs of its API calls: the headers of a response, and the body of an error, word for word.
+
+The messages on the CLI's stdout leave out what a client of the API lives by: how long to wait after a 429, the id of a
+request, the API's own words for some errors. With debug logging the API client inside the CLI writes them to stderr,
+keys masked and contents left out. That costs 0.2 ms a request here, and nothing measurable there. Measured on CLI
+2.1.329; a version that logs in another way only tells less. Lives on the background loop.
+"""
+
+import asyncio
+import json
+import math
+import re
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from cc_types import JsonValue
+
+__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "APILog"]
+
+LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error"}
+"""What a process needs from its start on: its API client logs everything, and it itself only errors."""
+LOG_ARGUMENTS: Mapping[str, str | None] = {"debug-to-stderr": None}
+"""What it needs on its command line."""
+
+# The lines have been written when the CLI tells of the same on stdout; they come through another pipe.
+_BEHIND_SECONDS = 0.1
+
+_ENTRY = re.compile(r"\[Anthropic SDK \w+\] (?P<text>.*)")
+_SENDING = re.compile(r"\[log_\w+\] sending request \{$")
+_ANSWERED = re.compile(r"\[log_\w+\] response (?:start|error \(.*\)) \{$")
+_HEADER = re.compile(r'    "?(?P<name>[\w-]+)"?: (?P<value>"(?:[^"\\]|\\.)*"),$')
+_ERROR = re.compile(
+    r"\[ERROR\] (?:API error \(attempt \d+/\d+\): \d+|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
+)
+_PASSED_ON = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-.*")
+
+# As many as a process keeps of its stderr.
+_TAIL_LINES = 40
+
+
+class APILog:
+    """Reads a process's stderr, line by line."""
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        """What a client may want of the headers of the last response; empty from `forget()` on."""
+        self.error: dict[str, JsonValue] | None = None
+        """The API's last error, as its body had it; None from `forget()` on."""
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._is_in_entry = self._is_in_answer = False
+        self._is_sending = False
+        self._has_answer = asyncio.Event()
+        self._has_error = asyncio.Event()
+
+    @property
+    def request_id(self) -> str | None:
+        """The API's id of the request, once it is known."""
+        return self.headers.get("request-id")
+
+    @property
+    def retry_after(self) -> float | None:
+        """How many seconds the API has asked to wait."""
+        if (milliseconds := _number(self.headers.get("retry-after-ms"))) is not None:
+            return milliseconds / 1000
+        value = self.headers.get("retry-after", "")
+        if (seconds := _number(value)) is not None:
+            return seconds
+        with suppress(ValueError, TypeError):
+            return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+        return None
+
+    @property
+    def tail(self) -> str:
+        """The last lines of stderr that are not about API calls."""
+        return "\n".join(self._tail)
+
+    def forget(self) -> None:
+        """Begin anew: what was told belongs to an earlier request."""
+        self.headers, self.error, self._is_sending = {}, None, False
+        self._has_answer.clear()
+        self._has_error.clear()
+
+    async def answered(self) -> None:
+        """Wait until the headers of a response that is known to be there have come, if they are coming at all."""
+        if self._is_sending:
+            await _wait_for(self._has_answer)
+
+    async def failed(self) -> None:
+        """The same for the body of an error."""
+        if self._is_sending:
+            await _wait_for(self._has_error)
+
+    def take(self, line: str) -> None:
+        """Read a line."""
+        if self._is_in_entry and line.startswith((" ", "}")):
+            self._take_detail(line)
+        elif entry := _ENTRY.match(line):
+            self._is_in_entry = line.endswith("{")
+            self._is_in_answer = _ANSWERED.match(entry["text"]) is not None
+            self._is_sending = self._is_sending or _SENDING.match(entry["text"]) is not None
+        else:
+            self._is_in_entry = False
+            self._tail.append(line)
+            self._take_error(line)
+
+    def _take_detail(self, line: str) -> None:
+        if line.startswith("}"):
+            if self._is_in_answer:
+                self._has_answer.set()
+            self._is_in_entry = self._is_in_answer = False
+        elif self._is_in_answer and (header := _HEADER.match(line)) and _PASSED_ON.fullmatch(header["name"]):
+            with suppress(ValueError):
+                self.headers[header["name"]] = str(json.loads(header["value"]))
+
+    def _take_error(self, line: str) -> None:
+        found = _ERROR.search(line)
+        if found is None:
+            return
+        with suppress(ValueError):
+            body = cast("dict[str, JsonValue]", json.loads(found["body"]))
+            if isinstance(error := body.get("error"), dict):
+                self.error = error
+                self._has_error.set()
+
+
+def _number(text: str | None) -> float | None:
+    with suppress(ValueError):
+        number = float(text or "")
+        return number if math.isfinite(number) and number >= 0 else None
+    return None
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_BEHIND_SECONDS):
+            await event.wait()

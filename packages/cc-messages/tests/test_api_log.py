@@ -1,0 +1,132 @@
+"""What the CLI logs of an API call is read from its stderr, and is no part of its last words."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from cc_messages.api_log import APILog
+
+SENDING = """\
+[Anthropic SDK DEBUG] [log_3e634b] sending request {
+  method: "POST",
+  options: {
+    body: {
+      messages: [Array ...],
+    },
+  },
+  headers: {
+    "x-api-key": "***",
+    "request-id": "of the request",
+  },
+}"""
+ANSWERED = """\
+[Anthropic SDK INFO] [log_3e634b, request-id: "req_1"] post http://127.0.0.1/v1/messages succeeded in 5ms
+[Anthropic SDK DEBUG] [log_3e634b] response start {
+  url: "http://127.0.0.1/v1/messages?beta=true",
+  status: 200,
+  headers: {
+    "anthropic-ratelimit-requests-remaining": "7",
+    date: "Fri, 20 Nov 2026 14:36:31 GMT",
+    "request-id": "req_1",
+    "set-cookie": "secret",
+  },
+  durationMs: 5,
+}
+[Anthropic SDK DEBUG] response 200 http://127.0.0.1/v1/messages?beta=true Headers {
+  "request-id": "req_2",
+} ReadableStream { locked: false, state: 'readable', supportsBYOB: false }"""
+REFUSED = """\
+[Anthropic SDK DEBUG] [log_3e634b] response error (error; no more retries left) {
+  status: 429,
+  headers: {
+    "request-id": "req_1",
+    "retry-after": "17",
+    "x-should-retry": "true",
+  },
+}
+2026-11-20T14:35:45.177Z [ERROR] API error (attempt 1/1): 429 429 {"type":"error","error":{"type":"t","message":"one"}}
+2026-11-20T14:35:45.179Z [ERROR] Error in API request: 429 {"type":"error","error":{"type":"t","message":"two","x":1}}
+2026-11-20T14:35:45.179Z [ERROR] API rate_limit after retries: made-up"""
+
+
+def log_of(*texts: str) -> APILog:
+    log = APILog()
+    for line in "\n".join(texts).split("\n"):
+        log.take(line)
+    return log
+
+
+def test_the_head_of_a_response_is_known() -> None:
+    """MSG-23."""
+    log = log_of(SENDING, ANSWERED)
+    assert log.headers == {"request-id": "req_1", "anthropic-ratelimit-requests-remaining": "7"}
+    assert (log.request_id, log.retry_after, log.error, log.tail) == ("req_1", None, None, "")
+
+
+def test_an_error_is_known_word_for_word() -> None:
+    """MSG-30."""
+    log = log_of(SENDING, REFUSED)
+    assert log.headers == {"request-id": "req_1", "retry-after": "17", "x-should-retry": "true"}
+    assert log.retry_after == 17
+    assert log.error == {"type": "t", "message": "two", "x": 1}
+    log.forget()
+    assert (log.headers, log.error) == ({}, None)
+
+
+def test_other_lines_are_the_last_words() -> None:
+    log = log_of("one", SENDING, "two", SENDING.partition("    body")[0].rstrip("\n"), "no room: {", "}", ANSWERED)
+    assert log.tail == "one\ntwo\nno room: {\n}"
+    many = log_of(*map(str, range(100)))
+    assert many.tail.split("\n") == [*map(str, range(60, 100))]
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ('x [ERROR] Error in API request: {"error":{"type":"t"}}', {"type": "t"}),
+        ("x [ERROR] Error in API request: ECONNRESET: {closed}", None),
+        ("x [ERROR] Error in API request: {", None),
+        ('x [ERROR] Error in API request: 500 {"error":"text"}', None),
+        ('x [ERROR] Another error: 429 {"error":{"type":"t"}}', None),
+    ],
+)
+def test_what_is_no_error_of_the_api_is_none(line: str, error: Any) -> None:
+    assert log_of(line).error == error
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "seconds"),
+    [
+        ("retry-after", "0", 0),
+        ("retry-after", "1.5", 1.5),
+        ("retry-after-ms", "1500", 1.5),
+        ("retry-after", "soon", None),
+        ("retry-after", "-1", None),
+        ("retry-after", "inf", None),
+        ("retry-after", "Fri, 20 Nov 2020 14:36:31 -0000", None),
+        ("retry-after", "Fri, 20 Nov 2020 14:36:31 GMT", 0),
+    ],
+)
+def test_how_long_to_wait_is_a_number_of_seconds(name: str, value: str, seconds: float | None) -> None:
+    log = log_of("[Anthropic SDK DEBUG] [log_1] response start {", f'    "{name}": "{value}",', "}")
+    assert log.headers == {name: value}
+    assert log.retry_after == seconds
+
+
+def test_how_long_to_wait_may_be_a_date() -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
+    log = log_of("[Anthropic SDK DEBUG] [log_1] response start {", f'    "retry-after": "{later}",', "}")
+    assert 90 < (log.retry_after or 0) <= 100
+
+
+async def test_nobody_waits_for_what_is_not_logged() -> None:
+    log = APILog()
+    await log.answered()
+    await log.failed()
+    log = log_of(SENDING)
+    await log.answered()  # comes to an end, too
+    log = log_of(SENDING, ANSWERED, REFUSED)
+    await log.answered()
+    await log.failed()

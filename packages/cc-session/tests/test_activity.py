@@ -1,0 +1,48 @@
+"""When a CLI counts as silent."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from cc_session._activity import Activity
+
+CALL: dict[str, Any] = {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "toolu_1"}]}}
+RESULT: dict[str, Any] = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1"}]}}
+ASK: dict[str, Any] = {"type": "control_request", "request_id": "7", "request": {"subtype": "can_use_tool"}}
+DROP: dict[str, Any] = {"type": "control_cancel_request", "request_id": "7"}
+# As the SDK writes it, and as it might.
+ANSWER = json.dumps({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": {}}})
+OTHER = json.dumps({"type": "control_response", "response": {"response": {"x": "y" * 999}, "request_id": "7"}})
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [(CALL, RESULT), (CALL, {"type": "result"}), (ASK, DROP), (ASK, ANSWER), (ASK, OTHER)],
+)
+def test_it_is_not_silent_while_it_waits_for_somebody_else(begin: Any, end: Any) -> None:
+    """SES-34."""
+    activity = Activity()
+    activity.received(begin)
+    time.sleep(0.01)
+    assert activity.silent_for() == 0
+
+    activity.sent(end) if isinstance(end, str) else activity.received(end)
+    time.sleep(0.01)
+    assert 0 < activity.silent_for() < 5
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"type": "stream_event"}, {"type": "assistant"}, {"type": "user", "message": {"content": "text"}}, {"type": "x"}],
+)
+def test_whatever_it_says_is_a_sign_of_life(message: Any) -> None:
+    """SES-34, SES-35: also what nobody understands."""
+    activity = Activity()
+    time.sleep(0.05)
+    activity.received(message)
+    assert activity.silent_for() < 0.05
+    time.sleep(0.05)
+    activity.sent('{"type": "user"}\n')
+    assert activity.silent_for() < 0.05
