@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anthropic import AsyncAnthropic
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import (
     ModelAuthenticationError,
@@ -15,8 +16,10 @@ from pydantic_ai.exceptions import (
     ModelServerError,
     UserError,
 )
+from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.test import TestModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
@@ -50,6 +53,7 @@ async def test_an_error_of_the_api_has_its_status_its_class_and_advice(
     loopback: LoopbackServer,
     model: ClaudeCodeModel,
 ) -> None:
+    """MODEL-48, MODEL-49"""
     # The CLI repeats a request that got a 404 once by itself.
     loopback.fail_next(status, times=2 if status == 404 else 1, message="made-up failure")
     with pytest.raises(error_class) as caught:
@@ -63,6 +67,54 @@ async def test_an_error_of_the_api_has_its_status_its_class_and_advice(
     assert advice in str(caught.value)
 
     assert (await Agent(model).run("Again.")).output
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+        (400, "Your credit balance is too low to access the API."),
+        (402, None),
+        (403, None),
+        (408, None),
+        (413, None),
+        (422, None),
+        (503, None),
+        (504, None),
+    ],
+)
+async def test_an_error_has_the_class_that_it_has_for_anthropic_model(
+    status: int, message: str | None, loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
+    """MODEL-48, MODEL-49: no error that the CLI reports as text is taken for an answer."""
+    errors: list[ModelHTTPError] = []
+    async with AsyncAnthropic(api_key="key", base_url=loopback.url, max_retries=0) as client:
+        direct = AnthropicModel(model.model_name, provider=AnthropicProvider(anthropic_client=client))
+        for each in (direct, model):
+            loopback.fail_next(status, message=message)
+            with pytest.raises(ModelHTTPError) as caught:
+                await Agent(each).run("Hello.")
+            errors.append(caught.value)
+    expected, seen = errors
+    assert type(seen) is type(expected)
+    assert seen.status_code == status
+    assert [error.provider_error_type for error in errors] == [expected.provider_error_type] * 2
+
+
+async def test_an_error_after_a_tool_call_never_becomes_the_output(
+    loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
+    """MODEL-48"""
+    agent = Agent(model)
+
+    @agent.tool_plain
+    def number() -> int:
+        """Let the next request fail."""
+        loopback.fail_next(529)
+        return 2
+
+    with pytest.raises(ModelOverloadedError):
+        await agent.run("A number.")
 
 
 async def test_a_stream_that_the_api_cuts_is_a_connection_error(

@@ -31,8 +31,7 @@ def serving(api: LoopbackServer) -> Generator[MessagesServer]:
             assert process.stdout is not None
             url, token = (process.stdout.readline().strip().partition("=")[2] for _ in range(2))
             yield MessagesServer(url, token)
+        finally:
             process.terminate()
             _, errors = process.communicate(timeout=15)
-            assert (process.returncode, errors) == (0, "")
-        finally:
-            process.kill()
+        assert (process.returncode, errors) == (0, "")

@@ -1,8 +1,10 @@
-"""Every scenario runs over the same turn in four forms: raw dicts, objects of the SDK, and two kinds of look-alike."""
+"""Turns in four forms (raw dicts, objects of the SDK, two kinds of look-alike), and logs made line by line."""
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TypeAlias, cast
@@ -103,3 +105,139 @@ def as_object(request: pytest.FixtureRequest) -> Form:
 def log() -> Callable[[str], list[Frame]]:
     """Reads a log that the CLI wrote."""
     return lambda name: [json.loads(line) for line in (LOGS / f"{name}.jsonl").read_text("utf-8").splitlines()]
+
+
+class LogMaker:
+    """Writes lines as the CLI does, with ids that count up and times a minute apart."""
+
+    def __init__(
+        self, session: str = "s1", start: str = "2026-11-20T10:00:00+00:00", project: str = "/home/user/p"
+    ) -> None:
+        self.session, self.project = session, project
+        self.lines: list[Frame] = []
+        self._time = datetime.fromisoformat(start)
+        self._number = 0
+
+    def time(self) -> str:
+        """The next minute."""
+        self._time += timedelta(minutes=1)
+        return self._time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def _common(self) -> Frame:
+        return {"cwd": self.project, "sessionId": self.session, "timestamp": self.time()}
+
+    def usage(self, **counts: object) -> Frame:
+        """Input 100, output 20, read 1000, written 300 (100 of it for an hour)."""
+        cache = {"ephemeral_5m_input_tokens": 200, "ephemeral_1h_input_tokens": 100}
+        return {
+            "input_tokens": 100, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 1000,
+            "output_tokens": 20, "cache_creation": cache, "service_tier": "standard", "inference_geo": "global",
+            "iterations": [], "speed": "standard",
+        } | counts  # fmt: skip
+
+    def answer(
+        self,
+        identity: str = "",
+        *,
+        content: list[Frame] | None = None,
+        model: str = "claude-sonnet-5",
+        usage: Frame | None = None,
+        **more: object,
+    ) -> Frame:
+        """One content block of an answer, in a transcript."""
+        self._number += 1
+        identity = identity or f"msg_{self.session}_{self._number}"
+        message = {
+            "id": identity, "type": "message", "role": "assistant", "model": model,
+            "content": content or [{"type": "text", "text": "Hello."}], "stop_reason": "end_turn",
+            "usage": self.usage() if usage is None else usage,
+        }  # fmt: skip
+        line: Frame = {
+            "parentUuid": None, "isSidechain": False, "message": message, "requestId": f"req_{identity}",
+            "type": "assistant", "uuid": f"uuid-{self.session}-{self._number}", **self._common(),
+        }  # fmt: skip
+        line = {name: value for name, value in (line | more).items() if value is not ...}
+        self.lines.append(line)
+        return line
+
+    def user(self, content: object = "Hi", **more: object) -> Frame:
+        """A prompt, or the result of a tool."""
+        message = {"role": "user", "content": content}
+        line: Frame = {"parentUuid": None, "type": "user", "message": message, **self._common(), **more}
+        self.lines.append(line)
+        return line
+
+    def state(self, totals: Mapping[str, tuple[int, int, int, int, int, float]], session: str = "") -> None:
+        """The CLI's total: input, output, read, 5m, 1h, dollars, by model."""
+        usage = {model: model_usage(*numbers) for model, numbers in totals.items()}
+        cost = sum(numbers[5] for numbers in totals.values())
+        self.lines.append(
+            {"type": "cost-state", "sessionId": session or self.session, "totalCostUSD": cost, "modelUsage": usage}
+        )
+
+    def stream(self, identity: str, *, output: int = 1, model: str = "claude-sonnet-5", **more: object) -> None:
+        """One content block of an answer, in stream-json, with the counts of its start."""
+        message = {
+            "id": identity, "type": "message", "role": "assistant", "model": model,
+            "content": [{"type": "text", "text": "Hello."}], "stop_reason": None,
+            "usage": self.usage(output_tokens=output),
+        }  # fmt: skip
+        self.lines.append(
+            {
+                "type": "assistant", "message": message, "parent_tool_use_id": None, "session_id": self.session,
+                "uuid": f"uuid-{identity}", "timestamp": self.time(), "request_id": f"req_{identity}", **more,
+            }
+        )  # fmt: skip
+
+    def result(
+        self,
+        uuid: str,
+        total: tuple[int, int, int, int, int, float],
+        delta: tuple[int, int, int, int, int, float] | None = None,
+        turns: int = 1,
+    ) -> None:
+        """The end of a turn: what the session took so far, and what the turn took, if it is told."""
+        line: Frame = {
+            "type": "result", "subtype": "success", "is_error": False, "num_turns": turns, "uuid": uuid,
+            "session_id": self.session, "result": "Hello.", "total_cost_usd": total[5],
+            "usage": self.usage(), "modelUsage": {"claude-sonnet-5": model_usage(*total)},
+        }  # fmt: skip
+        if delta is not None:
+            line["model_usage_since_last_result"] = {"claude-sonnet-5": model_usage(*delta)}
+        self.lines.append(line)
+
+    def text(self) -> bytes:
+        """The log."""
+        return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in self.lines)
+
+    def write(self, path: Path) -> Path:
+        """Write the log to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.text())
+        return path
+
+
+def model_usage(fresh: int, output: int, read: int, short: int, hour: int, cost: float) -> Frame:
+    return {
+        "inputTokens": fresh, "outputTokens": output, "cacheReadInputTokens": read,
+        "cacheCreationInputTokens": short + hour, "cacheCreationEphemeral5mInputTokens": short,
+        "cacheCreationEphemeral1hInputTokens": hour, "webSearchRequests": 0, "costUSD": cost,
+    }  # fmt: skip
+
+
+Maker: TypeAlias = Callable[..., LogMaker]
+
+
+@pytest.fixture
+def maker() -> type[LogMaker]:
+    """Makes logs."""
+    return LogMaker
+
+
+@pytest.fixture(autouse=True)
+def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads the logs of this machine, or what was kept of them."""
+    monkeypatch.setenv("CC_CONVERT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()

@@ -162,9 +162,24 @@ async def test_a_broken_connection_is_a_connection_error_and_the_client_tries_ag
 
 
 async def test_what_is_not_served_is_not_found(claude: AsyncAnthropic) -> None:
-    for call in (claude.models.list(), claude.messages.count_tokens(model=MODEL, messages=HELLO)):
+    for call in (claude.messages.batches.retrieve("b"), claude.beta.files.retrieve_metadata("f")):
         with pytest.raises(NotFoundError) as caught:
             await call
         body: Any = caught.value.body
         assert body["error"]["type"] == "not_found_error"
-        assert "/v1/m" in body["error"]["message"]
+        assert "/v1/" in body["error"]["message"]
+
+
+async def test_models_are_listed(claude: AsyncAnthropic) -> None:
+    """MSG-28. By the names that Claude Code has for them, and by ids."""
+    listed = {model.id async for model in claude.models.list(limit=2)}
+    assert {"default", "opus", "sonnet", "haiku"} < listed
+    assert [model for model in listed if model.startswith("claude-sonnet-")]
+    assert (await claude.models.retrieve("sonnet")).display_name == "Sonnet"
+
+
+async def test_tokens_are_counted(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+    """MSG-28."""
+    counted = await claude.messages.count_tokens(model=MODEL, messages=HELLO, system="Be brief.", tools=[WEATHER])
+    assert counted.input_tokens > 0
+    assert loopback.calls[-1].path == "/v1/messages/count_tokens"

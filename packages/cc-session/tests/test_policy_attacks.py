@@ -147,6 +147,18 @@ async def test_a_hook_on_permissions_may_answer_where_the_cli_asks(bench: Any, a
     assert bench.files == {"good"}
 
 
+async def test_a_hook_can_have_a_call_asked_about_that_the_policy_allows(bench: Any, ask: Ask) -> None:
+    """SES-42: ask wins over allow here, too."""
+    bench.will_call(bash(1, "touch good"), bash(2, "touch better"))
+
+    def doubt(input: Any) -> HookResult:
+        return HookResult.ask("Well?") if "good" in input["tool_input"]["command"] else HookResult.no_opinion()
+
+    await run(bench, ask, Policy([Rule("Bash", "allow")], ask=refuse), hooks=[hook("PreToolUse")(doubt)])
+    assert bench.files == {"better"}
+    assert "Refused." in bench.results["toolu_1"]
+
+
 def prints(output: dict[str, Any]) -> list[dict[str, Any]]:
     command = f"touch hook-ran; echo '{json.dumps(output)}'"
     return [{"matcher": "", "hooks": [{"type": "command", "command": command}]}]

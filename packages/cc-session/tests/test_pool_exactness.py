@@ -216,6 +216,14 @@ async def left_early(session: Session, _server: LoopbackServer) -> None:
         break
 
 
+async def stream_left_early(session: Session, _server: LoopbackServer) -> None:
+    async with session.stream("Hello.") as messages:
+        await anext(messages)
+    async with session.stream("Hello.") as messages:
+        async for _message in messages:
+            pass
+
+
 async def other_model(session: Session, _server: LoopbackServer) -> None:
     await session.control("set_model", model="claude-opus-5-5")
     await session.run("One.")
@@ -235,7 +243,7 @@ async def other_parameters(session: Session, _server: LoopbackServer) -> None:
 
 TALKS = [
     nothing, talk, history, unanswered_history, partial_rewind, errors, refusals, interrupted, cancelled, still_running,
-    left_early, other_model, other_mode, other_parameters,
+    left_early, stream_left_early, other_model, other_mode, other_parameters,
 ]  # fmt: skip
 
 

@@ -130,6 +130,23 @@ async def test_leaving_early_interrupts_the_turn(
         assert await answers(server, session)
 
 
+async def test_a_stream_that_was_left_keeps_nobody_waiting(session: Session, held: Any) -> None:
+    """SES-14: also a reader in another task."""
+
+    async def read() -> None:
+        async for _ in stream:
+            pass
+
+    with anyio.fail_after(5):
+        async with session.stream("Take your time.") as stream:
+            reading = asyncio.ensure_future(read())
+            await held.asked()
+            await asyncio.wait({reading}, timeout=0.1)  # for it to wait for the next message
+        await asyncio.wait({reading})
+        assert reading.exception() is None or "This turn was left" in str(reading.exception())
+        assert [message async for message in stream] == []
+
+
 async def test_an_error_in_the_block_leaves_the_turn(server: LoopbackServer, session: Session, held: Any) -> None:
     """SES-14."""
     with anyio.fail_after(2), pytest.raises(ZeroDivisionError):

@@ -1,9 +1,11 @@
 """One prompt, one `Turn`: what is in it, and what is not."""
 
 import asyncio
+import json
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,6 +127,25 @@ async def test_what_a_cancelled_turn_took_is_the_session_s_and_not_the_next_turn
     assert cost(MODEL) <= session.cost_usd <= 2 * cost(MODEL) + 1e-9  # how far it came is a matter of milliseconds
 
 
+async def test_what_a_resumed_conversation_had_cost_is_not_counted_again(
+    server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
+) -> None:
+    """SES-04: the CLI's totals go on where they were."""
+    server.respond = costly
+    # With a configuration that stays, and a transcript in it.
+    options = replace(options, extra_args={}, cwd=tmp_path)
+    async with await Session.open(options) as session:
+        first = await session.run("One")
+    async with await Session.open(replace(options, resume=first.session_id)) as session:
+        second = await session.run("Two", max_cost_usd=1.5 * cost(MODEL))
+        assert session.cost_usd == pytest.approx(cost(MODEL))
+
+    assert "One" in texts(server.requests[-1])
+    assert second.result.total_cost_usd == pytest.approx(2 * cost(MODEL))
+    assert second.cost_usd == pytest.approx(cost(MODEL))
+    assert second.model_usage[MODEL].input_tokens == 1000
+
+
 async def test_tokens_of_a_turn_with_several_calls_and_blocks_are_counted_once(
     server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: Callable[..., None]
 ) -> None:
@@ -231,3 +252,82 @@ async def test_a_limit_that_makes_no_sense_is_refused_and_nothing_is_sent(
     with pytest.raises(ValueError, match="must be"):
         session.stream("Hello?", **limit)
     assert (session.turns, server.requests) == (0, [])
+
+
+STRANGE = """
+initialize()
+frame = json.loads(sys.stdin.readline())
+send(type="never_heard_of", uuid="x")
+send(type="system", subtype="never_heard_of", uuid="x", session_id="s")
+send(type="control_response", response={"subtype": "success", "request_id": "nobody's", "response": {}})
+send(type="control_cancel_request", request_id="nobody's")
+content = [{"type": "hologram", "data": 1}, {"type": "text", "text": "Hello."}]
+message = {"id": "msg_1", "role": "assistant", "model": "m", "content": content}
+send(type="assistant", message=message, session_id="s", uuid="y", parent_tool_use_id=None)
+result(frame, result="Hello.", field_of_tomorrow=1)
+sys.stdin.read()
+"""
+
+
+async def test_what_is_unknown_is_ignored_and_the_turn_goes_on(
+    fake_cli: Callable[[str], ClaudeAgentOptions],
+) -> None:
+    """SES-35, SES-F08."""
+    async with await Session.open(fake_cli(STRANGE)) as session:
+        turn = await session.run("Hello?")
+
+    [answer] = [message for message in turn.messages if isinstance(message, AssistantMessage)]
+    assert [type(block).__name__ for block in answer.content] == ["TextBlock"]
+    assert turn.text == "Hello."
+
+
+ASKS = """
+initialize()
+frame = json.loads(sys.stdin.readline())
+for number, subtype in enumerate(["no_such_request", "can_use_tool", "hook_callback", "mcp_message"]):
+    send(type="control_request", request_id=f"mine-{number}", request={"subtype": subtype, "callback_id": "x"})
+answers = [json.loads(sys.stdin.readline())["response"] for _ in range(4)]
+result(frame, result=json.dumps([[answer["request_id"], answer["subtype"]] for answer in answers]))
+sys.stdin.read()
+"""
+
+
+async def test_a_request_of_the_cli_that_nobody_can_answer_gets_an_error_with_its_id(
+    fake_cli: Callable[[str], ClaudeAgentOptions],
+) -> None:
+    """SES-31: never a success, and never silence."""
+    async with await Session.open(fake_cli(ASKS)) as session:
+        turn = await session.run("Hello?", timeout=10)
+
+    assert sorted(json.loads(turn.text)) == [[f"mine-{number}", "error"] for number in range(4)]
+
+
+async def test_a_session_is_one_process_and_one_conversation(server: LoopbackServer, session: Session) -> None:
+    """SES-06."""
+    pid = session.pid
+    for question in ("One", "Two", "Three"):
+        await session.run(question)
+
+    assert session.pid == pid
+    assert texts(server.requests[-1])[::2] == ["One", "Two", "Three"]
+
+
+BY_ITSELF = """
+def injected():
+    send(type="result", subtype="success", duration_ms=1, duration_api_ms=1, is_error=False, num_turns=1,
+         session_id="s", result="wrong", origin={"kind": "task-notification"})
+
+initialize()
+for number, frame in enumerate(frames()):
+    injected()
+    result(frame, result=f"right {number}")
+    injected()
+"""
+
+
+async def test_what_the_cli_does_by_itself_is_nobody_s_answer(
+    fake_cli: Callable[[str], ClaudeAgentOptions],
+) -> None:
+    """SES-09: such as a turn about a task in the background that has ended, in the middle of a turn or between two."""
+    async with await Session.open(fake_cli(BY_ITSELF)) as session:
+        assert [(await session.run("Hello?")).text for _ in range(3)] == ["right 0", "right 1", "right 2"]

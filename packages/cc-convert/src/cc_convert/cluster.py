@@ -14,7 +14,7 @@ from .extras import need
 from .logs import Logs, merge
 from .rows import FileScan, Problem
 from .scan import scan_stream
-from .sources import ENDINGS, LogsNotFoundError
+from .sources import ENDINGS, Blocks, LogsNotFoundError
 
 __all__ = ["connect", "read_logs_on", "scan_urls"]
 
@@ -74,21 +74,9 @@ def _scan(file: Any, url: str) -> FileScan:
     packed = file.read(2) == b"\x1f\x8b"
     file.seek(0)
     if not packed:
-        return scan_stream(_Blocks(file), url)
+        return scan_stream(Blocks(file.read), url)
     with closing(gzip.GzipFile(fileobj=file)) as unpacked:
-        return scan_stream(unpacked, url)
-
-
-class _Blocks:
-    """Not every store's files can fill a buffer; all can be read."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        block = self._file.read(len(buffer))
-        buffer[: len(block)] = block
-        return len(block)
+        return scan_stream(Blocks(unpacked.read1), url)
 
 
 def _found(sources: Iterable[str], options: dict[str, Any]) -> Iterable[tuple[str, int]]:

@@ -59,7 +59,7 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     model = message.get("model") or ""
     failed = model == SYNTHETIC or get("isApiErrorMessage") is True
     steps = usage.get("iterations")
-    numbers = _counts(usage)
+    numbers = NO_COUNTS if failed else _counts(usage)
     return make_row(
         (
             uuid or key if failed else key,

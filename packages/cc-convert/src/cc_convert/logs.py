@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 from .cache import Cache
 from .collector import better
 from .files import Progress, read_files
-from .messages import scan_messages
 from .model_names import canonical_model
 from .prices import Prices
 from .remainders import SessionTotal, places_of, remainders, session_totals
@@ -104,6 +103,9 @@ def read_logs(
 
 def read_messages(messages: Iterable[object]) -> Logs:
     """Read messages of the SDK, or dicts of stream-json, as `read_logs` reads files."""
+    # Here, since the shapes of messages need pydantic's models, which are slow to import, and reading files does not.
+    from .messages import scan_messages
+
     return merge([scan_messages(messages)])
 
 

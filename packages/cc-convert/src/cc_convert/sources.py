@@ -3,14 +3,14 @@
 import gzip
 import os
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
 
 from .scan import Readable
 
-__all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "is_packed", "open_log"]
+__all__ = ["ENDINGS", "STDIN", "Blocks", "LogsNotFoundError", "default_folders", "find_logs", "is_packed", "open_log"]
 
 STDIN = "-"
 """The name of the standard input among the sources."""
@@ -112,11 +112,25 @@ def open_log(path: str, offset: int = 0) -> Generator[Readable]:
     with open(path, "rb", buffering=0) as file:
         if file.read(2) == _GZIP:
             file.seek(0)
-            with gzip.open(file) as unpacked:
-                yield unpacked
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                # Not `readinto`, which loses what it has when it comes to where the file was cut off.
+                yield Blocks(unpacked.read1)
         else:
             file.seek(offset)
             yield file
+
+
+class Blocks:
+    """Fills buffers from something that gives blocks of bytes."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill a buffer; return how many bytes came, 0 at the end."""
+        block = self._read(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)
 
 
 class _Pipe:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-from cc_session import Session, Timeouts, sealed_options, with_tool_server
+from cc_session import McpServer, Policy, Session, Timeouts, sealed_options, with_tool_server
+from cc_types import JsonValue
 
 from .api_log import LOG_ARGUMENTS, LOG_ENV, APILog
+from .counting import APIAccess
 from .own_tools import Caller, OwnTools, with_own_tools
 from .request import LaunchKey
 from .single_call import LIMIT_ENV
@@ -32,6 +34,27 @@ class Launcher:
         self, env: Mapping[str, str], cwd: str | Path | None, cli_path: str | Path | None, timeouts: Timeouts
     ) -> None:
         self._env, self._cwd, self._cli_path, self._timeouts = dict(env), cwd, cli_path, timeouts
+        self._models: JsonValue = None
+
+    @property
+    def api(self) -> APIAccess:
+        """The access to the API that the processes have.
+
+        Raises:
+            APIError: It is not one that could be used beside them.
+        """
+        return APIAccess.of(self._env)
+
+    async def models(self) -> JsonValue:
+        """What Claude Code says which models there are, as any process did when it started.
+
+        Raises:
+            ClaudeCodeError: None has been started, and none could be.
+        """
+        if self._models is None:
+            options = sealed_options(env=self._env, cwd=self._cwd, cli_path=self._cli_path)
+            await (await self._open(options)).close()
+        return self._models
 
     async def open(self, launch: LaunchKey) -> Worker:
         """Start a process and what it needs beside it.
@@ -67,13 +90,19 @@ class Launcher:
 
     async def _session(self, options: ClaudeAgentOptions, own: OwnTools | None, caller: Caller) -> Session:
         if own is None:
-            return await Session.open(options, timeouts=self._timeouts)
-        return await Session.open(
-            options,
-            policy=caller.policy(own),
-            mcp_servers=own.mcp_servers or None,
-            timeouts=self._timeouts,
-        )
+            return await self._open(options)
+        return await self._open(options, policy=caller.policy(own), mcp_servers=own.mcp_servers or None)
+
+    async def _open(
+        self,
+        options: ClaudeAgentOptions,
+        *,
+        policy: Policy | None = None,
+        mcp_servers: Mapping[str, McpServer] | None = None,
+    ) -> Session:
+        session = await Session.open(options, policy=policy, mcp_servers=mcp_servers, timeouts=self._timeouts)
+        self._models = session.info.get("models", [])
+        return session
 
 
 def _names(server: ToolServerKey | None) -> Mapping[str, str]:

@@ -22,12 +22,15 @@ from .own_tools import OwnTools
 from .tool_server import ToolServerKey
 from .verbatim import PROMPT, as_parameter, obstacle
 
-__all__ = ["LaunchKey", "MessagesRequest", "parse_request"]
+__all__ = ["LaunchKey", "MessagesRequest", "parse_object", "parse_request"]
 
 _Object: TypeAlias = dict[str, JsonValue]
 
 # The rest of the body reaches the API as the caller wrote it, through the CLI's extra-body hook.
 _NOT_PARAMETERS = frozenset({"betas", "cache_control", "messages", "model", "stream", "system"})
+# How the CLI says for whom an API call is made. One that is a client of ours says it, too, and the process that really
+# makes the call replaces it by its own.
+_BILLING_HEADER = "x-anthropic-billing-header:"
 _ROLES = frozenset({"assistant", "system", "user"})
 _MESSAGE_FIELDS = frozenset({"content", "role"})
 _SYSTEM_FIELDS = frozenset({"cache_control", "text", "type"})
@@ -78,7 +81,7 @@ def parse_request(body: bytes, betas: str = "", beside: Beside | None = None) ->
         APIError: The body is not what the Messages API takes (status 400), or says what the CLI cannot carry.
     """
     try:
-        fields = _object(body)
+        fields = parse_object(body)
         _refuse_thread(fields)
         server = tool_server_key(fields, beside)
         own = beside.own if beside is not None else None
@@ -107,7 +110,12 @@ def parse_request(body: bytes, betas: str = "", beside: Beside | None = None) ->
         raise invalid("The request body is nested too deeply") from error
 
 
-def _object(body: bytes) -> _Object:
+def parse_object(body: bytes) -> _Object:
+    """Read the JSON object that a body has to be.
+
+    Raises:
+        APIError: It is none (status 400).
+    """
     try:
         fields: JsonValue = json.loads(body, parse_float=_finite, parse_constant=_finite)
         if rb"\ud" in body.lower():
@@ -115,6 +123,8 @@ def _object(body: bytes) -> _Object:
             json.dumps(fields, ensure_ascii=False).encode()
     except ValueError as error:
         raise invalid(f"The request body is not valid JSON: {error}") from error
+    except RecursionError as error:
+        raise invalid("The request body is nested too deeply") from error
     if not isinstance(fields, dict):
         raise invalid("The request body must be a JSON object")
     return fields
@@ -163,7 +173,8 @@ def _system(system: JsonValue) -> str:
         if block.get("type") != "text" or not isinstance(text, str):
             raise invalid(f"system.{index}: only text blocks are allowed")
         _only(block, _SYSTEM_FIELDS, f"system.{index}")
-        texts.append(text)
+        if not text.startswith(_BILLING_HEADER):
+            texts.append(text)
     return "\n\n".join(texts)
 
 

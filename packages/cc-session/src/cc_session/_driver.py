@@ -21,7 +21,7 @@ from ._history import History
 from ._ledger import Ledger
 from ._process import CLIProcess
 from ._traces import Traces
-from .errors import SessionBusyError
+from .errors import CLIConnectionError, SessionBusyError
 from .frames import Content, assistant_frame, frame_line, user_frame
 from .timeouts import Timeouts
 from .tool_calls import SuspendedCalls, with_tools
@@ -62,7 +62,7 @@ class Driver:
     ) -> Self:
         """Start a process and wait until it is ready; leave nothing behind if it does not come to that."""
         driver = cls(equipment, calls, timeouts, transport)
-        await driver.connection.open(equipment.unpack)
+        await driver.connection.open(driver._prepare)
         return driver
 
     @property
@@ -132,7 +132,7 @@ class Driver:
     async def ask(self, content: Content) -> Exchange:
         """Append a user message that is to be answered."""
         exchange = Exchange(user_frame(content, ask=True), asks=True)
-        await self.begin_turn(exchange)
+        await self.begin(exchange, is_turn=True)
         return exchange
 
     async def next(self, exchange: Exchange) -> Message:
@@ -142,12 +142,7 @@ class Driver:
             self.finish(exchange)
         return message
 
-    async def begin_turn(self, exchange: Exchange) -> None:
-        """Send a message that is a turn of the caller's."""
-        await self.begin(exchange)
-        self.turns += 1
-
-    async def begin(self, exchange: Exchange) -> None:
+    async def begin(self, exchange: Exchange, *, is_turn: bool = False) -> None:
         """Send a message, when the CLI is done with the one before it."""
         await self._vacate()
         if exchange.is_left:  # by a caller that was cancelled before it came to this
@@ -156,8 +151,8 @@ class Driver:
         self.equipment.callers.remember()
         if exchange.asks:
             self.connection.set_phase("turn")
-            for message in self._between:
-                exchange.put(message)
+            self.turns += is_turn
+            exchange.begin_with(self._between)
             self._between.clear()
         self.history.add_user(exchange.uuid, is_command=exchange.is_command)
         await self.connection.write(exchange.line)
@@ -176,8 +171,7 @@ class Driver:
             error: What its reader gets, if it does not go by itself.
         """
         exchange.is_left = True
-        if error is not None:
-            exchange.give_up(error)
+        exchange.give_up(error or CLIConnectionError(reason="This turn was left", advice="Begin another one."))
         if self.exchange is exchange and not exchange.has_ended.is_set() and not self._is_draining():
             self._draining = asyncio.ensure_future(self._drain(exchange))
 
@@ -207,9 +201,13 @@ class Driver:
         """Go back to an empty conversation with the CLI's own command for it, which leaves an echo of itself."""
         await self.drained()
         exchange = Exchange(user_frame("/clear", ask=True, verbatim=False), asks=True, is_command=True)
-        async with self._within_control_timeout("/clear"):
-            await self.begin(exchange)
-            await exchange.wait_for_result()
+        try:
+            async with self._within_control_timeout("/clear"):
+                await self.begin(exchange)
+                await exchange.wait_for_result()
+        except BaseException:
+            self.leave(exchange)
+            raise
         self.finish(exchange)
 
     async def interrupt(self) -> None:
@@ -239,9 +237,21 @@ class Driver:
         """Send a control request and return its answer."""
         return await self.connection.request(subtype, fields, seconds)
 
+    async def usage(self) -> dict[str, JsonValue]:
+        """What the CLI says it has spent, also in the middle of a turn; nothing if it does not say."""
+        with suppress(ControlRequestError):
+            # Else it would read all transcripts of the last week.
+            return await self.control("get_usage", {"skip_behaviors": True})
+        return {}
+
     async def close(self) -> None:
         """End the process and delete its folder. The first call does it, all calls wait for it."""
         await self.connection.close()
+
+    async def _prepare(self, connection: Connection) -> None:
+        await self.equipment.unpack(connection)
+        if self.history.is_resumed:
+            self.ledger.begin_at(await self.usage())
 
     def _take(self, message: Message) -> None:
         if isinstance(message, ResultMessage):
@@ -252,10 +262,8 @@ class Driver:
         if exchange is None or exchange.has_ended.is_set():
             self._between.append(message)
             return
-        exchange.put(message)
+        exchange.put(message, self.ledger.settle)
         if exchange.has_ended.is_set():
-            if exchange.asks:
-                exchange.spent = self.ledger.settle()
             self.connection.set_phase(None)
             self.calls.cancel()
 

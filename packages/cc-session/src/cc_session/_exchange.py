@@ -5,6 +5,7 @@ come may be looked at from any thread.
 """
 
 import asyncio
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from claude_agent_sdk import Message, ResultMessage
@@ -59,10 +60,21 @@ class Exchange:
         """Whether nobody will read the rest."""
         return self.is_read or self.is_dropped or self.is_left
 
-    def put(self, message: Message) -> None:
-        """Take a message that came while this was the last one sent."""
-        # In this order: other threads look at the messages, and must know the last one when they see it.
+    def begin_with(self, messages: Iterable[Message]) -> None:
+        """Take messages that came before this one was sent."""
+        self.messages.extend(messages)
+
+    def put(self, message: Message, settle: Callable[[], Spent]) -> None:
+        """Take a message that came while this was the last one sent.
+
+        Args:
+            message: The message. If it is the result, this ends.
+            settle: Tells what was spent until then.
+        """
+        # In this order: other threads look at the messages, and must know all about the last one when they see it.
         if isinstance(message, ResultMessage) and self.result is None and self._is_mine(message):
+            if self.asks:
+                self.spent = settle()
             self.result = message
         if self.asks and not self.is_left:
             self.messages.append(message)
@@ -117,6 +129,7 @@ class Exchange:
         await self._news.wait()
 
     def _is_mine(self, result: ResultMessage) -> bool:
-        """A late result of an earlier message names that one. A CLI too old for that names none."""
+        """Whether a result answers this message, and not an earlier one, or something that the CLI did by itself."""
         named = {result.user_message_uuid, *(result.user_message_uuids or ())} - {None}
-        return not named or self.uuid in named
+        # A CLI that is too old names none.
+        return self.uuid in named if named else result.origin is None

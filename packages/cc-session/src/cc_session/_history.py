@@ -8,6 +8,9 @@ from cc_types import ControlRequestError
 
 __all__ = ["History"]
 
+# Of these only the first is needed, or those after it if hooks have kept it out of the conversation.
+_MOST_REMEMBERED = 100
+
 
 class History:
     """The user messages of a conversation, in order, and what stands before the first one."""
@@ -16,6 +19,8 @@ class History:
         self.last_sent: str | None = None
         """The message that was sent last, also if it was dropped since."""
         self._uuids: list[str] = []
+        self.is_resumed = is_resumed
+        """Whether the conversation was begun in an earlier session."""
         self._before = "messages of an earlier session" if is_resumed else None
 
     @property
@@ -27,7 +32,8 @@ class History:
         """Take note of a message that is sent; as a command it may leave an echo in front of itself."""
         if is_command and not self._uuids:
             self._before = self._before or "the echo of a command"
-        self._uuids.append(uuid)
+        if len(self._uuids) < _MOST_REMEMBERED:
+            self._uuids.append(uuid)
         self.last_sent = uuid
 
     def add_assistant(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from claude_agent_sdk import ResultMessage
 
 from cc_convert import convert_sdk_messages_to_cli_response
-from cc_types import ModelUsage
+from cc_types import JsonValue, ModelUsage
 
 __all__ = ["Ledger", "Spent"]
 
@@ -36,12 +36,21 @@ class Ledger:
         self._models: Mapping[str, ModelUsage] = {}
         self._unsettled = Spent()
 
+    def begin_at(self, usage: Mapping[str, JsonValue]) -> None:
+        """Take the answer to `get_usage` for what was spent before this session was opened."""
+        if isinstance(session := usage.get("session"), dict):
+            totals = {"total_cost_usd": session.get("total_cost_usd"), "modelUsage": session.get("model_usage")}
+            response = convert_sdk_messages_to_cli_response(
+                [{"subtype": "", "is_error": False, **totals, "type": "result"}]
+            )
+            self._cost, self._models = response.total_cost_usd or 0.0, response.model_usage or {}
+
     def take(self, result: ResultMessage) -> None:
         """Take note of the totals of a result."""
-        if result.session_id != self._session_id:
+        if self._session_id not in (None, result.session_id):
             # A conversation that was cleared goes on under another id, with totals of its own.
-            self._session_id, self._cost = result.session_id, 0.0
-            self._models = dict[str, ModelUsage]()
+            self._cost, self._models = 0.0, dict[str, ModelUsage]()
+        self._session_id = result.session_id
         if result.total_cost_usd == self._cost and not result.num_turns:
             return  # the answer to a message that asks nothing
         totals = convert_sdk_messages_to_cli_response([result])

@@ -84,7 +84,8 @@ class McpControl:
         deadline = time.monotonic() + seconds
         pause = _POLL_SECONDS
         while True:
-            statuses = _of(await self.status(), names)
+            left = deadline - time.monotonic()
+            statuses = _of(await self.status(max(left, self._connection.timeouts.control)), names)
             pending = [status["name"] for status in statuses if status["status"] == "pending"]
             if not pending or time.monotonic() >= deadline:
                 break
@@ -94,9 +95,9 @@ class McpControl:
             _check(statuses, is_named=names is not None)
         return statuses
 
-    async def status(self) -> list[McpServerStatus]:
+    async def status(self, seconds: float | None = None) -> list[McpServerStatus]:
         """Return what the CLI says about all its servers."""
-        answer = await self._request("mcp_status")
+        answer = await self._connection.request("mcp_status", {}, seconds)
         return [_without_secrets(status) for status in cast("list[dict[str, Any]]", answer.get("mcpServers", []))]
 
     async def reconnect(self, name: str) -> None:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from claude_agent_sdk import (
@@ -46,6 +46,14 @@ _REMEMBERED_CALLS = 10_000
 _NOBODY_TO_ASK = "There is nobody who could be asked about it."
 
 
+@dataclass(slots=True)
+class _Call:
+    name: str
+    """The name under which rules know its tool."""
+    is_to_ask: bool = False
+    """Whether a hook wants it to be asked about."""
+
+
 class PolicyGate:
     """The policy of one session, as the CLI meets it."""
 
@@ -57,7 +65,7 @@ class PolicyGate:
         self._seconds = timeouts.hook
         # A policy without conditions is applied at once.
         self._takes_time = any(rule.when is not None for rule in policy.rules)
-        self._names: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._calls: OrderedDict[tuple[str, str], _Call] = OrderedDict()
 
     @property
     def can_ask(self) -> bool:
@@ -93,32 +101,39 @@ class PolicyGate:
         context: ToolPermissionContext,
     ) -> PermissionResult:
         """Decide about a call, with the input that the tool will get."""
-        name = self._names.get((context.tool_use_id or "", tool))
-        verdict = await self._verdict(name or tool, input)
+        # One that no hook has seen may be of an MCP server, under the name of a tool of the CLI: it is asked about.
+        call = self._calls.get((context.tool_use_id or "", tool), _Call(tool, is_to_ask=True))
+        verdict = await self._verdict(call.name, input)
         if verdict.behavior == "deny":
             return PermissionResultDeny(message=verdict.reason)
-        # One that the hook has not seen may be of an MCP server, under the name of a tool of the CLI.
-        if verdict.behavior == "allow" and name is not None:
+        if verdict.behavior == "allow" and not call.is_to_ask:
             return PermissionResultAllow()
         if verdict.behavior == "ask":
             context = replace(context, decision_reason=verdict.reason)
-        return await self._asked(name or tool, input, context)
+        return await self._asked(call.name, input, context)
 
     async def _before_tool(self, call: Mapping[str, Any]) -> HookResult:
-        name = tool_name_of(call)
-        verdict = await self._verdict(name, call["tool_input"])
+        verdict = await self._verdict(self._remembered(call).name, call["tool_input"])
         if verdict.behavior == "deny":
             return HookResult.deny(verdict.reason)
         if verdict.behavior == "ask" and not self.can_ask:
             return HookResult.deny(f"{verdict.reason} {_NOBODY_TO_ASK}")
-        self._names[str(call.get("tool_use_id")), str(call.get("tool_name"))] = name
-        if len(self._names) > _REMEMBERED_CALLS:
-            self._names.popitem(last=False)
         return HookResult.no_opinion() if verdict.behavior == "pass" else HookResult.ask(verdict.reason)
+
+    def _remembered(self, call: Mapping[str, Any]) -> "_Call":
+        """What is known of a call, from its first hook on."""
+        key = str(call.get("tool_use_id")), str(call.get("tool_name"))
+        known = self._calls.setdefault(key, _Call(""))
+        known.name = tool_name_of(call)
+        if len(self._calls) > _REMEMBERED_CALLS:
+            self._calls.popitem(last=False)
+        return known
 
     async def _look_at_change(
         self, call: Mapping[str, Any], output: dict[str, Any], specific: Mapping[str, Any]
     ) -> HookJSONOutput:
+        if specific.get("permissionDecision") == "ask":
+            self._remembered(call).is_to_ask = True
         changed = specific.get("updatedInput")
         if changed is not None and specific.get("permissionDecision") != "deny":
             verdict = await self._verdict(tool_name_of(call), changed)

@@ -43,7 +43,6 @@ _STDERR_LINES = 40
 _EXIT_SECONDS = 0.5
 _STDERR_SECONDS = 0.2
 
-
 # How long what the process has started may take to end before it is killed.
 _FAMILY_SECONDS = 0.1
 
@@ -152,9 +151,11 @@ class CLIProcess(Transport):
         with suppress(ProcessLookupError):
             # It stands still while its tools end, for else it would tell the model of that.
             process.send_signal(signal.SIGSTOP)
-            await self._end_family(process)
-            process.terminate()
-            process.send_signal(signal.SIGCONT)
+            try:
+                await self._end_family(process)
+            finally:
+                process.terminate()
+                process.send_signal(signal.SIGCONT)
             with anyio.move_on_after(min(_TURN_SECONDS, self._close_seconds / 2)):
                 await process.wait()
             process.kill()

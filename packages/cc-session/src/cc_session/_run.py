@@ -52,6 +52,7 @@ class Run:
         self._driver = driver
         self._limits = limits
         self._watching: list[asyncio.Task[None]] = []
+        self._turn: Turn | None = None
 
     async def begin(self) -> None:
         """Send the prompt, when the session is free."""
@@ -59,7 +60,7 @@ class Run:
         deadline = None if self._limits.turn is None else loop.time() + self._limits.turn
         try:
             async with asyncio.timeout_at(deadline):
-                await self._driver.begin_turn(self.exchange)
+                await self._driver.begin(self.exchange, is_turn=True)
         except TimeoutError as error:
             if isinstance(error, ClaudeCodeError):
                 raise
@@ -105,6 +106,10 @@ class Run:
 
     def turn(self) -> Turn:
         """What came of it, once the result is there."""
+        self._turn = self._turn or self._made_turn()
+        return self._turn
+
+    def _made_turn(self) -> Turn:
         messages, result = tuple(self.exchange.messages), cast(ResultMessage, self.exchange.result)
         response = convert_sdk_messages_to_cli_response(messages)
         return Turn(
@@ -148,8 +153,7 @@ class Run:
             logger.debug("The cost of a turn is not watched any more: %s", error)  # its reader gets the same error
 
     async def _cost(self) -> float:
-        usage = await self._driver.control("get_usage", {"skip_behaviors": True})
-        match usage:
+        match await self._driver.usage():
             case {"session": {"total_cost_usd": int() | float() as total}}:
                 return float(total)
             case _:

@@ -16,7 +16,7 @@ from ._driver import Driver
 from ._equipment import Equipment
 from ._mcp_methods import McpMethods
 from ._run import Limits, Run
-from .background import on_background, start_on_background
+from .background import on_background, tell_background
 from .frames import Content
 from .hooks import Hook
 from .mcp_servers import McpServer
@@ -181,7 +181,7 @@ class Session(McpMethods):
             return await on_background(run.to_end)
         except asyncio.CancelledError:
             run.exchange.is_left = True
-            start_on_background(run.leave)
+            tell_background(run.leave)
             raise
 
     def stream(

@@ -8,7 +8,7 @@ from typing import NoReturn, Self
 from claude_agent_sdk import Message
 
 from ._run import Run
-from .background import on_background, start_on_background
+from .background import on_background, tell_background
 from .turn import Turn
 
 __all__ = ["TurnStream"]
@@ -62,7 +62,7 @@ class TurnStream(AsyncIterator[Message]):
             ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
         """
         exchange = self._run.exchange
-        if exchange.is_read:
+        if exchange.is_read or self._is_over:
             self._end()
         if self._seen == len(exchange.messages):
             await on_background(exchange.wait, self._seen)
@@ -88,5 +88,6 @@ class TurnStream(AsyncIterator[Message]):
 
     def _leave(self) -> None:
         # Told, not awaited: this must not be cancelled, and be done before anything that its caller does next.
+        self._is_over = True
         self._run.exchange.is_left = True
-        start_on_background(self._run.leave)
+        tell_background(self._run.leave)

@@ -4,7 +4,7 @@ import argparse
 from argparse import Namespace
 from typing import cast
 
-from .parser import make_parser
+from .parser import BY, make_parser
 
 
 def run(options: Namespace) -> int:
@@ -23,6 +23,8 @@ def _commands() -> dict[str, list[str]]:
         if isinstance(choices, dict):
             commands = cast("dict[str, argparse.ArgumentParser]", choices)
             found |= {name: _words(command) for name, command in commands.items()}
+    # A line's meaning stands among the sources, so that they may come in any order.
+    found["report"] += BY
     return found
 
 

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TypeAlias
 
 __all__ = ["BY", "WEEKDAYS", "make_parser", "parse"]
@@ -37,7 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"cc-convert {_version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     add = parser.add_subparsers(title="commands", required=True, metavar="COMMAND").add_parser
     _add_report(add)
     _add_convert(add)
@@ -66,11 +65,11 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argpa
     return options
 
 
-def _version() -> str:
-    try:
-        return version("cc-convert")
-    except PackageNotFoundError:
-        return "of unknown version"
+class _Version(argparse.Action):
+    """Looks up the version only when it is asked for, which takes longer than a short report."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.exit(message=f"cc-convert {import_module('importlib.metadata').version('cc-convert')}\n")
 
 
 def _late(module: str) -> Callable[[argparse.Namespace], int]:

@@ -1,0 +1,108 @@
+"""The `claude` CLI as a client of the server, with its own tools: Claude Code behind Claude Code."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, cast
+
+import claude_agent_sdk
+import pytest
+
+from cc_loopback import LoopbackServer
+from messages_server import serving
+
+CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+MODEL = "claude-sonnet-5"
+
+
+def plain(value: Any) -> Any:
+    """Messages without cache breakpoints, and a text for a list of one text block."""
+    if isinstance(value, list):
+        return [plain(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    given = cast("dict[str, Any]", value)
+    fields = {name: plain(item) for name, item in given.items() if name != "cache_control"}
+    if "role" in fields and isinstance(text := fields["content"], str):
+        fields["content"] = [{"type": "text", "text": text}]
+    return fields
+
+
+def claude(prompt: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
+    """What the CLI prints as the result of a prompt."""
+    done = subprocess.run(
+        [CLI, "-p", prompt, "--output-format", "json", "--allowedTools", "Read", "--model", MODEL],
+        cwd=folder,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        stdin=subprocess.DEVNULL,
+    )
+    return json.loads(done.stdout)
+
+
+def reads_a_file(path: Path) -> Any:
+    """An API that has the file read, and then says what was in it."""
+
+    def respond(body: dict[str, Any]) -> Any:
+        blocks = [block for message in body["messages"] for block in message["content"] if isinstance(block, dict)]
+        results = [block for block in cast("list[dict[str, Any]]", blocks) if block["type"] == "tool_result"]
+        if results:
+            return f"It says: {results[0]['content']}"
+        call = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": str(path)}}
+        return [{"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"}, call]
+
+    return respond
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    file = tmp_path / "notes.txt"
+    file.write_text("the password is swordfish")
+    return file
+
+
+def test_a_whole_turn_with_its_own_tools(loopback: LoopbackServer, notes: Path) -> None:
+    """MSG-07, MSG-08, MSG-46. The API receives what it would have received without the server between."""
+    loopback.respond = reads_a_file(notes)
+    direct = claude("Read notes.txt", loopback.env(), notes.parent)
+    asked_directly = [*loopback.requests]
+    loopback.requests.clear()
+    loopback.calls.clear()
+    with serving(loopback) as server:
+        env = {**loopback.env(), "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": server.token}
+        through = claude("Read notes.txt", env, notes.parent)
+
+    for result in (direct, through):
+        assert not result["is_error"], result
+        assert "swordfish" in result["result"]
+    assert len(loopback.requests) == len(asked_directly) == 2
+    for one, other in zip(asked_directly, loopback.requests, strict=True):
+        assert plain(other["messages"]) == plain(one["messages"])
+        assert other["tools"] == one["tools"]
+        for name in ("model", "max_tokens", "thinking", "context_management", "output_config", "stream"):
+            assert other.get(name) == one.get(name), name
+        assert len(other["system"]) == 3
+        for block in one["system"][1:]:
+            assert block["text"] in other["system"][-1]["text"], (block["text"], other["system"][-1]["text"])
+    assert all("context-management" in call.headers["anthropic-beta"] for call in loopback.calls)
+
+
+def test_an_error_of_the_api_is_told(loopback: LoopbackServer, tmp_path: Path) -> None:
+    """MSG-30."""
+    with serving(loopback) as server:
+        env = {
+            **loopback.env(),
+            "ANTHROPIC_BASE_URL": server.url,
+            "ANTHROPIC_API_KEY": server.token,
+            "CLAUDE_CODE_MAX_RETRIES": "0",
+        }
+        loopback.fail_next(400, message="made-up", times=4)  # this CLI may try again with less
+        result = claude("Hello.", env, tmp_path)
+        assert (result["is_error"], result["api_error_status"]) == (True, 400), (result, len(loopback.requests), [(c.path) for c in loopback.calls])
+        assert "made-up" in result["result"]
+        assert len(loopback.requests) <= 4
+        wrong = claude("Hello.", {**env, "ANTHROPIC_API_KEY": "wrong"}, tmp_path)
+        assert (wrong["is_error"], wrong["api_error_status"]) == (True, 401)

@@ -1,0 +1,283 @@
+"""Where logs come from, and that only what is new is read."""
+
+import gzip
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+import cc_convert.cache as cache_module
+from cc_convert.logs import Cache, Logs, LogsNotFoundError, read_logs
+
+Maker: TypeAlias = Callable[..., Any]
+LOGS = Path(__file__).parent / "logs"
+
+
+@pytest.fixture
+def tree(maker: Maker, tmp_path: Path) -> Path:
+    """Three sessions: in a folder, packed, and one that a name of a folder looks like."""
+    for number, name in enumerate(("p/a.jsonl", "p/q/b.ndjson")):
+        log = maker(f"s{number}")
+        log.answer()
+        log.write(tmp_path / "tree" / name)
+    log = maker("s2")
+    log.answer()
+    (tmp_path / "tree" / "c.jsonl.gz").write_bytes(gzip.compress(log.text()))
+    (tmp_path / "tree" / "odd.jsonl").mkdir()
+    (tmp_path / "tree" / "notes.txt").write_text("no log")
+    return tmp_path / "tree"
+
+
+def sessions(logs: Logs) -> set[str]:
+    return {row.session for row in logs.rows}
+
+
+def test_files_folders_and_patterns_are_read_each_once(tree: Path) -> None:
+    """LOG-02"""
+    assert sessions(read_logs(tree)) == {"s0", "s1", "s2"}
+    assert sessions(read_logs(tree / "p" / "a.jsonl")) == {"s0"}
+    assert sessions(read_logs(f"{tree}/**/*.ndjson")) == {"s1"}
+    assert len(read_logs(tree, tree / "p", f"{tree}/p/*.jsonl").rows) == 3
+
+
+def test_a_link_to_a_folder_makes_no_circle(tree: Path) -> None:
+    (tree / "p" / "circle").symlink_to(tree)
+
+    assert len(read_logs(tree).rows) == 3
+
+
+def test_transcripts_are_found_where_the_cli_keeps_them(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-02"""
+    (tree.parent / "one" / "projects").mkdir(parents=True)
+    (tree.parent / "two").mkdir()
+    tree.rename(tree.parent / "two" / "projects")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{tree.parent / 'one'}, {tree.parent / 'two'}")
+
+    assert sessions(read_logs()) == {"s0", "s1", "s2"}
+
+
+@pytest.mark.parametrize("source", ["gone.jsonl", "*.nothing"])
+def test_a_source_that_is_not_there_is_said(tmp_path: Path, source: str) -> None:
+    with pytest.raises(LogsNotFoundError, match=r"gone|nothing"):
+        read_logs(tmp_path / source)
+
+
+def test_no_transcripts_at_all_is_said() -> None:
+    with pytest.raises(LogsNotFoundError, match="CLAUDE_CONFIG_DIR"):
+        read_logs()
+
+
+def test_a_file_that_cannot_be_read_is_a_problem_and_no_error(tree: Path) -> None:
+    """LOG-04"""
+    logs = read_logs(tree / "odd.jsonl" / ".." / "p" / "a.jsonl", "/proc/self/mem")
+
+    assert len(logs.rows) == 1
+    assert [(problem.path, problem.lost) for problem in logs.problems] == [("/proc/self/mem", True)]
+
+
+@pytest.mark.parametrize("name", ["tool_call", "structured_output", "max_turns", "api_error"])
+def test_a_recorded_stream_adds_up_to_its_result(name: str) -> None:
+    """LOG-01, LOG-22"""
+    path = LOGS / f"{name}.jsonl"
+    stated = json.loads(path.read_text("utf-8").splitlines()[-1])
+
+    rows = read_logs(path).priced()
+
+    assert sum(row.output for row in rows) == sum(one["outputTokens"] for one in stated["modelUsage"].values())
+    assert sum(row.cost or 0 for row in rows) == pytest.approx(stated["total_cost_usd"])
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_output_format_json_prints_is_read(tmp_path: Path, indent: int | None, whole: bool) -> None:
+    """LOG-01: a result alone, or a list of all messages; as it was printed, or laid out by another program."""
+    messages = [json.loads(line) for line in (LOGS / "tool_call.jsonl").read_text("utf-8").splitlines()]
+    del messages[-1]["model_usage_since_last_result"]
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps(messages if whole else messages[-1], indent=indent))
+
+    logs = read_logs(path)
+
+    assert (sum(row.input for row in logs.rows), sum(row.output for row in logs.rows)) == (200, 40)
+    assert logs.problems == []
+
+
+def test_laid_out_results_one_after_another_are_read(tmp_path: Path) -> None:
+    """LOG-01"""
+    result = json.loads((LOGS / "tool_call.jsonl").read_text("utf-8").splitlines()[-1])
+    path = tmp_path / "out.json"
+    texts = [json.dumps(result | {"uuid": uuid, "session_id": uuid}, indent=2) for uuid in ("a", "b")]
+    path.write_text("\n".join([*texts, "{ broken"]))
+
+    logs = read_logs(path)
+
+    assert sum(row.output for row in logs.rows) == 80
+    assert [problem.lost for problem in logs.problems] == [True]
+
+
+# --- while it is being written
+
+
+def test_a_last_line_that_is_cut_off_is_not_finished_yet(maker: Maker, tmp_path: Path) -> None:
+    """LOG-05"""
+    log, path = maker(), tmp_path / "log.jsonl"
+    log.answer()
+    log.answer()
+    path.write_bytes(log.text()[:-50])
+
+    logs = read_logs(path)
+
+    assert (len(logs.rows), logs.problems, logs.unfinished) == (1, [], [str(path)])
+
+
+def test_a_last_line_without_its_newline_is_read(maker: Maker, tmp_path: Path) -> None:
+    """LOG-05"""
+    log, path = maker(), tmp_path / "log.jsonl"
+    log.answer()
+    path.write_bytes(log.text()[:-1])
+
+    logs = read_logs(path)
+
+    assert (len(logs.rows), logs.unfinished) == (1, [])
+
+
+@pytest.mark.parametrize("kept", [Cache, cache_module.MemoryCache])
+def test_reading_goes_on_wherever_it_stopped(maker: Maker, tmp_path: Path, kept: Callable[[], Cache]) -> None:
+    """LOG-05, LOG-06: whatever a file is cut into, what comes out is the same as at once."""
+    log, path = maker(), tmp_path / "log.jsonl"
+    for number in range(4):
+        log.answer(f"msg_{number}")
+        log.answer(f"msg_{number}", content=[{"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {}}])
+    log.state({"claude-sonnet-5": (500, 100, 5000, 1000, 500, 0.5)})
+    log.answer("msg_9")
+    content = log.text()
+    path.write_bytes(content)
+    whole = read_logs(path)
+    path.unlink()
+    cache = kept()
+
+    for end in range(0, len(content) + 97, 97):
+        with path.open("ab") as file:
+            file.write(content[path.stat().st_size : end])
+        logs = read_logs(path, cache=cache)
+
+    assert logs.rows == whole.rows
+    assert (logs.problems, logs.unfinished) == ([], [])
+
+
+def test_what_was_read_before_is_not_read_again(maker: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-06"""
+    log, path, cache = maker(), tmp_path / "log.jsonl", Cache()
+    log.answer("msg_1")
+    log.write(path)
+    first = read_logs(path, cache=cache)
+    with path.open("r+b") as file:
+        # The middle of what was read: neither the edges nor what a look at the file shows.
+        file.seek(300)
+        file.write(b"\n")
+    os.utime(path, ns=(0, 0))
+    log.answer("msg_2")
+    with path.open("ab") as file:
+        file.write(log.text().splitlines(keepends=True)[1])
+
+    again = read_logs(path, cache=cache)
+
+    assert [row.key for row in first.rows] == ["msg_1"]
+    assert [row.key for row in again.rows] == ["msg_1", "msg_2"]
+
+
+@pytest.mark.parametrize("change", ["shorter", "other", "replaced"])
+def test_a_file_that_is_not_what_it_was_is_read_anew(maker: Maker, tmp_path: Path, change: str) -> None:
+    """LOG-06"""
+    old, new, path = maker("old"), maker("new"), tmp_path / "log.jsonl"
+    for number in range(2):
+        old.answer(f"msg_{number}")
+    for number in range({"shorter": 1, "other": 3, "replaced": 3}[change]):
+        new.answer(f"msg_new_{number}")
+    cache = Cache()
+    read_logs(old.write(path), cache=cache)
+    if change == "replaced":
+        path.unlink()
+    new.write(path)
+
+    assert sessions(read_logs(path, cache=cache)) == {"new"}
+
+
+def test_a_packed_file_that_grew_is_read_anew(maker: Maker, tmp_path: Path) -> None:
+    """LOG-06"""
+    log, path, cache = maker(), tmp_path / "log.jsonl.gz", Cache()
+    for number in range(3):
+        log.answer(f"msg_{number}")
+        path.write_bytes(gzip.compress(log.text()))
+        assert len(read_logs(path, cache=cache).rows) == number + 1
+        assert len(read_logs(path, cache=cache).rows) == number + 1
+
+
+def test_what_is_kept_is_private(maker: Maker, tmp_path: Path) -> None:
+    log, cache = maker(), Cache()
+    log.answer()
+    read_logs(log.write(tmp_path / "log.jsonl"), cache=cache)
+
+    entries = list(cache.folder.iterdir())
+    assert [stat.S_IMODE(entry.stat().st_mode) for entry in entries] == [0o600]
+    assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
+    assert b"Hello" not in entries[0].read_bytes()
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0" * 40, b"odd", None])
+def test_a_damaged_cache_is_no_cache(maker: Maker, tmp_path: Path, damage: bytes | None) -> None:
+    log, cache, path = maker(), Cache(), tmp_path / "log.jsonl"
+    log.answer()
+    read_logs(log.write(path), cache=cache)
+    for entry in cache.folder.iterdir():
+        entry.write_bytes(entry.read_bytes()[:-7] if damage is None else damage)
+
+    assert len(read_logs(path, cache=cache).rows) == 1
+
+
+def test_a_cache_that_cannot_be_written_fails_nothing(maker: Maker, tmp_path: Path) -> None:
+    log = maker()
+    log.answer()
+    (tmp_path / "file").write_text("in the way")
+
+    assert len(read_logs(log.write(tmp_path / "log.jsonl"), cache=Cache(tmp_path / "file")).rows) == 1
+
+
+# --- several processes
+
+
+@pytest.fixture
+def many(maker: Maker, tmp_path: Path) -> Path:
+    """40 MB in 40 files: enough for a second process."""
+    filler = "x" * 100_000
+    for number in range(40):
+        log = maker(f"s{number}")
+        for _ in range(10):
+            log.answer()
+            log.user(filler)
+        log.write(tmp_path / "many" / f"{number:02}.jsonl")
+    return tmp_path / "many"
+
+
+def test_several_processes_read_the_same(many: Path) -> None:
+    """LOG-54"""
+    seen: list[tuple[int, int]] = []
+
+    alone = read_logs(many)
+    together = read_logs(many, processes=3, progress=lambda done, total: seen.append((done, total)))
+
+    assert together == alone
+    assert len(together.rows) == 400
+    assert seen[-1][0] == seen[-1][1] == together.size
+
+
+def test_what_a_process_did_that_was_killed_is_done_again(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-54"""
+    alone, parent, write = read_logs(many), os.getpid(), cache_module.marshal.dump
+    monkeypatch.setattr("marshal.dump", lambda *values: write(*values) if os.getpid() == parent else os._exit(9))
+
+    assert read_logs(many, processes=2) == alone

@@ -1,0 +1,408 @@
+"""Every request once, and every total in full."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from cc_convert.logs import Logs, Row, read_logs, read_messages
+from cc_convert.reconcile import reconcile
+
+Maker: TypeAlias = Callable[..., Any]
+ONE = (100, 20, 1000, 200, 100)
+TWICE = (200, 40, 2000, 400, 200)
+PRICE = (100 * 2 + 20 * 10 + 1000 * 0.2 + 200 * 2.5 + 100 * 4) / 1e6
+
+
+def total(rows: Iterable[Row]) -> tuple[int, ...]:
+    return tuple(sum(column) for column in zip(*(row[9:14] for row in rows), strict=True))
+
+
+def by_session(logs: Logs) -> dict[str, tuple[int, ...]]:
+    return {
+        name: total(row for row in logs.rows if row.session == name) for name in sorted({r.session for r in logs.rows})
+    }
+
+
+def agree(logs: Logs) -> bool:
+    return all(one.agrees for one in reconcile(logs))
+
+
+# --- every request once
+
+
+def test_the_blocks_of_an_answer_are_one_request(maker: Maker, tmp_path: Path) -> None:
+    """LOG-20, LOG-03"""
+    log = maker()
+    log.answer("msg_1")
+    log.answer("msg_1", content=[{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}}])
+    log.answer("msg_1", content=[{"type": "tool_use", "id": "toolu_2", "name": "Bash", "input": {}}])
+
+    [row] = read_logs(log.write(tmp_path / "log.jsonl")).rows
+
+    assert row[9:14] == ONE
+    assert row.tools == ("Read", "Bash")
+    assert (row.session, row.project, row.model, row.request_id) == (
+        "s1",
+        "/home/user/p",
+        "claude-sonnet-5",
+        "req_msg_1",
+    )
+
+
+def test_of_different_tellings_the_fullest_counts(maker: Maker, tmp_path: Path) -> None:
+    """LOG-20: old versions wrote the counts of the start with the first blocks."""
+    log = maker()
+    log.answer("msg_1", usage=log.usage(output_tokens=1))
+    log.answer("msg_1", usage=log.usage(output_tokens=861))
+    log.answer("msg_1", usage=log.usage(output_tokens=20))
+
+    assert [row.output for row in read_logs(log.write(tmp_path / "log.jsonl")).rows] == [861]
+
+
+def test_another_request_id_does_not_make_it_another_request(maker: Maker, tmp_path: Path) -> None:
+    """LOG-21"""
+    log = maker()
+    log.answer("msg_1", requestId="req_1")
+    log.answer("msg_1", requestId="req_2")
+
+    assert total(read_logs(log.write(tmp_path / "log.jsonl")).rows) == ONE
+
+
+def test_the_same_session_in_two_folders_counts_once(maker: Maker, tmp_path: Path) -> None:
+    """LOG-20"""
+    log = maker()
+    log.answer()
+    log.write(tmp_path / "a" / "s1.jsonl")
+    log.write(tmp_path / "backup" / "s1.jsonl")
+
+    assert total(read_logs(tmp_path).rows) == ONE
+
+
+def test_a_transcript_and_the_stream_of_its_turn_count_once(maker: Maker, tmp_path: Path) -> None:
+    """LOG-20, LOG-22"""
+    log, stream = maker(), maker()
+    log.answer("msg_1")
+    log.answer("msg_2")
+    log.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+    stream.stream("msg_1")
+    stream.stream("msg_2")
+    stream.result("r1", (*TWICE, 2 * PRICE), (*TWICE, 2 * PRICE))
+
+    logs = read_logs(log.write(tmp_path / "s1.jsonl"), stream.write(tmp_path / "turn.out"))
+
+    assert total(logs.rows) == TWICE
+    assert [row.kind for row in logs.rows] == ["request", "request"]
+
+
+def test_a_sub_agents_file_belongs_to_its_session(maker: Maker, tmp_path: Path) -> None:
+    """LOG-20, LOG-24: its requests are in the session's total, and are not missing there."""
+    log, agent = maker(), maker(start="2026-11-20T10:01:30+00:00")
+    log.answer("msg_1", content=[{"type": "tool_use", "id": "toolu_1", "name": "Agent", "input": {}}])
+    agent.answer("msg_2", isSidechain=True, agentId="a1", attributionAgent="Explore")
+    result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}]
+    log.user(result, toolUseResult={"usage": log.usage(), "totalTokens": 1420})
+    log.answer("msg_3")
+    log.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE)})
+    log.write(tmp_path / "s1.jsonl")
+    agent.write(tmp_path / "s1" / "subagents" / "agent-a1.jsonl")
+
+    logs = read_logs(tmp_path)
+
+    assert by_session(logs) == {"s1": (300, 60, 3000, 600, 300)}
+    assert [(row.agent, row.agent_type) for row in logs.rows] == [("", ""), ("a1", "Explore"), ("", "")]
+    assert agree(logs)
+
+
+def test_totals_of_task_messages_are_not_added(maker: Maker, tmp_path: Path) -> None:
+    """LOG-24"""
+    log = maker()
+    log.stream("msg_1", output=20, parent_tool_use_id="toolu_1", agent_id="a1")
+    log.lines.append(
+        {"type": "system", "subtype": "task_notification", "session_id": "s1", "usage": {"total_tokens": 1420}}
+    )
+    log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
+
+    [row] = read_logs(log.write(tmp_path / "turn.jsonl")).rows
+
+    assert (row[9:14], row.agent) == (ONE, "a1")
+
+
+# --- forks and resumes
+
+
+def fork_of(maker: Maker, parent: Any, session: str, *, marked: bool = True) -> Any:
+    """A fork begins with copies of all that its parent said."""
+    fork = maker(session, start="2026-11-20T12:00:00+00:00")
+    for line in parent.lines:
+        if line["type"] == "assistant":
+            origin = line.get("requestSessionId", line["sessionId"])
+            more = {"requestSessionId": origin} if marked else {}
+            fork.lines.append(line | {"sessionId": session} | more)
+    return fork
+
+
+def test_a_fork_does_not_count_what_its_parent_spent(maker: Maker, tmp_path: Path) -> None:
+    """LOG-20, LOG-23"""
+    parent = maker("parent")
+    parent.answer("msg_1")
+    parent.answer("msg_2")
+    parent.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+    fork = fork_of(maker, parent, "fork")
+    fork.answer("msg_3")
+    fork.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE)})
+    parent.write(tmp_path / "parent.jsonl")
+    fork.write(tmp_path / "fork.jsonl")
+
+    logs = read_logs(tmp_path)
+
+    assert by_session(logs) == {"fork": ONE, "parent": TWICE}
+    assert [row.parent for row in logs.rows] == ["", "", "parent"]
+    assert agree(logs)
+
+
+def test_a_fork_does_not_count_its_parents_compaction(maker: Maker, tmp_path: Path) -> None:
+    """LOG-23, LOG-26"""
+    parent = maker("parent")
+    parent.answer("msg_1")
+    parent.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+    fork = fork_of(maker, parent, "fork")
+    fork.answer("msg_2")
+    fork.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE)})
+    parent.write(tmp_path / "parent.jsonl")
+    fork.write(tmp_path / "fork.jsonl")
+
+    logs = read_logs(tmp_path)
+
+    assert by_session(logs) == {"fork": ONE, "parent": TWICE}
+    assert [(row.session, row.kind) for row in logs.rows if row.kind != "request"] == [("parent", "unlogged")]
+    assert agree(logs)
+
+
+def test_a_fork_of_a_fork_counts_its_own_requests(maker: Maker, tmp_path: Path) -> None:
+    """LOG-20, LOG-23"""
+    first = maker("first")
+    first.answer("msg_1")
+    first.state({"claude-sonnet-5": (*ONE, PRICE)})
+    second = fork_of(maker, first, "second")
+    second.answer("msg_2")
+    second.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+    third = fork_of(maker, second, "third")
+    third.answer("msg_3", timestamp="2026-11-20T13:00:00Z")
+    third.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE)})
+    for log in (first, second, third):
+        log.write(tmp_path / f"{log.session}.jsonl")
+
+    logs = read_logs(tmp_path)
+
+    assert by_session(logs) == {"first": ONE, "second": ONE, "third": ONE}
+    assert agree(logs)
+
+
+def test_a_fork_whose_parent_was_deleted_counts_all_once(maker: Maker, tmp_path: Path) -> None:
+    """LOG-23"""
+    parent = maker("parent")
+    parent.answer("msg_1")
+    fork = fork_of(maker, parent, "fork")
+    fork.answer("msg_2")
+    fork.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+
+    logs = read_logs(fork.write(tmp_path / "fork.jsonl"))
+
+    assert by_session(logs) == {"fork": ONE, "parent": ONE}
+
+
+def test_a_fork_of_an_old_version_counts_all_once(maker: Maker, tmp_path: Path) -> None:
+    """LOG-20: old versions did not mark copies."""
+    parent = maker("parent")
+    parent.answer("msg_1")
+    fork = fork_of(maker, parent, "fork", marked=False)
+    fork.answer("msg_2")
+    parent.write(tmp_path / "parent.jsonl")
+    fork.write(tmp_path / "fork.jsonl")
+
+    assert total(read_logs(tmp_path).rows) == TWICE
+
+
+# --- the CLI's own totals
+
+
+def test_what_is_in_the_total_alone_is_a_row_of_its_own(maker: Maker, tmp_path: Path) -> None:
+    """LOG-26: with the time of the run in which it was spent, and the region that has its price."""
+    log = maker()
+    log.answer("msg_1", usage=log.usage(inference_geo="us"))
+    log.state({"claude-sonnet-5": (*TWICE, 2 * PRICE * 1.1)})
+    log.answer("msg_2", usage=log.usage(inference_geo="us"))
+    log.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE * 1.1)})
+
+    logs = read_logs(log.write(tmp_path / "log.jsonl"))
+
+    assert [(row.kind, row[9:14], row.geo) for row in logs.rows if row.kind == "unlogged"] == [("unlogged", ONE, "us")]
+    assert sorted(row.time for row in logs.rows if row.time is not None)[1] < logs.rows[-1].time  # type: ignore[operator]
+    assert sum(row.cost or 0 for row in logs.priced()) == pytest.approx(3 * PRICE * 1.1)
+    assert agree(logs)
+
+
+def test_what_came_after_the_last_total_counts_too(maker: Maker, tmp_path: Path) -> None:
+    """LOG-26: the session is still running."""
+    log = maker()
+    log.answer("msg_1")
+    log.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+    log.answer("msg_2")
+
+    logs = read_logs(log.write(tmp_path / "log.jsonl"))
+
+    assert total(logs.rows) == (300, 60, 3000, 600, 300)
+
+
+def test_a_model_under_its_long_name_in_the_total_is_the_same(maker: Maker, tmp_path: Path) -> None:
+    """LOG-26"""
+    log = maker()
+    log.answer(model="claude-sonnet-4-5-20250929")
+    log.state({"claude-sonnet-4-5[1m]": (*ONE, 0.0)})
+
+    assert total(read_logs(log.write(tmp_path / "log.jsonl")).rows) == ONE
+
+
+def test_partial_counts_of_a_stream_are_replaced_by_those_of_the_result(maker: Maker, tmp_path: Path) -> None:
+    """LOG-22: one request in the turn, so the counts are its own."""
+    log = maker()
+    log.stream("msg_1")
+    log.stream("msg_1")
+    log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
+
+    [row] = read_logs(log.write(tmp_path / "turn.jsonl")).rows
+
+    assert (row.kind, row[9:14], row.final) == ("request", ONE, True)
+
+
+def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(maker: Maker, tmp_path: Path) -> None:
+    """LOG-22"""
+    log = maker()
+    log.stream("msg_1")
+    log.stream("msg_2")
+    log.result("r1", (*TWICE, 2 * PRICE), (*TWICE, 2 * PRICE))
+
+    logs = read_logs(log.write(tmp_path / "turn.jsonl"))
+
+    assert total(logs.rows) == TWICE
+    assert [(row.kind, row.output) for row in logs.rows] == [("request", 1), ("request", 1), ("unlogged", 38)]
+
+
+def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_events(maker: Maker, tmp_path: Path) -> None:
+    """LOG-22"""
+    log = maker()
+    start = {"type": "message_start", "message": {"id": "msg_1", "usage": log.usage(output_tokens=1)}}
+    log.lines.append({"type": "stream_event", "event": start, "session_id": "s1", "parent_tool_use_id": None})
+    log.stream("msg_1")
+    end = {
+        "type": "message_delta",
+        "usage": {"input_tokens": 100, "cache_read_input_tokens": 1000, "output_tokens": 20},
+    }
+    log.lines.append({"type": "stream_event", "event": end, "session_id": "s1", "parent_tool_use_id": None})
+
+    [row] = read_logs(log.write(tmp_path / "turn.jsonl")).rows
+
+    assert (row[9:14], row.final) == (ONE, True)
+
+
+def test_the_exact_differences_of_a_stream_are_used(maker: Maker, tmp_path: Path) -> None:
+    """LOG-23: a resumed session, of which this log has the second turn alone."""
+    log = maker()
+    log.stream("msg_2")
+    log.result("r2", (*TWICE, 2 * PRICE), (*ONE, PRICE))
+
+    logs = read_logs(log.write(tmp_path / "turn.jsonl"))
+
+    assert total(logs.rows) == ONE
+    assert agree(logs)
+
+
+def test_a_result_that_is_told_twice_counts_once(maker: Maker, tmp_path: Path) -> None:
+    """LOG-20"""
+    log = maker()
+    log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
+    log.write(tmp_path / "a.jsonl")
+    log.write(tmp_path / "b.jsonl")
+
+    assert total(read_logs(tmp_path).rows) == ONE
+
+
+def test_growing_totals_are_turned_into_differences(maker: Maker, tmp_path: Path) -> None:
+    """LOG-23: results printed as JSON, one file for each turn of a resumed session."""
+    for number in (2, 1, 3):
+        log = maker()
+        log.result(f"r{number}", (100 * number, 20 * number, 0, 0, 0, 0.1 * number))
+        log.write(tmp_path / f"{number}.jsonl")
+
+    logs = read_logs(tmp_path)
+
+    assert [(row.kind, row.input, row.output) for row in logs.rows] == [("turn", 100, 20)] * 3
+
+
+def test_an_error_costs_nothing_and_is_counted(maker: Maker, tmp_path: Path) -> None:
+    """LOG-25"""
+    log = maker()
+    log.answer(model="<synthetic>", usage=log.usage(input_tokens=0, speed=None), isApiErrorMessage=True)
+    log.answer(model="<synthetic>", usage=log.usage(), isApiErrorMessage=True)
+    log.answer()
+
+    rows = read_logs(log.write(tmp_path / "log.jsonl")).priced()
+
+    assert [row.kind for row in rows] == ["error", "error", "request"]
+    assert [row.cost for row in rows] == [0, 0, pytest.approx(PRICE)]
+
+
+def test_messages_of_the_sdk_are_read_like_a_stream(maker: Maker, as_object: Callable[..., object]) -> None:
+    """LOG-01: they carry no exact differences, so those of the totals are taken."""
+    log = maker()
+    log.stream("msg_1")
+    log.result("r1", (*ONE, PRICE))
+    log.stream("msg_2")
+    log.result("r2", (*TWICE, 2 * PRICE))
+
+    logs = read_messages(as_object(line) for line in log.lines)
+
+    assert total(logs.rows) == TWICE
+    assert {row.session for row in logs.rows} <= {"s1", ""}
+
+
+def test_the_cost_that_old_versions_wrote_is_used_unless_it_shall_be_calculated(maker: Maker, tmp_path: Path) -> None:
+    """LOG-42"""
+    log = maker()
+    log.answer(costUSD=0.5)
+    logs = read_logs(log.write(tmp_path / "log.jsonl"))
+
+    def costs(mode: Any) -> list[float | None]:
+        return [row.cost for row in logs.priced(mode=mode)]
+
+    assert costs("auto") == [0.5]
+    assert costs("logged") == [0.5]
+    assert costs("calculate") == [pytest.approx(PRICE)]
+
+
+def test_the_logged_cost_of_a_session_is_shared_out(maker: Maker, tmp_path: Path) -> None:
+    """LOG-42: a price that is agreed on shows only in the CLI's total."""
+    log = maker()
+    log.answer("msg_1")
+    log.answer("msg_2", model="claude-of-next-year")
+    log.state({"claude-sonnet-5": (*ONE, 0.5), "claude-of-next-year": (*ONE, 0.25)})
+    logs = read_logs(log.write(tmp_path / "log.jsonl"))
+
+    assert [row.cost for row in logs.priced(mode="logged")] == [0.5, 0.25]
+    assert [row.cost for row in logs.priced(mode="calculate")] == [pytest.approx(PRICE), None]
+
+
+def test_a_difference_to_the_total_is_shown(maker: Maker, tmp_path: Path) -> None:
+    """LOG-30"""
+    log = maker()
+    log.answer("msg_1")
+    log.answer("msg_2")
+    log.state({"claude-sonnet-5": (*ONE, 0.5)})
+
+    [compared] = reconcile(read_logs(log.write(tmp_path / "log.jsonl")))
+
+    assert not compared.agrees
+    assert compared.difference[:5] == ONE
+    assert compared.cost_difference == pytest.approx(2 * PRICE - 0.5)

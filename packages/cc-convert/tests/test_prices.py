@@ -1,0 +1,130 @@
+"""What requests cost."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from cc_convert.logs import Prices, Row, read_logs
+from cc_convert.prices import PriceFileError
+
+Maker: TypeAlias = Callable[..., Any]
+
+
+@pytest.fixture
+def row(maker: Maker, tmp_path: Path) -> Callable[..., Row]:
+    """The row of an answer with this usage."""
+
+    def make(model: str = "claude-sonnet-5", **usage: object) -> Row:
+        log = maker()
+        log.answer(model=model, usage=log.usage(**usage))
+        [found] = read_logs(log.write(tmp_path / "log.jsonl")).rows
+        return found
+
+    return make
+
+
+Make: TypeAlias = Callable[..., Row]
+# 100 input, 20 output, 1000 read, 200 written for five minutes, 100 for an hour.
+SONNET = (100 * 2 + 20 * 10 + 1000 * 0.2 + 200 * 2.5 + 100 * 4) / 1e6
+OPUS_FAST = (100 * 10 + 20 * 50 + 1000 * 1 + 200 * 12.5 + 100 * 20) / 1e6
+
+
+def test_every_kind_of_token_has_its_price(row: Make) -> None:
+    """LOG-28"""
+    assert Prices().cost(row()) == pytest.approx(SONNET)
+
+
+@pytest.mark.parametrize(
+    ("usage", "factor"),
+    [
+        ({"inference_geo": "us"}, 1.1),
+        ({"inference_geo": "global"}, 1),
+        ({"inference_geo": None}, 1),
+        ({"service_tier": "batch"}, 0.5),
+        ({"service_tier": "priority"}, 1),
+        ({"inference_geo": "us", "service_tier": "batch"}, 0.55),
+        ({"speed": "fast"}, 1),
+    ],
+)
+def test_region_and_tier_are_factors(row: Make, usage: dict[str, object], factor: float) -> None:
+    """LOG-28: and a model without a fast mode costs the same."""
+    assert Prices().cost(row(**usage)) == pytest.approx(SONNET * factor)
+
+
+def test_fast_mode_has_prices_of_its_own(row: Make) -> None:
+    """LOG-28"""
+    assert Prices().cost(row("claude-opus-5", speed="fast")) == pytest.approx(OPUS_FAST)
+
+
+def test_searches_cost_the_same_everywhere(row: Make) -> None:
+    """LOG-28"""
+    searched = row(inference_geo="us", server_tool_use={"web_search_requests": 3, "web_fetch_requests": 9})
+
+    assert Prices().cost(searched) == pytest.approx(SONNET * 1.1 + 0.03)
+
+
+@pytest.mark.parametrize(("fresh", "rate"), [(98_700, 0.1), (98_701, 0.5)])
+def test_a_long_prompt_has_prices_of_its_own(row: Make, fresh: int, rate: float) -> None:
+    """LOG-28: 1,300 tokens of cache are part of the prompt."""
+    cost = (fresh + 20 * 5 + 1000 * 0.1 + 200 * 1.25 + 100 * 2) * rate / 1e6
+
+    assert Prices().cost(row("claude-haiku-5-5", input_tokens=fresh)) == pytest.approx(cost)
+
+
+def test_each_sampling_of_a_request_is_long_or_not_by_itself(row: Make) -> None:
+    """LOG-28"""
+    step = {"type": "message", "input_tokens": 60_000, "output_tokens": 10, "cache_read_input_tokens": 0}
+    two = row(
+        "claude-haiku-5-5", input_tokens=120_000, output_tokens=20, cache_read_input_tokens=0,
+        cache_creation_input_tokens=0, cache_creation=None, iterations=[step, step],
+    )  # fmt: skip
+
+    assert Prices().cost(two) == pytest.approx((120_000 * 0.1 + 20 * 0.5) / 1e6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claude-sonnet-4-5-20250929", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5@20250929",
+        "anthropic/claude-sonnet-4-5", "claude-sonnet-4-5[1m]", "claude-sonnet-4-5-latest", "CLAUDE-SONNET-4-5",
+        "global.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    ],
+)  # fmt: skip
+def test_a_model_has_the_same_price_under_every_name(row: Make, name: str) -> None:
+    """LOG-28"""
+    assert Prices().cost(row(name)) == Prices().cost(row("claude-sonnet-4-5"))
+
+
+@pytest.mark.parametrize("name", ["claude-opus-9", "claude-sonnet-5-turbo", "gpt-4o", ""])
+def test_an_unknown_model_has_no_price(row: Make, name: str) -> None:
+    """LOG-29"""
+    assert Prices().cost(row(name)) is None
+    assert not Prices().knows(name)
+
+
+def test_a_file_replaces_the_list(row: Make, tmp_path: Path) -> None:
+    """LOG-29"""
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps({"as_of": "2030-01-01", "models": {"claude-opus-9": [1, 2, 3, 4, 5]}, "geo": {"us": 2}}))
+
+    prices = Prices.from_file(path)
+
+    assert prices.cost(row("claude-opus-9", inference_geo="us")) == pytest.approx(
+        2 * (100 * 1 + 20 * 2 + 1000 * 3 + 200 * 4 + 100 * 5) / 1e6
+    )
+    assert prices.cost(row()) is None
+    assert prices.as_of == "2030-01-01"
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"models": 3}', '{"models": {"m": [1, 2]}}', '{"models": {"m": [1, 2, 3, 4, -5]}}']
+)
+def test_a_file_that_is_no_list_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "prices.json"
+    path.write_text(content)
+
+    with pytest.raises(PriceFileError, match="no price list"):
+        Prices.from_file(path)

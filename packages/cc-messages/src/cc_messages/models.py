@@ -1,0 +1,106 @@
+"""`/v1/models`: what Claude Code says which models there are, in the form of the API. Pure functions.
+
+Claude Code lists a few models by an alias and says which id each stands for; both can be asked for. It knows nothing
+of dates and limits, so those fields have the API's values for "unknown".
+"""
+
+from collections.abc import Mapping, Sequence
+
+from cc_types import APIError, JsonValue
+
+from .failure import invalid
+
+__all__ = ["Model", "catalogue", "find", "page", "resolve"]
+
+Model = dict[str, JsonValue]
+
+_UNKNOWN_DATE = "1970-01-01T00:00:00Z"
+_DEFAULT_LIMIT = 20
+_MAX_LIMIT = 1000
+
+
+def catalogue(listed: JsonValue) -> list[Model]:
+    """The models of a CLI's `initialize` answer: first the aliases, then the ids that they stand for."""
+    aliases: dict[str, Model] = {}
+    ids: dict[str, Model] = {}
+    for entry in listed if isinstance(listed, list) else []:
+        if not isinstance(entry, dict) or not isinstance(alias := entry.get("value"), str):
+            continue
+        name, stands_for = str(entry.get("displayName") or alias), entry.get("resolvedModel")
+        aliases[alias] = _model(alias, name)
+        if isinstance(stands_for, str):
+            # The name of an alias such as `default` is none for the model itself.
+            ids.setdefault(stands_for, _model(stands_for, stands_for))
+    return [*aliases.values(), *(model for name, model in ids.items() if name not in aliases)]
+
+
+def resolve(listed: JsonValue, name: str) -> str:
+    """The id of a model that may be named by its alias."""
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, dict) and entry.get("value") == name:
+            return str(entry.get("resolvedModel") or name)
+    return name
+
+
+def find(models: Sequence[Model], name: str) -> Model:
+    """One model by its id or alias.
+
+    Raises:
+        APIError: It is not listed (status 404); it may exist all the same.
+    """
+    for model in models:
+        if model["id"] == name:
+            return model
+    raise APIError(status=404, message=f"model: {name}")
+
+
+def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonValue]:
+    """The part of the list that `limit`, `after_id` and `before_id` select.
+
+    Raises:
+        APIError: One of them makes no sense (status 400).
+    """
+    limit = _limit(query.get("limit"))
+    if (before := query.get("before_id")) is not None:
+        rest = models[: _index(models, before, "before_id")]
+        chosen = rest[-limit:]
+    else:
+        after = query.get("after_id")
+        rest = models if after is None else models[_index(models, after, "after_id") + 1 :]
+        chosen = rest[:limit]
+    return {
+        "data": [*chosen],
+        "has_more": len(rest) > len(chosen),
+        "first_id": chosen[0]["id"] if chosen else None,
+        "last_id": chosen[-1]["id"] if chosen else None,
+    }
+
+
+def _model(identity: str, name: str) -> Model:
+    return {
+        "type": "model",
+        "id": identity,
+        "display_name": name,
+        "created_at": _UNKNOWN_DATE,
+        "lifecycle": "active",
+        "deprecated_at": None,
+        "line": None,
+        "capabilities": None,
+        "max_input_tokens": None,
+        "max_tokens": None,
+    }
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return _DEFAULT_LIMIT
+    if not text.isdecimal() or not 1 <= int(text) <= _MAX_LIMIT:
+        raise invalid(f"limit: must be a number from 1 to {_MAX_LIMIT}")
+    return int(text)
+
+
+def _index(models: Sequence[Model], name: str, field: str) -> int:
+    for index, model in enumerate(models):
+        if model["id"] == name:
+            return index
+    raise invalid(f"{field}: there is no model {name!r}")

@@ -1,0 +1,93 @@
+"""Tokens are counted by the API, or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+
+from cc_messages.counting import APIAccess
+from cc_types import APIError
+
+if TYPE_CHECKING:
+    from conftest import Client, Connect
+
+BODY: dict[str, Any] = {
+    "model": "claude-sonnet-5",
+    "messages": [{"role": "user", "content": "Hello."}],
+    "system": "Be brief.",
+    "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+    "tool_choice": {"type": "any"},
+}
+COUNT = "/v1/messages/count_tokens"
+
+
+async def test_the_api_counts_what_the_caller_sent(client: Client) -> None:
+    """MSG-28. No process is needed for it."""
+    response = await client.http.post(f"{COUNT}?beta=true", json=BODY, headers={"anthropic-beta": "made-up-2026-01-01"})
+    assert response.status_code == 200
+    assert response.json().keys() == {"input_tokens"}
+    assert response.headers["request-id"].startswith("req_")
+    [call] = client.api.calls
+    assert (call.method, call.path, call.query, call.body) == ("POST", COUNT, {"beta": "true"}, BODY)
+    assert call.headers["anthropic-beta"] == "made-up-2026-01-01"
+    assert call.headers["anthropic-version"]
+    assert not client.transport.pids
+
+
+async def test_a_conversation_that_a_process_holds_is_left_alone(client: Client) -> None:
+    """MSG-28."""
+    client.answers("x")
+    await client.ask("a")
+    assert (await client.http.post(COUNT, json=BODY)).status_code == 200
+    await client.ask("a", "x", "b")
+    assert client.routes == {"start": 1, "extend": 1}
+
+
+async def test_a_name_of_claude_codes_is_counted_for_its_model(client: Client) -> None:
+    await client.http.post(COUNT, json={**BODY, "model": "sonnet"})
+    body = client.api.calls[-1].body
+    assert body is not None
+    assert str(body["model"]).startswith("claude-sonnet-")
+
+
+async def test_what_the_api_refuses_is_refused(client: Client) -> None:
+    """MSG-30."""
+    client.api.fail_next(429, path=COUNT, headers={"retry-after": "3"}, message="too many")
+    response = await client.http.post(COUNT, json=BODY)
+    assert (response.status_code, response.headers["retry-after"]) == (429, "3")
+    assert response.json()["error"]["message"] == "too many"
+    wrong = await client.http.post(COUNT, json={"model": "claude-sonnet-5"})
+    assert (wrong.status_code, wrong.json()["error"]["type"]) == (400, "invalid_request_error")
+    for content in (b"{", b"[" * 100_000):
+        assert (await client.http.post(COUNT, content=content)).status_code == 400
+
+
+async def test_without_an_api_key_it_is_refused_and_says_why(connect: Connect) -> None:
+    """MSG-09, MSG-28. An estimate would look like a count."""
+    client = connect()
+    client = connect(env={**client.api.env(), "ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "made-up"})
+    response = await client.http.post(COUNT, json=BODY)
+    assert (response.status_code, response.json()["error"]["type"]) == (404, "not_found_error")
+    assert "ANTHROPIC_API_KEY" in response.json()["error"]["message"]
+    assert not client.api.calls
+
+
+async def test_an_api_that_cannot_be_reached_is_a_transport_error(connect: Connect) -> None:
+    client = connect()
+    client = connect(env={**client.api.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
+    with pytest.raises(httpx2.ConnectError):
+        await client.http.post(COUNT, json=BODY)
+
+
+def test_the_access_is_that_of_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "outer")
+    access = APIAccess.of({})
+    assert (access.url, access.headers) == ("https://api.anthropic.com", {"x-api-key": "outer"})
+    assert "outer" not in repr(access)
+    assert APIAccess.of({"ANTHROPIC_API_KEY": "own"}).headers == {"x-api-key": "own"}
+    bearer = APIAccess.of({"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://x"})
+    assert (bearer.url, bearer.headers) == ("http://x", {"authorization": "Bearer t"})
+    with pytest.raises(APIError, match="ANTHROPIC_API_KEY"):
+        APIAccess.of({"CLAUDE_CODE_USE_BEDROCK": "1"})
