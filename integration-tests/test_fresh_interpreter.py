@@ -87,7 +87,7 @@ async def an_approval_and_changing_instructions(model: Recording) -> None:
     agent.tool_plain(requires_approval=True)(lucky_number)
 
     @agent.instructions
-    def by_step(ctx: RunContext[None]) -> str:
+    def by_step(ctx: RunContext[object]) -> str:
         return f"Step {ctx.run_step}, {len(ctx.messages)} messages."
 
     first = await agent.run("A number.")

@@ -60,7 +60,12 @@ def test_a_profile_may_be_a_function_of_the_default_one() -> None:
 
 @pytest.mark.parametrize(
     ("name", "tokens"),
-    [("claude-haiku-4-5", 200_000), ("claude-haiku-4-5[1m]", 1_000_000), ("sonnet", 1_000_000), ("opus[1m]", 1_000_000)],
+    [
+        ("claude-haiku-4-5", 200_000),
+        ("claude-haiku-4-5[1m]", 1_000_000),
+        ("sonnet", 1_000_000),
+        ("opus[1m]", 1_000_000),
+    ],
 )
 def test_the_size_of_the_context_is_known(name: str, tokens: int) -> None:
     """MODEL-03"""
@@ -158,7 +163,7 @@ async def test_a_native_tool_that_is_not_wired_raises_or_gives_way_to_a_local_on
         await Agent(model, capabilities=[NativeTool(tool)]).run("Go.")
     assert not loopback.requests
 
-    both = NativeOrLocalTool[None](native=tool, local=stand_in)
+    both = NativeOrLocalTool[object](native=tool, local=stand_in)
     result = await Agent(model, capabilities=[both]).run("Go.")
     assert "local" in result.output
     assert [sent["name"] for sent in loopback.requests[0]["tools"]] == ["stand_in"]

@@ -34,8 +34,8 @@ from processes import at_rest
 SOON = 2.0
 
 
-UNPREPARED: list[ModelRequestPart] = [
-    InstructionDeltaPart(id="a", content="x"),
+UNPREPARED = [
+    InstructionDeltaPart(id=None, content="x"),
     ToolAvailabilityDeltaPart(tools_added=["a"]),
     SpeechPart(speaker="user", transcript="x"),
 ]
@@ -68,7 +68,9 @@ async def test_each_body_begins_with_the_one_before(loopback: LoopbackServer, mo
     for before, after in zip(bodies, bodies[1:], strict=False):
         assert comparable([after])[0]["messages"][: len(before["messages"])] == comparable([before])[0]["messages"]
         unsaid = {"messages", "metadata"}
-        assert {k: v for k, v in after.items() if k not in unsaid} == {k: v for k, v in before.items() if k not in unsaid}
+        assert {k: v for k, v in after.items() if k not in unsaid} == {
+            k: v for k, v in before.items() if k not in unsaid
+        }
     assert len(bodies) == 4
 
 
@@ -104,7 +106,9 @@ async def test_without_retries_there_is_one_attempt(status: int, loopback: Loopb
     assert len(loopback.requests) == 1
 
 
-async def test_the_setting_for_retries_wins_over_the_providers(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+async def test_the_setting_for_retries_wins_over_the_providers(
+    loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
     """MODEL-27"""
     loopback.fail_next(529, times=1, headers={"retry-after": "0"})
     assert (await Agent(model, model_settings={"max_retries": 1}).run("Hello.")).output
@@ -141,7 +145,9 @@ async def test_extra_headers_reach_the_api_or_are_warned_about(
     assert loopback.calls[-1].headers.get("x-mine") == "1" or noted
 
 
-async def test_thinking_that_the_api_refuses_is_left_out(loopback: LoopbackServer, provider: ClaudeCodeProvider) -> None:
+async def test_thinking_that_the_api_refuses_is_left_out(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider
+) -> None:
     """MODEL-20: where a model refuses thinking after its prefix changed, the request is made without it."""
     model = ClaudeCodeModel("claude-opus-5-5", provider=provider)
     parts = [ThinkingPart("Hm.", signature="c2ln", provider_name="claude-code"), TextPart("Hello.")]
@@ -167,7 +173,7 @@ async def test_a_timeout_ends_the_wait_and_the_next_run_is_normal(
 
     loopback.respond = stall
     settings: Any = {setting: SOON}
-    with anyio.fail_after(SOON * 5), pytest.raises(Exception, match="(?i)time") as caught:
+    with anyio.fail_after(SOON * 5), pytest.raises(Exception, match=r"(?i)time") as caught:
         async with agent.run_stream("Hello.", model_settings=ModelSettings(**settings)):
             pass
     if setting != "timeout":

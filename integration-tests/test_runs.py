@@ -1,12 +1,10 @@
 """Every way to run an agent works, alone and many at once, and leaves nothing behind."""
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
-import psutil
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, PartDeltaEvent, TextPartDelta, ToolOutput

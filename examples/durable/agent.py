@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from pydantic_ai import Agent, DeferredToolRequests, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ModelAPIError, ModelQuotaExceededError, ModelRequestRejectedError
 
 import shop
 from cc_model import ClaudeCodeProvider, claude_code
@@ -35,6 +36,12 @@ async def refund(ctx: RunContext[None], number: int) -> str:
     shop.pay_back(number, key=str(ctx.tool_call_id))
     await asyncio.sleep(SECONDS)
     return f"Order {number} is paid back."
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether a request that failed is worth another attempt: an overloaded API is, a refusal is not."""
+    refused = (ModelRequestRejectedError, ModelQuotaExceededError)
+    return isinstance(error, ModelAPIError) and not isinstance(error, refused)
 
 
 def support_agent(

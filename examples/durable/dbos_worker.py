@@ -4,18 +4,18 @@ import os
 import signal
 import sys
 from threading import Event
+from typing import cast
 
-from dbos import DBOS
+from dbos import DBOS, StepOptions
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.durable_exec.dbos import DBOSDurability, StepConfig
 
-from agent import support_agent
+from agent import may_pass, support_agent
 
-agent = support_agent(
-    DBOSDurability(model_step_config=StepConfig(retries_allowed=True, max_attempts=5, interval_seconds=1)),
-    # DBOS makes steps of model requests. Other functions say it themselves.
-    as_step=DBOS.step(),
-)
+# pydantic-ai hands this on to DBOS as it is, but its type does not know `should_retry`.
+retries = cast(StepConfig, StepOptions(retries_allowed=True, max_attempts=5, should_retry=may_pass))
+# Model requests are steps anyway; tools are where they say so.
+agent = support_agent(DBOSDurability(model_step_config=retries), as_step=DBOS.step())
 
 
 @DBOS.workflow()

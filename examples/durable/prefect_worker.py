@@ -1,11 +1,14 @@
 """A worker with Prefect: `python prefect_worker.py`."""
 
-from prefect import flow, suspend_flow_run
+from typing import Any
+
+from prefect import Task, flow, suspend_flow_run
+from prefect.client.schemas.objects import State, TaskRun
 from prefect.input import RunInput
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.durable_exec.prefect import PrefectDurability, TaskConfig
 
-from agent import support_agent
+from agent import may_pass, support_agent
 
 
 class Approval(RunInput):
@@ -14,11 +17,17 @@ class Approval(RunInput):
     approved: bool
 
 
+async def failure_may_pass(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    """Whether Prefect is to try again."""
+    return may_pass(await state.aresult(raise_on_failure=False))
+
+
 @flow(name="answer", persist_result=True)
 async def answer(question: str) -> str:
     """Answer a customer."""
     # Made here and not above: Prefect sends this function, with all that it names, to a process for each run.
-    agent = support_agent(PrefectDurability(model_task_config=TaskConfig(retries=4, retry_delay_seconds=[1, 2, 4, 8])))
+    retries = TaskConfig(retries=4, retry_delay_seconds=[1, 2, 4, 8], retry_condition_fn=failure_may_pass)
+    agent = support_agent(PrefectDurability(model_task_config=retries))
     result = await agent.run(question)
     times = 0
     while isinstance(result.output, DeferredToolRequests):

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.client import Client
+from temporalio.common import RetryPolicy
 from temporalio.worker import Worker
 from temporalio.workflow import ActivityConfig
 
@@ -23,6 +24,8 @@ agent = support_agent(
             start_to_close_timeout=timedelta(minutes=10),
             # So soon another worker begins what a dead one was doing.
             heartbeat_timeout=timedelta(seconds=10),
+            # Without end, if it is not said; what the API refuses is not tried again.
+            retry_policy=RetryPolicy(maximum_attempts=5),
         )
     )
 )

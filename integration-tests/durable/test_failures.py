@@ -10,8 +10,8 @@ from cc_loopback import LoopbackServer
 from .engines import ClientError, Engine
 from .test_killed_workers import QUESTION, calls, one_tool_after_the_other, refunds, rounds
 
-# DBOS repeats a step whatever it failed for.
-ATTEMPTS = {"dbos": 5, "temporal": 1, "prefect": 1}
+# As the workers say it.
+ATTEMPTS = 5
 
 
 def test_an_overloaded_api_is_asked_again_and_no_tool_is_repeated(
@@ -45,20 +45,30 @@ def test_what_is_denied_is_not_done(engine: Engine, loopback: LoopbackServer, fo
     worker.stop()
 
 
-def test_a_wrong_request_ends_the_question_with_the_error_and_the_worker_goes_on(
+def test_what_the_api_refuses_is_not_tried_again_and_what_it_cannot_do_not_without_end(
     engine: Engine, loopback: LoopbackServer
 ) -> None:
     def respond(body: dict[str, Any]) -> Any:
         return "Fine."
 
     loopback.respond = respond
-    loopback.fail_next(400, times=ATTEMPTS[engine.name], message="that is wrong")
     worker = engine.start_worker("worker")
-    engine.client("ask", engine.question, QUESTION)
+    loopback.fail_next(400, message="that is wrong")
     with pytest.raises(ClientError, match="that is wrong"):
-        engine.client("answer", engine.question)
-    assert len(loopback.requests) == ATTEMPTS[engine.name]
+        ask_and_wait(engine, "refused")
+    assert len(loopback.requests) == 1
 
-    engine.client("ask", f"{engine.question}-2", QUESTION)
-    assert engine.client("answer", f"{engine.question}-2") == "Fine."
+    loopback.fail_next(529, times=ATTEMPTS)
+    with pytest.raises(ClientError, match=r"overloaded|exceeded its maximum of 5 retries"):
+        ask_and_wait(engine, "overloaded")
+    assert len(loopback.requests) == 1 + ATTEMPTS
+
+    assert ask_and_wait(engine, "good") == "Fine."
     worker.stop()
+
+
+def ask_and_wait(engine: Engine, name: str) -> str:
+    """Ask a question of its own; return the answer."""
+    question = f"{engine.question}-{name}"
+    engine.client("ask", question, QUESTION)
+    return engine.client("answer", question)

@@ -69,6 +69,11 @@ class Seen:
     bodies: list[dict[str, Any]]
     warnings: list[str]
 
+    @property
+    def error(self) -> str | None:
+        """The class of the error that it ended with, if any."""
+        return cast("dict[str, Any]", self.outcome).get("error") if isinstance(self.outcome, dict) else None
+
 
 @dataclass
 class BothWays:

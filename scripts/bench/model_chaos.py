@@ -56,9 +56,9 @@ def respond(body: dict[str, Any]) -> Any:
     return f"Found {mark}. " + "And so on. " * 10
 
 
-def looking(model: ClaudeCodeModel, **options: Any) -> Agent[None, Any]:
+def looking(model: ClaudeCodeModel, **options: Any) -> Agent[object, Any]:
     """Return an agent with a tool."""
-    agent: Agent[None, Any] = Agent(model, **options)
+    agent: Agent[object, Any] = Agent(model, **options)
 
     @agent.tool_plain
     async def look(mark: str) -> str:
@@ -113,7 +113,7 @@ async def cancelled(model: ClaudeCodeModel, mark: str) -> object:
 
 async def approved(model: ClaudeCodeModel, mark: str) -> object:
     """Stop at an approval, and go on with it."""
-    agent: Agent[None, Any] = Agent(model, output_type=[str, DeferredToolRequests])
+    agent: Agent[object, Any] = Agent(model, output_type=[str, DeferredToolRequests])
 
     @agent.tool_plain(requires_approval=True)
     def look(mark: str) -> str:

@@ -106,7 +106,7 @@ async def compare_runs(
         first, second = (Conversation(model, has_tool=has_tool) for model in (plain, ours))
         async with bare_client(options) as client:
             for number in range(WARM_UP_TURNS + TURNS):
-                bare = sum([await seconds(lambda: bare_turn(client)) for _ in range(turns)])  # noqa: B023
+                bare = sum([await seconds(lambda: bare_turn(client)) for _ in range(turns)])
                 times = (bare, await seconds(first.turn), await seconds(second.turn))
                 if number >= WARM_UP_TURNS:
                     taken.append(times)

@@ -34,7 +34,7 @@ Output = str | DeferredToolRequests
 TWO_CALLS = [call("delete", path="a"), call("delete", path="b")]
 
 
-def careful(model: AnthropicModel) -> Agent[None, Output]:
+def careful(model: AnthropicModel) -> Agent[object, Output]:
     """An agent that deletes only what may be deleted."""
     agent = Agent(model, output_type=[str, DeferredToolRequests])
 
@@ -139,7 +139,7 @@ async def an_approval_that_depends_on_arguments(model: AnthropicModel) -> object
     agent = Agent(model, output_type=[str, DeferredToolRequests])
 
     @agent.tool
-    def transfer(ctx: RunContext[None], amount: int) -> str:
+    def transfer(ctx: RunContext[object], amount: int) -> str:
         """Transfer money."""
         if amount > 100 and not ctx.tool_call_approved:
             raise ApprovalRequired(metadata={"limit": 100})
@@ -161,7 +161,7 @@ SEARCH = ToolDefinition(
 @deferred.scenario(steps([call("search_page", words=w) for w in "abcd"], "Found."), on=(SONNET, HAIKU))
 async def external_tools(model: AnthropicModel) -> object:
     """MODEL-15, MODEL-55, MODEL-56: results, failures, retries and more, given by somebody else."""
-    agent = Agent(model, output_type=[str, DeferredToolRequests], toolsets=[ExternalToolset[None]([SEARCH])])
+    agent = Agent(model, output_type=[str, DeferredToolRequests], toolsets=[ExternalToolset[object]([SEARCH])])
     first = await agent.run("Search.")
     assert isinstance(first.output, DeferredToolRequests)
     one, two, three, four = (part.tool_call_id for part in first.output.calls)
@@ -181,7 +181,7 @@ async def a_call_that_is_put_off(model: AnthropicModel) -> object:
     agent = Agent(model, output_type=[str, DeferredToolRequests])
 
     @agent.tool
-    def start_job(ctx: RunContext[None], name: str) -> str:
+    def start_job(ctx: RunContext[object], name: str) -> str:
         """Start a job."""
         raise CallDeferred(metadata={"job": name})
 
@@ -195,10 +195,10 @@ async def a_call_that_is_put_off(model: AnthropicModel) -> object:
 async def approvals_that_a_handler_gives_within_the_run(model: AnthropicModel) -> object:
     """MODEL-55"""
 
-    def decide(ctx: RunContext[None], requests: DeferredToolRequests) -> DeferredToolResults:
+    def decide(ctx: RunContext[object], requests: DeferredToolRequests) -> DeferredToolResults:
         return DeferredToolResults(approvals={part.tool_call_id: "a" in str(part.args) for part in requests.approvals})
 
-    toolset = FunctionToolset[None]()
+    toolset = FunctionToolset[object]()
 
     @toolset.tool_plain
     def delete(path: str) -> str:
@@ -206,7 +206,7 @@ async def approvals_that_a_handler_gives_within_the_run(model: AnthropicModel) -
         return f"deleted {path}"
 
     return await Agent(
-        model, toolsets=[toolset.approval_required()], capabilities=[HandleDeferredToolCalls[None](decide)]
+        model, toolsets=[toolset.approval_required()], capabilities=[HandleDeferredToolCalls[object](decide)]
     ).run("Clean up.")
 
 
@@ -226,5 +226,8 @@ async def a_resumption_with_other_instructions_and_tools(model: AnthropicModel) 
     history = [replace(message) for message in first.all_messages()]
     results = DeferredToolResults(approvals={part.tool_call_id: True})
     return await later.run(
-        message_history=history, deferred_tool_results=results, instructions="Be quick.", model_settings={"max_tokens": 99}
+        message_history=history,
+        deferred_tool_results=results,
+        instructions="Be quick.",
+        model_settings={"max_tokens": 99},
     )

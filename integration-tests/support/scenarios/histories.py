@@ -42,7 +42,7 @@ def answered(*parts: Any, by: str = "anthropic", name: str = SONNET) -> ModelRes
     return ModelResponse([*parts], provider_name=by, model_name=name)
 
 
-def called(id: str = "toolu_1", **arguments: Any) -> ToolCallPart:
+def called(id: str = "toolu_1", arguments: dict[str, Any] | None = None) -> ToolCallPart:
     return ToolCallPart("lucky_number", arguments or {"low": 1, "high": 3}, tool_call_id=id)
 
 
@@ -96,7 +96,7 @@ async def a_processor_that_drops_and_edits(model: AnthropicModel) -> object:
     def shorten(messages: list[ModelMessage]) -> list[ModelMessage]:
         return messages[-1:] if len(messages) > 3 else messages
 
-    agent = Agent(model, capabilities=[ProcessHistory[None](shorten)])
+    agent = Agent(model, capabilities=[ProcessHistory[object](shorten)])
     first = await agent.run("First.")
     second = await agent.run("Second.", message_history=first.all_messages())
     third = agent.run("Third.", message_history=second.all_messages())
@@ -113,23 +113,23 @@ def three_numbers(body: Body) -> Reply:
 async def a_processor_that_rewrites_results_in_each_step(model: AnthropicModel) -> object:
     """MODEL-12"""
 
-    def with_step(ctx: RunContext[None], messages: list[ModelMessage]) -> list[ModelMessage]:
+    def with_step(ctx: RunContext[object], messages: list[ModelMessage]) -> list[ModelMessage]:
         return [said(f"Step {ctx.run_step}."), answered(TextPart("I see.")), *messages]
 
-    return await Agent(model, tools=[lucky_number], capabilities=[ProcessHistory[None](with_step)]).run("Numbers.")
+    return await Agent(model, tools=[lucky_number], capabilities=[ProcessHistory[object](with_step)]).run("Numbers.")
 
 
 @histories.scenario(steps([call("lucky_number", low=1, high=3)], "Two."))
 async def instructions_and_settings_that_change_in_each_step(model: AnthropicModel) -> object:
     """MODEL-12"""
 
-    def settings(ctx: RunContext[None]) -> Any:
+    def settings(ctx: RunContext[object]) -> Any:
         return {"max_tokens": 1000 + ctx.run_step}
 
     agent = Agent(model, tools=[lucky_number], model_settings=settings)
 
     @agent.instructions
-    def by_step(ctx: RunContext[None]) -> str:
+    def by_step(ctx: RunContext[object]) -> str:
         return f"This is step {ctx.run_step}."
 
     return await agent.run("A number.")
@@ -177,7 +177,7 @@ async def a_system_part_where_the_model_would_take_one(model: AnthropicModel) ->
 @histories.scenario(echo)
 async def a_system_prompt_that_is_put_back(model: AnthropicModel) -> object:
     """MODEL-11"""
-    agent = Agent(model, system_prompt="You are kind.", capabilities=[ReinjectSystemPrompt[None]()])
+    agent = Agent(model, system_prompt="You are kind.", capabilities=[ReinjectSystemPrompt[object]()])
     return await agent.run("Go on.", message_history=[said("Hi."), answered(TextPart("Hello."))])
 
 
@@ -212,7 +212,9 @@ async def thinking_without_a_signature(model: AnthropicModel) -> object:
     return await go_on(model, said("Hi."), answered(*parts, by=model.system))
 
 
-@histories.scenario(steps([thought("Hm."), call("lucky_number", low=1, high=3)], [thought("So."), text("Two.")], "Bye."))
+@histories.scenario(
+    steps([thought("Hm."), call("lucky_number", low=1, high=3)], [thought("So."), text("Two.")], "Bye.")
+)
 async def thinking_between_tools_that_comes_back(model: AnthropicModel) -> object:
     """MODEL-20, MODEL-37"""
     agent = Agent(model, tools=[lucky_number], model_settings={"thinking": "medium"})
@@ -325,6 +327,14 @@ STRANGE = [
 ]
 
 
+@histories.scenario(lambda body: "Yes.", on=(SONNET, OPUS))
+async def a_summary_of_the_provider(model: AnthropicModel) -> object:
+    """MODEL-23: it goes back to the provider as it came, with what it needs."""
+    before = [said("A long story."), answered(TextPart("Indeed."))]
+    summary = answered(CompactionPart("They told a story.", provider_name=model.system), by=model.system)
+    return await go_on(model, *before, summary, said("And then?"), answered(TextPart("The end.")))
+
+
 @histories.scenario(echo)
 async def unicode_of_every_kind(model: AnthropicModel) -> object:
     """MODEL-13, MODEL-14: nothing is escaped, normalised or cut."""
@@ -351,14 +361,22 @@ async def empty_strings_beside_others(model: AnthropicModel) -> object:
 @histories.scenario(lambda body: "Yes.")
 async def numbers_and_names_in_arguments(model: AnthropicModel) -> object:
     """MODEL-21: arguments keep their values."""
-    strange = {"low": 2**53, "high": 1e-7, "": None, "\u00fcn\u00ef": ["\u2028", {"deep": [[]]}], "float": 1.0}
-    return await go_on(model, said("A number."), answered(called(**strange)), ModelRequest([returned()]), prompt=None)
+    strange: dict[str, Any] = {
+        "low": 2**53,
+        "high": 1e-7,
+        "": None,
+        "\u00fcn\u00ef": ["\u2028", {"deep": [[]]}],
+        "float": 1.0,
+    }
+    return await go_on(
+        model, said("A number."), answered(called(arguments=strange)), ModelRequest([returned()]), prompt=None
+    )
 
 
 @histories.scenario(lambda body: "Yes.", differ=integers_as_doubles)
 async def a_number_that_javascript_does_not_have(model: AnthropicModel) -> object:
     """MODEL-21: the CLI keeps arguments as JavaScript does, so integers beyond 2**53 lose their last digits."""
-    history = [said("A number."), answered(called(low=10**20 + 1, high=3)), ModelRequest([returned()])]
+    history = [said("A number."), answered(called(arguments={"low": 10**20 + 1})), ModelRequest([returned()])]
     return await go_on(model, *history, prompt=None)
 
 

@@ -3,6 +3,7 @@
 from pydantic import BaseModel, Field
 from pydantic_ai import (
     Agent,
+    EndStrategy,
     ModelRetry,
     NativeOutput,
     PromptedOutput,
@@ -191,9 +192,9 @@ async def a_schema_without_a_class(model: AnthropicModel) -> object:
     return await Agent(model, output_type=tower).run("A tower, please.")
 
 
-async def _all_at_once(model: AnthropicModel, strategy: str) -> object:
+async def _all_at_once(model: AnthropicModel, strategy: EndStrategy) -> object:
     noted: list[str] = []
-    agent = Agent(model, output_type=ToolOutput(City), end_strategy=strategy)  # pyright: ignore[reportArgumentType]
+    agent = Agent(model, output_type=ToolOutput(City), end_strategy=strategy)
 
     @agent.tool_plain
     def note(word: str) -> str:
@@ -231,7 +232,7 @@ async def tools_beside_an_output_when_all_are_run(model: AnthropicModel) -> obje
 
 @outputs.scenario(
     steps([text("  "), text("Paris")], [text("Lyon")]),
-    defect="a process that has answered leaves a blank text out of its own answer; one that is told the answer does not",
+    defect="a process that has answered leaves a blank text out of its own answer; one that is told it does not",
 )
 async def several_texts_of_which_one_is_blank(model: AnthropicModel) -> object:
     """MODEL-22, MODEL-37"""

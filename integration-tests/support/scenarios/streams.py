@@ -25,7 +25,7 @@ A_TURN = steps(
 )
 
 
-async def events_of(agent: Agent[None, Any], prompt: str, **options: Any) -> list[object]:
+async def events_of(agent: Agent[object, Any], prompt: str, **options: Any) -> list[object]:
     """All events of a run; of the last one the whole result."""
     async with agent.run_stream_events(prompt, **options) as stream:
         return [event.result if isinstance(event, AgentRunResultEvent) else event async for event in stream]
@@ -57,7 +57,7 @@ async def a_handler_of_events(model: AnthropicModel) -> object:
     """MODEL-42: a run with a handler streams too."""
     seen: list[list[AgentStreamEvent]] = []
 
-    async def handle(ctx: RunContext[None], events: AsyncIterable[AgentStreamEvent]) -> None:
+    async def handle(ctx: RunContext[object], events: AsyncIterable[AgentStreamEvent]) -> None:
         seen.append([event async for event in events])
 
     return [await Agent(model, tools=[lucky_number]).run("A number.", event_stream_handler=handle), seen]

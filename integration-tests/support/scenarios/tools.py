@@ -260,7 +260,7 @@ async def a_tool_that_enqueues_more(model: AnthropicModel) -> object:
     agent = Agent(model)
 
     @agent.tool
-    def think(ctx: RunContext[None]) -> str:
+    def think(ctx: RunContext[object]) -> str:
         """Think about it."""
         ctx.enqueue(UserPromptPart("And consider the weather."))
         return "thought"
@@ -315,10 +315,10 @@ async def a_schema_with_everything(model: AnthropicModel) -> object:
 async def tools_that_change_in_each_step(model: AnthropicModel) -> object:
     """MODEL-12, MODEL-56"""
 
-    async def only_first(ctx: RunContext[None], tool: ToolDefinition) -> ToolDefinition | None:
+    async def only_first(ctx: RunContext[object], tool: ToolDefinition) -> ToolDefinition | None:
         return tool if ctx.run_step == 1 else None
 
-    async def numbered(ctx: RunContext[None], tool: ToolDefinition) -> ToolDefinition:
+    async def numbered(ctx: RunContext[object], tool: ToolDefinition) -> ToolDefinition:
         tool.description = f"For step {ctx.run_step}."
         return tool
 
@@ -374,7 +374,7 @@ async def an_agent_inside_a_tool(model: AnthropicModel) -> object:
     agent = Agent(model)
 
     @agent.tool
-    async def ask(ctx: RunContext[None], question: str) -> str:
+    async def ask(ctx: RunContext[object], question: str) -> str:
         """Ask a helper."""
         with_steps = await helper.run([question, "Be brief."], usage=ctx.usage, message_history=_greeting())
         return with_steps.output

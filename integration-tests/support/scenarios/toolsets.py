@@ -1,4 +1,4 @@
-"""Toolsets and capabilities that offer tools: the framework decides what is offered, and Claude Code offers just that."""
+"""Toolsets and capabilities: the framework decides which tools are offered, and Claude Code offers just those."""
 
 import sys
 from pathlib import Path
@@ -30,14 +30,14 @@ def negate(a: int) -> int:
     return -a
 
 
-def numbers() -> FunctionToolset[None]:
-    return FunctionToolset[None]([add, negate])
+def numbers() -> FunctionToolset[object]:
+    return FunctionToolset[object]([add, negate])
 
 
 @toolsets.scenario(on=(SONNET, HAIKU))
 async def prefixed_and_combined(model: AnthropicModel) -> object:
     """MODEL-56"""
-    both = CombinedToolset[None]([numbers().prefixed("one"), numbers().prefixed("two")])
+    both = CombinedToolset[object]([numbers().prefixed("one"), numbers().prefixed("two")])
     return await Agent(model, toolsets=[both]).run("All.")
 
 
@@ -52,7 +52,7 @@ async def renamed_and_filtered(model: AnthropicModel) -> object:
 async def prepared(model: AnthropicModel) -> object:
     """MODEL-53, MODEL-56"""
 
-    async def shouted(ctx: RunContext[None], tools: list[ToolDefinition]) -> list[ToolDefinition]:
+    async def shouted(ctx: RunContext[object], tools: list[ToolDefinition]) -> list[ToolDefinition]:
         for tool in tools:
             tool.description = (tool.description or "").upper()
         return tools
@@ -66,16 +66,18 @@ async def dynamic_for_each_step(model: AnthropicModel) -> object:
     agent = Agent(model)
 
     @agent.toolset
-    def by_step(ctx: RunContext[None]) -> AbstractToolset[None]:
-        return FunctionToolset[None]([add if ctx.run_step == 1 else negate])
+    def by_step(ctx: RunContext[object]) -> AbstractToolset[object]:
+        return FunctionToolset[object]([add if ctx.run_step == 1 else negate])
 
     return await agent.run("First add, then negate.")
 
 
-@toolsets.scenario(steps([call("learn", word="negate")], [call("negate", a=3)], "Minus three."), on=(SONNET, HAIKU), is_narrowed=True)
+@toolsets.scenario(
+    steps([call("learn", word="negate")], [call("negate", a=3)], "Minus three."), on=(SONNET, HAIKU), is_narrowed=True
+)
 async def a_tool_that_is_added_in_mid_run(model: AnthropicModel) -> object:
     """MODEL-12, MODEL-56: it is offered next."""
-    toolset = FunctionToolset[None]()
+    toolset = FunctionToolset[object]()
 
     @toolset.tool_plain
     def learn(word: str) -> str:
@@ -89,24 +91,24 @@ async def a_tool_that_is_added_in_mid_run(model: AnthropicModel) -> object:
 @toolsets.scenario()
 async def a_real_mcp_server(model: AnthropicModel) -> object:
     """MODEL-56: texts and errors of a server process over stdio."""
-    server = MCPToolset[None](StdioTransport(sys.executable, [str(MCP_SERVER)], keep_alive=False), max_retries=3)
+    server = MCPToolset[object](StdioTransport(sys.executable, [str(MCP_SERVER)], keep_alive=False), max_retries=3)
     return await Agent(model, toolsets=[server.prefixed("words")]).run("Use the server.")
 
 
 @toolsets.scenario()
 async def schemas_of_what_is_returned(model: AnthropicModel) -> object:
     """MODEL-53: the framework writes them into the description."""
-    return await Agent(model, tools=[add], capabilities=[IncludeToolReturnSchemas[None]()]).run("Add.")
+    return await Agent(model, tools=[add], capabilities=[IncludeToolReturnSchemas[object]()]).run("Add.")
 
 
 @toolsets.scenario()
 async def tools_of_a_capability(model: AnthropicModel) -> object:
     """MODEL-56"""
 
-    async def only_add(ctx: RunContext[None], tools: list[ToolDefinition]) -> list[ToolDefinition]:
+    async def only_add(ctx: RunContext[object], tools: list[ToolDefinition]) -> list[ToolDefinition]:
         return [tool for tool in tools if tool.name.endswith("add")]
 
-    math = Capability[None](instructions="Use the tools for numbers.", tools=[add, negate])
+    math = Capability[object](instructions="Use the tools for numbers.", tools=[add, negate])
     return await Agent(model, capabilities=[PrefixTools(math, "math"), PrepareTools(only_add)]).run("Calculate.")
 
 
@@ -118,7 +120,7 @@ async def tools_of_a_capability(model: AnthropicModel) -> object:
 async def tools_that_have_to_be_searched_for(model: AnthropicModel) -> object:
     """MODEL-53, MODEL-56"""
     hidden = [Tool(negate, defer_loading=True), Tool(add, defer_loading=True)]
-    return await Agent(model, tools=hidden, capabilities=[ToolSearch[None](strategy="keywords")]).run("Negate three.")
+    return await Agent(model, tools=hidden, capabilities=[ToolSearch[object](strategy="keywords")]).run("Negate three.")
 
 
 @toolsets.scenario(
@@ -129,7 +131,7 @@ async def tools_that_have_to_be_searched_for(model: AnthropicModel) -> object:
 )
 async def a_capability_that_is_loaded_on_demand(model: AnthropicModel) -> object:
     """MODEL-24, MODEL-56"""
-    math = Capability[None](
+    math = Capability[object](
         id="math", description="Calculates.", instructions="Calculate well.", tools=[negate], defer_loading=True
     )
     return await Agent(model, capabilities=[math]).run("Negate three.")

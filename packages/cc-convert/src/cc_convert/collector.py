@@ -4,7 +4,7 @@ from typing import cast
 
 from .archive import ARCHIVED, from_archive
 from .extract import event_usage, model_totals, request_row, session_of, time_of, tool_calls
-from .fields import Record, clean_record, count
+from .fields import Record, clean_record, clean_usage, count
 from .model_names import canonical_model
 from .rows import NO_COUNTS, Counts, FileScan, Ledger, Problem, Row, add_counts, counts_of
 
@@ -154,7 +154,7 @@ class Collector:
                 {},
                 tuple(self._open_keys),
                 count(record.get("num_turns")),
-                self._traits(),
+                self._traits() if self._open_keys else _traits_of(record.get("usage")),
             )
         )
         self._open_keys = []
@@ -185,6 +185,11 @@ class Collector:
 
     def _traits(self) -> tuple[str, str, str]:
         return (self._last.tier, self._last.geo, self._last.speed) if self._last else ("", "", "")
+
+
+def _traits_of(usage: object) -> tuple[str, str, str]:
+    clean = clean_usage(cast("Record", usage))[0] if isinstance(usage, dict) else {}
+    return (clean.get("service_tier", ""), clean.get("inference_geo", ""), clean.get("speed", ""))
 
 
 def better(old: Row, new: Row) -> Row:

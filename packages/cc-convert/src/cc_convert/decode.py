@@ -87,11 +87,10 @@ def decode_line(line: bytes) -> Decoded:
     except UnicodeDecodeError:
         string, problem = str(text, "utf-8", "replace"), "invalid UTF-8"
     try:
-        value = _load(string)
-    except _TooLongNumberError:
-        value, problem = json.loads(string, parse_int=_short_int), "a number that is too long"
+        value, long = _load(string)
     except ValueError as error:
         return _salvaged(text, str(error))
+    problem = problem or long
     records, strange = _records(value)
     if problem is None and _has_half_characters(string):
         problem = "half of a character"
@@ -100,19 +99,20 @@ def decode_line(line: bytes) -> Decoded:
     return Decoded(records, problem, lost=False)
 
 
-class _TooLongNumberError(ValueError):
-    """JSON allows numbers of any length, Python converts only so many digits."""
-
-
-def _load(string: str) -> object:
+def _load(string: str) -> tuple[object, str | None]:
+    """The value of a text of JSON, and what is odd about it; `ValueError` says in words why there is none."""
     try:
-        return json.loads(string)
+        try:
+            return json.loads(string), None
+        except json.JSONDecodeError:
+            raise
+        except ValueError:
+            # JSON allows numbers of any length, Python converts only so many digits.
+            return json.loads(string, parse_int=_short_int), "a number that is too long"
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg}") from None
-    except ValueError:
-        raise _TooLongNumberError from None
 
 
 def _short_int(digits: str) -> int | None:
@@ -147,7 +147,7 @@ def _salvaged(text: bytes, reason: str) -> Decoded:
     starts = [at for start in _SALVAGE_STARTS if (at := text.rfind(start, 1)) > 0]
     for at in sorted(starts, reverse=True)[:_MOST_SALVAGES]:
         try:
-            value = _load(str(text[at:], "utf-8", "replace"))
+            value, _ = _load(str(text[at:], "utf-8", "replace"))
         except ValueError:
             continue
         if isinstance(value, dict):

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias, cast
 
 __all__ = [
     "BLOCK_TEXTS", "COUNTS", "MESSAGE_TEXTS", "MOST", "NESTED_COUNTS", "RECORD_TEXTS", "USAGE_TEXTS", "Record",
-    "clean_record", "count",
+    "clean_record",
+    "clean_usage", "count",
 ]  # fmt: skip
 
 Record: TypeAlias = dict[str, Any]

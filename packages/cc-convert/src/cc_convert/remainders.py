@@ -186,17 +186,20 @@ def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     exact = [ledger for ledger in ledgers if ledger.kind == "delta"]
     sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda one: _size(one.totals))
     missing: list[Row] = []
-    counted: dict[str, Counts] = {}
+    counted: Totals = {}
     for ledger in [*exact, *sums]:
         spent = _by_model(ledger, rows)
-        for model, total in ledger.totals.items():
+        for model, (stated, cost) in ledger.totals.items():
             told = spent.get(model, NO_COUNTS)
-            known = told if ledger.kind == "delta" else add_counts(told, counted.get(model, NO_COUNTS))
-            more = subtract_counts(total[0], known)
-            counted[model] = add_counts(counted.get(model, NO_COUNTS), add_counts(told, more))
+            before, before_cost = counted.get(model, _NOTHING) if ledger.kind == "sum" else _NOTHING
+            more = subtract_counts(stated, add_counts(told, before))
+            known = counted.get(model, _NOTHING)
+            counted[model] = (add_counts(known[0], add_counts(told, more)), max(known[1], cost))
             if any(more) and not _completed(ledger, model, more, rows):
                 kind: Kind = "turn" if ledger.turns and not ledger.keys else "unlogged"
-                missing.append(_row(ledger, model, more, kind, "", ledger.project))
+                row = _row(ledger, model, more, kind, "", ledger.project)
+                # If no request is known beside it, all of the cost is its own.
+                missing.append(row if any(told) else row._replace(logged_cost=max(0.0, cost - before_cost)))
     return missing
 
 

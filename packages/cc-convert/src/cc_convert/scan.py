@@ -32,6 +32,7 @@ _HEADS = (
 )
 _PROMPT = b'"type":"user","message":{"role":"user"'
 _PROMPT_WITHIN = 320
+_ANSWER = b'"role":"assistant"'
 _TOOL_USE = b'"type":"tool_use"'
 _ID = b'"id":"msg_'
 _ID_WITHIN = 500
@@ -169,7 +170,13 @@ class _Scanner:
             marker = find(_USAGE, position, stop) if find(_PROMPT, position, head) < 0 else -1
             if marker >= 0:
                 self._line_with_usage(data, position, stop, marker)
-            elif data[position] != _OPEN or data[stop - 1] not in _ENDS or startswith(_HEADS, position):
+            elif (
+                data[position] != _OPEN
+                or data[stop - 1] not in _ENDS
+                or startswith(_HEADS, position)
+                # An answer without usage: what damaged the word may have damaged more.
+                or find(_ANSWER, position, head) >= 0
+            ):
                 self._patiently(bytes(data[position:stop]), self._base + position)
             position = stop + 1
 
@@ -218,8 +225,10 @@ class _Scanner:
     # --- one JSON document over many lines
 
     def _is_document(self, data: bytearray, end: int) -> bool:
-        first = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].strip()
-        return first in (b"{", b"[")
+        """Whether the first lines are those of a value that is laid out. The first line of a log may be cut to `{`."""
+        first, _, second = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+        second = second.lstrip().split(b"\n")[0].strip()
+        return first.strip() in (b"{", b"[") and (second[:1] == b'"' or second in (b"{", b"[", b"}", b"]"))
 
     def _read_document(self, stream: Readable, data: bytearray, filled: int) -> FileScan:
         """Results that someone laid out nicely, alone or one after another."""

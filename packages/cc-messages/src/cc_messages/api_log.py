@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -35,9 +35,12 @@ _SENDING = re.compile(r"\[log_\w+\] sending request \{$")
 _ANSWERED = re.compile(r"\[log_\w+\] response (?:start|error \(.*\)) \{$")
 _HEADER = re.compile(r'    "?(?P<name>[\w-]+)"?: (?P<value>"(?:[^"\\]|\\.)*"),$')
 _ERROR = re.compile(
-    r"\[ERROR\] (?:API error \(attempt \d+/\d+\): \d+|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
+    r"\[ERROR\] (?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
 )
 _PASSED_ON = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-.*")
+
+# After these the CLI may repeat the request in another form. After a 401 it may, too, but with a login renewed.
+_REFUSALS = frozenset({400, 404})
 
 # As many as a process keeps of its stderr.
 _TAIL_LINES = 40
@@ -51,6 +54,10 @@ class APILog:
         """What a client may want of the headers of the last response; empty from `forget()` on."""
         self.error: dict[str, JsonValue] | None = None
         """The API's last error, as its body had it; None from `forget()` on."""
+        self.status: int | None = None
+        """The status of that error, if it was the response's."""
+        self.on_refusal: Callable[[], object] | None = None
+        """Called when the API has refused the request, with which the CLI would try something else."""
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._is_in_entry = self._is_in_answer = False
         self._is_sending = False
@@ -81,7 +88,7 @@ class APILog:
 
     def forget(self) -> None:
         """Begin anew: what was told belongs to an earlier request."""
-        self.headers, self.error, self._is_sending = {}, None, False
+        self.headers, self.error, self.status, self._is_sending = {}, None, None, False
         self._has_answer.clear()
         self._has_error.clear()
 
@@ -123,9 +130,14 @@ class APILog:
             return
         with suppress(ValueError):
             body = cast("dict[str, JsonValue]", json.loads(found["body"]))
-            if isinstance(error := body.get("error"), dict):
-                self.error = error
-                self._has_error.set()
+            if not isinstance(error := body.get("error"), dict):
+                return
+            self.error = error
+            self._has_error.set()
+            if found["status"] is not None:
+                self.status = int(found["status"])
+                if self.status in _REFUSALS and self.on_refusal is not None:
+                    self.on_refusal()
 
 
 def _number(text: str | None) -> float | None:

@@ -107,7 +107,8 @@ def as_logged(error: ClaudeCodeError, log: APILog) -> ClaudeCodeError:
         if not isinstance(error, APIError) or log.request_id is None:
             return error
         told = {"type": error.error_type, "message": error.message}
-    status = error.status if isinstance(error, APIError) else _STATUSES_OF_TYPES.get(str(told.get("type")), 500)
+    status = error.status if isinstance(error, APIError) else log.status
+    status = status or _STATUSES_OF_TYPES.get(str(told.get("type")), 500)
     return DetailedError(status=status, error=told, request_id=log.request_id, retry_after=log.retry_after)
 
 

@@ -8,8 +8,8 @@ does not send, because it counts as none, and whose usage is so far below zero t
 the API has answered, its own usage counts, and nothing is.
 
 Measured on CLI 2.1.329. What is not stopped by it: the CLI drops an answer that shows nothing, or that says it calls a
-tool and does not, before it asks again; a 404, which it repeats without streaming; and a 400 because of an image,
-which it repeats without the image. Those calls are broken off when they are seen.
+tool and does not, before it asks again; and it repeats a request that got a 404 without streaming, and some that got a
+400 without what it takes for the reason. Such a call is broken off when it is seen, and its answer is nobody's.
 
 What was tried instead: an interrupt at `message_delta` comes too late, since the CLI is two to four milliseconds from
 the end of one answer to the next call; `--max-turns` counts only calls of tools, `--max-budget-usd` counts over the

@@ -77,6 +77,11 @@ class Turn:
         if self._error is not None:
             raise self._error
 
+    def give_up(self) -> None:
+        """End the events here: the API has refused, whatever the CLI will try next."""
+        if not self.answer.is_complete:
+            self._break()
+
     def abort(self) -> None:
         """Stop reading: the process is being ended."""
         if self._reading.cancel():

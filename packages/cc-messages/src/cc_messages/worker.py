@@ -122,6 +122,8 @@ class Worker:
         self.log.forget()
         turn = self._turn = self._begin(request)
         turn.history_length = len(self.held)
+        # Where it may make one API call only, that was it.
+        self.log.on_refusal = None if self.launch.has_loop else turn.give_up
         try:
             async for event in turn.events():
                 if event["type"] == "message_start":

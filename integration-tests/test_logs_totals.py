@@ -1,0 +1,227 @@
+"""Logs of the real CLI: the sums are its own totals, to the cent and to the token."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cc_convert.events import read_events
+from cc_convert.logs import Logs, Prices, Row, read_logs, read_messages
+from cc_convert.price_table import FAST, MODELS
+from cc_convert.reconcile import reconcile
+from cc_loopback import LoopbackServer
+from cli_logs import CliRuns
+
+CENT = 0.005
+
+
+@pytest.fixture
+def cli(loopback: LoopbackServer, tmp_path: Path) -> CliRuns:
+    return CliRuns(loopback, tmp_path)
+
+
+def counts(rows: Iterable[Row]) -> tuple[int, ...]:
+    return tuple(sum(column) for column in zip(*(row[9:14] for row in rows), strict=True))
+
+
+def stated(*usages: dict[str, Any]) -> tuple[int, ...]:
+    """The CLI's totals, by the same kinds."""
+    names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationEphemeral5mInputTokens",
+             "cacheCreationEphemeral1hInputTokens")  # fmt: skip
+    return tuple(sum(model[name] for usage in usages for model in usage.values()) for name in names)
+
+
+def cost(logs: Logs) -> float:
+    return sum(row.cost or 0.0 for row in logs.priced())
+
+
+def check(logs: Logs, *results: dict[str, Any]) -> None:
+    """The rows add up to the totals of these sessions' last results, and every session agrees."""
+    assert counts(logs.rows) == stated(*(result["modelUsage"] for result in results))
+    assert cost(logs) == pytest.approx(sum(result["total_cost_usd"] for result in results), abs=CENT / 100)
+    assert [one for one in reconcile(logs) if not one.agrees] == []
+    assert logs.problems == []
+
+
+def everywhere(cli: CliRuns) -> list[Logs]:
+    """The same runs by their transcripts, by what they printed, and by both."""
+    return [read_logs(cli.transcripts), read_logs(*cli.streams), read_logs(cli.transcripts, *cli.streams)]
+
+
+def test_a_turn_with_a_tool(cli: CliRuns) -> None:
+    """LOG-31, LOG-22"""
+    result = cli.run("READ please")
+
+    for logs in everywhere(cli):
+        check(logs, result)
+    assert [row.tools for row in read_logs(cli.transcripts).rows] == [("Read",), ()]
+
+
+def test_a_turn_with_partial_messages(cli: CliRuns) -> None:
+    """LOG-31, LOG-22: each request has its own final counts."""
+    result = cli.run("READ please", "--include-partial-messages")
+
+    for logs in everywhere(cli):
+        check(logs, result)
+    streamed = read_logs(*cli.streams).rows
+    assert [row.kind for row in streamed] == ["request", "request"]
+    assert [row[9:16] for row in streamed] == [row[9:16] for row in read_logs(cli.transcripts).rows]
+
+
+@pytest.mark.parametrize("form", [("--output-format", "json"), ("--output-format", "json", "--verbose")])
+def test_a_turn_printed_as_json(cli: CliRuns, form: tuple[str, ...]) -> None:
+    """LOG-31, LOG-01"""
+    result = cli.run("READ please", form=form)
+
+    for logs in everywhere(cli):
+        check(logs, result)
+
+
+def test_a_resumed_session_and_a_fork_of_it(cli: CliRuns) -> None:
+    """LOG-31, LOG-20, LOG-23"""
+    first = cli.run("READ please")
+    resumed = cli.run("hello", "--resume", first["session_id"])
+    fork = cli.run("hello", "--resume", first["session_id"], "--fork-session")
+    own = fork["model_usage_since_last_result"]
+    own_cost = sum(usage["costUSD"] for usage in own.values())
+
+    for logs in everywhere(cli):
+        check(logs, resumed, {"modelUsage": own, "total_cost_usd": own_cost})
+        by_fork = [row for row in logs.priced() if row.session == fork["session_id"]]
+        assert sum(row.cost or 0 for row in by_fork) == pytest.approx(own_cost)
+
+
+def test_resumed_turns_printed_as_json(cli: CliRuns) -> None:
+    """LOG-31, LOG-23: only growing totals, so the differences are taken."""
+    form = ("--output-format", "json")
+    first = cli.run("hello", form=form)
+    cli.run("READ please", "--resume", first["session_id"], form=form)
+    last = cli.run("hello", "--resume", first["session_id"], form=form)
+
+    for logs in everywhere(cli):
+        check(logs, last)
+    assert [row.kind for row in read_logs(*cli.streams).rows] == ["turn"] * 3
+
+
+def test_a_sub_agent(cli: CliRuns) -> None:
+    """LOG-31, LOG-24"""
+    result = cli.run("AGENT please")
+
+    for logs in everywhere(cli):
+        check(logs, result)
+    rows = read_logs(cli.transcripts).rows
+    assert {row.agent_type for row in rows} == {"", "general-purpose"}
+    assert len({row.session for row in rows}) == 1
+
+
+def test_a_compaction_and_what_comes_after(cli: CliRuns) -> None:
+    """LOG-31, LOG-26, LOG-27"""
+    first = cli.run("READ please")
+    compacted = cli.run("/compact", "--resume", first["session_id"])
+    after = cli.run("hello", "--resume", first["session_id"])
+
+    for logs in everywhere(cli):
+        check(logs, after)
+    [unlogged] = [row for row in read_logs(cli.transcripts).priced() if row.kind == "unlogged"]
+    assert unlogged.cost == pytest.approx(compacted["total_cost_usd"] - first["total_cost_usd"])
+    [path] = cli.transcripts.rglob("*.jsonl")
+    events = list(read_events(str(path)))
+    assert [event.tokens > 0 for event in events if event.kind == "compaction"] == [True]
+    assert not any("being continued" in event.text for event in events if event.kind == "prompt")
+
+
+def test_a_fork_after_a_compaction(cli: CliRuns) -> None:
+    """LOG-31, LOG-23, LOG-26"""
+    first = cli.run("READ please")
+    compacted = cli.run("/compact", "--resume", first["session_id"])
+    fork = cli.run("hello", "--resume", first["session_id"], "--fork-session")
+    own = fork["model_usage_since_last_result"]
+
+    for logs in everywhere(cli):
+        check(logs, compacted, {"modelUsage": own, "total_cost_usd": sum(one["costUSD"] for one in own.values())})
+
+
+def test_errors_and_retries(cli: CliRuns) -> None:
+    """LOG-31, LOG-25"""
+    cli.server.fail_next(529, headers={"retry-after": "0.01"})
+    retried = cli.run("hello")
+    cli.server.fail_next(400, message="too odd", times=9)
+    failed = cli.run("hello")
+
+    assert failed["is_error"]
+    for logs in everywhere(cli):
+        check(logs, retried, failed)
+    assert [row.kind for row in read_logs(cli.transcripts).rows].count("error") == 1
+
+
+def test_structured_output(cli: CliRuns) -> None:
+    """LOG-31"""
+    result = cli.run(
+        "hello", "--json-schema", json.dumps({"type": "object", "properties": {"city": {"type": "string"}}})
+    )
+
+    for logs in everywhere(cli):
+        check(logs, result)
+
+
+def test_several_turns_of_one_process(cli: CliRuns) -> None:
+    """LOG-31, LOG-23"""
+    turns = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("one", "READ two")]
+    lines = "".join(f"{json.dumps(turn)}\n" for turn in turns)
+
+    result = cli.run("", "--input-format", "stream-json", given=lines)
+
+    for logs in everywhere(cli):
+        check(logs, result)
+    messages = [json.loads(line) for line in cli.streams[0].read_text("utf-8").splitlines()]
+    assert counts(read_messages(messages).rows) == stated(result["modelUsage"])
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"inference_geo": "us"},
+        {"speed": "fast"},
+        {"server_tool_use": {"web_search_requests": 3, "web_fetch_requests": 1}},
+        {"inference_geo": "us", "server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 0}},
+    ],
+    ids=["region", "fast", "searches", "both"],
+)
+def test_what_changes_the_price(cli: CliRuns, usage: dict[str, Any]) -> None:
+    """LOG-31, LOG-28: with a compaction, whose row has no usage of its own."""
+    cli.usage = usage
+    first = cli.run("READ please")
+    compacted = cli.run("/compact", "--resume", first["session_id"])
+
+    for logs in everywhere(cli):
+        check(logs, compacted)
+
+
+@pytest.mark.parametrize("tokens", [60_000, 260_000])
+def test_a_long_prompt(cli: CliRuns, tokens: int) -> None:
+    """LOG-31, LOG-28"""
+    cli.usage = {"input_tokens": tokens}
+    results = [cli.run("hello", "--model", model) for model in ("claude-haiku-5-5", "claude-sonnet-4-5[1m]")]
+
+    for logs in everywhere(cli):
+        check(logs, *results)
+
+
+# A run for each would take a minute: every family, and every price that stands alone.
+@pytest.mark.parametrize(
+    "model",
+    ["claude-3-5-haiku-20241022", "claude-opus-4-1", "claude-opus-4-5-20251101", "claude-haiku-4-5",
+     "claude-sonnet-4-6", "claude-fable-5", "claude-fable-5-1", "claude-mythos-5-2", "claude-sonnet-5-5",
+     "claude-opus-5-5", "claude-opus-4-7"],
+)  # fmt: skip
+def test_a_model_costs_what_the_cli_says(cli: CliRuns, model: str) -> None:
+    """LOG-31, LOG-28"""
+    cli.usage = {"speed": "fast"} if model in FAST else {}
+
+    result = cli.run("hello", "--model", model)
+
+    assert Prices().knows(model)
+    assert len(MODELS) >= 20
+    check(read_logs(cli.transcripts), result)
