@@ -162,6 +162,7 @@ async def test_a_cli_that_ends_at_once_is_a_connection_error_with_its_stderr(
 
 
 async def test_an_overloaded_api_makes_a_fallback_model_go_on(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+    """MODEL-50"""
     loopback.fail_next(529)
     fallback = FallbackModel(model, TestModel(custom_output_text="from the other model"))
     assert (await Agent(fallback).run("Hello.")).output == "from the other model"

@@ -61,6 +61,7 @@ def agent() -> Agent[None, str | DeferredToolRequests]:
 async def test_tool_results_continue_a_history_made_in_another_python_process(
     loopback: LoopbackServer, model: ClaudeCodeModel, tmp_path: Path
 ) -> None:
+    """MODEL-55, MODEL-67"""
     first_half = await to_thread.run_sync(
         lambda: subprocess.run(
             [sys.executable, "-c", FIRST_HALF, json.dumps(loopback.env())],
@@ -89,6 +90,7 @@ async def test_tool_results_continue_a_history_made_in_another_python_process(
 async def test_a_conversation_goes_on_after_its_process_was_killed(
     loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider
 ) -> None:
+    """MODEL-67"""
     plain = Agent(model)
     first = await plain.run("One.")
     [pid] = provider.transport.pids

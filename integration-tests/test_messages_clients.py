@@ -1,7 +1,7 @@
 """The official Python client on the server: what it does with the API, it does with Claude Code behind HTTP."""
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from anthropic import (
@@ -15,6 +15,7 @@ from anthropic import (
     RateLimitError,
     beta_tool,
 )
+from anthropic.types import Message
 from pydantic import BaseModel
 
 from cc_loopback import LoopbackServer, Reply
@@ -53,6 +54,11 @@ def answers(api: LoopbackServer, *replies: Reply) -> None:
     api.respond = respond
 
 
+def create(claude: Anthropic, **fields: Any) -> Message:
+    """The whole answer to a greeting."""
+    return cast(Message, claude.messages.create(**{**ASK, **fields}))
+
+
 def test_a_message_and_a_stream_of_it(claude: Anthropic, loopback: LoopbackServer) -> None:
     """MSG-20, MSG-23, MSG-40, MSG-46."""
     content: list[Any] = [
@@ -61,8 +67,8 @@ def test_a_message_and_a_stream_of_it(claude: Anthropic, loopback: LoopbackServe
     ]
     answers(loopback, {"id": "msg_1", "content": content, "usage": {"input_tokens": 7, "output_tokens": 3}})
     thinking: Any = {"type": "enabled", "budget_tokens": 1024}
-    arguments: Any = {**ASK, "max_tokens": 2000, "thinking": thinking, "system": "Be brief."}
-    whole = claude.messages.create(**arguments)
+    arguments: Any = {"max_tokens": 2000, "thinking": thinking, "system": "Be brief."}
+    whole = create(claude, **arguments)
     assert [block.to_dict() for block in whole.content] == content
     assert (whole.id, whole.stop_reason, whole.usage.input_tokens, whole.usage.output_tokens) == (
         "msg_1",
@@ -70,13 +76,13 @@ def test_a_message_and_a_stream_of_it(claude: Anthropic, loopback: LoopbackServe
         7,
         3,
     )
-    with claude.messages.stream(**arguments) as stream:
+    with claude.messages.stream(**{**ASK, **arguments}) as stream:
         pieces = [*stream.text_stream]
         streamed = stream.get_final_message()
     assert "".join(pieces) == "It is sunny in Paris."
     assert len(pieces) > 1
     assert [block.to_dict()["type"] for block in streamed.content] == ["thinking", "text"]
-    assert (whole._request_id or "").startswith("req_")
+    assert (whole._request_id or "").startswith("req_")  # pyright: ignore[reportPrivateUsage]  # documented for users
     assert loopback.requests[0]["thinking"] == thinking
     assert loopback.requests[0]["system"][-1]["text"] == "Be brief."
 
@@ -90,7 +96,7 @@ def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback
         return f"sunny in {city}"
 
     answers(loopback, [CALL], "It is sunny.")
-    runner = claude.beta.messages.tool_runner(**ASK, tools=[weather])
+    runner: Any = cast(Any, claude.beta.messages).tool_runner(**ASK, tools=[weather])
     last = runner.until_done()
     assert last.content[0].to_dict() == {"type": "text", "text": "It is sunny."}
     assert loopback.requests[1]["messages"][1]["content"] == [CALL]
@@ -113,7 +119,7 @@ async def test_the_async_client(server: MessagesServer, loopback: LoopbackServer
     """MSG-46. With the token as a bearer's."""
     answers(loopback, "Good day.")
     async with AsyncAnthropic(base_url=server.url, auth_token=server.token) as claude:
-        message = await claude.messages.create(**ASK)
+        message = cast(Message, await claude.messages.create(**ASK))
         async with claude.messages.stream(**ASK, tools=[WEATHER], tool_choice={"type": "none"}) as stream:
             events = [event.type async for event in stream]
     assert message.content[0].to_dict() == {"type": "text", "text": "Good day."}
@@ -135,7 +141,7 @@ def test_errors_are_of_the_classes_of_the_client(claude: Anthropic, loopback: Lo
     for status, error in classes.items():
         loopback.fail_next(status, times=2 if status == 404 else 1, message="made-up")
         with pytest.raises(error) as caught:
-            claude.messages.create(**ASK)
+            create(claude)
         assert caught.value.status_code == status
         assert (caught.value.request_id or "").startswith("req_")
 
@@ -149,7 +155,7 @@ def test_the_retries_of_the_client_work(claude: Anthropic, loopback: LoopbackSer
             loopback.fail_next(after_events=2)
         else:
             loopback.fail_next(status)
-        message = claude.with_options(max_retries=1).messages.create(**ASK)
+        message = create(claude.with_options(max_retries=1))
         assert message.content[0].to_dict() == {"type": "text", "text": "Fine."}
         assert len(loopback.requests) == 2
 
@@ -157,5 +163,5 @@ def test_the_retries_of_the_client_work(claude: Anthropic, loopback: LoopbackSer
 def test_a_wrong_token_is_an_authentication_error(server: MessagesServer, loopback: LoopbackServer) -> None:
     """MSG-42."""
     with Anthropic(base_url=server.url, api_key="wrong", max_retries=0) as claude, pytest.raises(AuthenticationError):
-        claude.messages.create(**ASK)
+        create(claude)
     assert not loopback.calls

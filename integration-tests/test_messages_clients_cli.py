@@ -47,8 +47,8 @@ def reads_a_file(path: Path) -> Any:
     """An API that has the file read, and then says what was in it."""
 
     def respond(body: dict[str, Any]) -> Any:
-        blocks = [block for message in body["messages"] for block in message["content"] if isinstance(block, dict)]
-        results = [block for block in cast("list[dict[str, Any]]", blocks) if block["type"] == "tool_result"]
+        blocks: list[Any] = [block for message in body["messages"] for block in message["content"]]
+        results: list[Any] = [block for block in blocks if "tool_use_id" in block]
         # The CLI tells the model how many tokens are left.
         usage = {"input_tokens": 100, "output_tokens": 10}
         if results:

@@ -1,7 +1,7 @@
 """LangChain's Anthropic chat model on the server."""
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel, SecretStr
@@ -13,6 +13,7 @@ pytest.importorskip("langchain_anthropic")
 
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
 
 MODEL = "claude-sonnet-5"
@@ -41,13 +42,22 @@ def server(loopback: LoopbackServer) -> Generator[MessagesServer]:
 @pytest.fixture
 def model(server: MessagesServer) -> ChatAnthropic:
     return ChatAnthropic(
-        model_name=MODEL, base_url=server.url, api_key=SecretStr(server.token), max_tokens_to_sample=100
+        model_name=MODEL,
+        base_url=server.url,
+        api_key=SecretStr(server.token),
+        max_tokens_to_sample=100,
+        timeout=20,
+        stop=None,
     )
 
 
 def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
     """MSG-46."""
-    loopback.respond = lambda body: f"answer {len(body['messages'])}"
+
+    def respond(body: dict[str, Any]) -> str:
+        return f"answer {len(body['messages'])}"
+
+    loopback.respond = respond
     history: list[Any] = [SystemMessage("Be brief."), HumanMessage("Hello.")]
     history += [model.invoke(history), HumanMessage("And?")]
     answer = model.invoke(history)
@@ -61,7 +71,11 @@ def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
 
 def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
     """MSG-20, MSG-46."""
-    loopback.respond = lambda body: "one two three four five six"
+
+    def respond(_: object) -> str:
+        return "one two three four five six"
+
+    loopback.respond = respond
     chunks = [chunk.text for chunk in model.stream("Count.")]
     assert "".join(chunks) == "one two three four five six"
     assert len([chunk for chunk in chunks if chunk]) > 1
@@ -69,8 +83,12 @@ def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
 
 async def test_tools_called_and_answered(model: ChatAnthropic, loopback: LoopbackServer) -> None:
     """MSG-10, MSG-46."""
-    loopback.respond = lambda body: [CALL] if len(body["messages"]) == 1 else "It is sunny."
-    with_tools = model.bind_tools([weather])
+
+    def respond(body: dict[str, Any]) -> Any:
+        return [CALL] if len(body["messages"]) == 1 else "It is sunny."
+
+    loopback.respond = respond
+    with_tools = cast("Runnable[Any, AIMessage]", model.bind_tools([weather]))  # pyright: ignore[reportUnknownMemberType]
     history: list[Any] = [HumanMessage("How is the weather in Paris?")]
     asked = await with_tools.ainvoke(history)
     assert isinstance(asked, AIMessage)
@@ -87,7 +105,7 @@ async def test_tools_called_and_answered(model: ChatAnthropic, loopback: Loopbac
 @pytest.mark.parametrize("method", ["function_calling", "json_schema"])
 def test_structured_output(method: Any, model: ChatAnthropic, loopback: LoopbackServer) -> None:
     """MSG-46."""
-    values = {"name": "Paris", "people": 2}
+    values: dict[str, Any] = {"name": "Paris", "people": 2}
 
     def respond(body: dict[str, Any]) -> Any:
         if method == "json_schema":
@@ -97,4 +115,5 @@ def test_structured_output(method: Any, model: ChatAnthropic, loopback: Loopback
         return [{"type": "tool_use", "id": "toolu_1", "name": "City", "input": values}]
 
     loopback.respond = respond
-    assert model.with_structured_output(City, method=method).invoke("Which?") == City(**values)
+    asked = cast("Runnable[Any, Any]", model.with_structured_output(City, method=method))  # pyright: ignore[reportUnknownMemberType]
+    assert asked.invoke("Which?") == City(**values)

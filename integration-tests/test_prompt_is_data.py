@@ -27,6 +27,7 @@ from cc_model import ClaudeCodeModel
 async def test_a_prompt_reaches_the_api_as_exactly_that_text(
     prompt: str, loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
+    """MODEL-13"""
     await Agent(model).run(prompt)
     [body] = loopback.requests
     [message] = body["messages"]
@@ -49,6 +50,7 @@ async def test_nothing_of_a_file_that_a_prompt_names_is_in_the_request(
 async def test_nothing_of_the_working_folder_is_in_the_request(
     loopback: LoopbackServer, model: ClaudeCodeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """MODEL-54: the CLI's memory and settings are off."""
     (tmp_path / "CLAUDE.md").write_text("the-project-memory")
     monkeypatch.chdir(tmp_path)
     await Agent(model).run("Hello.")

@@ -91,7 +91,7 @@ async def test_iter_walks_through_the_nodes_of_a_run(loopback: LoopbackServer, m
 async def test_a_model_id_resolves_through_the_capability(
     loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-70"""
+    """MODEL-68, MODEL-70"""
     agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider)])
     result = await agent.run("Hello.")
     assert result.response.model_name == loopback.requests[0]["model"]

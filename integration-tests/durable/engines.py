@@ -1,99 +1,132 @@
 """The engines as the tests see them: workers to start and to kill, and the client to talk to them, all from examples/."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Timer
 
 import psutil
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "durable"
+_CLIENT_LOOP = Path(__file__).parent / "apps" / "client_loop.py"
 
-# An interpreter that loads all the libraries needs 2 seconds alone and 20 on a busy machine.
-_COMMAND_SECONDS = 90.0
+# An interpreter that loads all the libraries needs 2 seconds alone and 20 on a busy machine, and some commands wait.
+_COMMAND_SECONDS = 120.0
 _READY_SECONDS = 90.0
 # A guard gives a CLI whose owner died two seconds.
 _END_SECONDS = 15.0
 
 
-@dataclass
-class Worker:
-    """A worker process with its children."""
+class ClientError(Exception):
+    """A client command failed; the message is what it wrote."""
 
-    process: subprocess.Popen[bytes]
-    name: str
-    log: Path
+
+class Worker:
+    """A worker process, with all that it starts."""
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.name = name
+        self.log = log
+        self._process = process
+
+    def wait_until(self, ready: str) -> None:
+        """Wait until it has written a word."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while ready not in (written := self.log.read_text(errors="replace")):
+            is_late = self._process.poll() is not None or time.monotonic() > deadline
+            assert not is_late, f"{self.name} is not ready:\n{written}"
+            time.sleep(0.05)
 
     def kill(self) -> None:
         """End all its Python processes at once, as a failing machine would; its CLIs are left to themselves."""
-        family = self.family()
+        family = self._family()
         for one in family:
-            if one.pid == self.process.pid or "python" in one.name():
+            if one.pid == self._process.pid or "python" in one.name():
                 one.kill()
-        self.process.wait()
-        _, left = psutil.wait_procs(family, timeout=_END_SECONDS)
-        assert not left, f"still alive after their owner was killed: {left}"
+        self._wait_for_end(family)
 
     def stop(self) -> None:
-        """Ask it to stop; nothing that it started is there afterwards."""
-        family = self.family()
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(_COMMAND_SECONDS)
-        _, left = psutil.wait_procs(family, timeout=_END_SECONDS)
-        assert not left, f"still alive after their owner was stopped: {left}"
+        """Ask it to stop."""
+        family = self._family()
+        self._process.send_signal(signal.SIGINT)
+        self._wait_for_end(family)
 
-    def family(self) -> list[psutil.Process]:
-        """The process and all below it."""
-        try:
-            root = psutil.Process(self.process.pid)
-            return [root, *root.children(recursive=True)]
-        except psutil.NoSuchProcess:
+    def close(self) -> None:
+        """End what is left of it."""
+        for one in self._family():
+            one.kill()
+        self._process.wait()
+
+    def _family(self) -> list[psutil.Process]:
+        if self._process.poll() is not None:
             return []
+        root = psutil.Process(self._process.pid)
+        return [root, *root.children(recursive=True)]
+
+    def _wait_for_end(self, family: list[psutil.Process]) -> None:
+        self._process.wait(_COMMAND_SECONDS)
+        _, left = psutil.wait_procs(family, timeout=_END_SECONDS)
+        assert not left, f"still alive after {self.name} has ended: {left}"
 
 
-@dataclass
 class Engine:
-    """One engine on its server: its scripts in examples/, and how they are told where the server is."""
+    """One engine on its server.
 
-    name: str
-    folder: Path
-    env: Mapping[str, str]
-    ready: str = "ready"
-    """What a worker writes when it is."""
-    workers: list[Worker] = field(default_factory=list[Worker])
+    Args:
+        name: The first part of the names of its scripts.
+        folder: Where the tests have their files.
+        env: How its scripts are told where the server is.
+        ready: What a worker writes when it is.
+    """
+
+    def __init__(self, name: str, folder: Path, env: Mapping[str, str], ready: str = "ready") -> None:
+        self.name = name
+        self.env = env
+        self.workers: list[Worker] = []
+        self._folder = folder
+        self._ready = ready
+        self._client: subprocess.Popen[str] | None = None
 
     @property
     def question(self) -> str:
         """The id of the test's question; a server may serve several tests."""
-        return self.folder.name
+        return self._folder.name
 
     def start_worker(self, name: str, **variables: str) -> Worker:
         """Start a worker and wait until it is ready."""
         command = [sys.executable, str(EXAMPLES / f"{self.name}_worker.py"), *([name] if self.name == "dbos" else [])]
-        log = self.folder / f"{name}.log"
+        log = self._folder / f"{name}.log"
         env = {**os.environ, **self.env, **variables}
         with log.open("wb") as output:
             process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        self.workers.append(worker := Worker(process, name, log))
-        deadline = time.monotonic() + _READY_SECONDS
-        while self.ready not in (written := log.read_text(errors="replace")):
-            assert process.poll() is None and time.monotonic() < deadline, f"{name} is not ready:\n{written}"
-            time.sleep(0.05)
+        self.workers.append(worker := Worker(name, process, log))
+        worker.wait_until(self._ready)
         return worker
 
     def client(self, *words: str) -> str:
-        """Run the client; return what it wrote, without the line's end."""
-        command = [sys.executable, str(EXAMPLES / f"{self.name}_client.py"), *words]
-        run = subprocess.run(
-            command, env={**os.environ, **self.env}, capture_output=True, text=True, timeout=_COMMAND_SECONDS
-        )
-        if run.returncode:
-            raise ClientError(run.stderr)
-        return run.stdout.strip()
+        """Run a command of the client; return what it printed, without the line's end.
+
+        Raises:
+            ClientError: It failed.
+        """
+        client = self._client = self._client or self._start_client()
+        assert client.stdin is not None and client.stdout is not None
+        # Reading cannot be bounded, but the end of the process ends it.
+        (watchdog := Timer(_COMMAND_SECONDS, client.kill)).start()
+        try:
+            client.stdin.write(json.dumps(words) + "\n")
+            client.stdin.flush()
+            answer = json.loads(client.stdout.readline())
+        finally:
+            watchdog.cancel()
+        if "error" in answer:
+            raise ClientError(answer["error"])
+        return str(answer["printed"]).strip()
 
     def take_over(self, question: str, dead: Worker) -> None:
         """Have another worker go on with a question; for Temporal there is nothing to do."""
@@ -103,12 +136,14 @@ class Engine:
             self.client("take-over", question)
 
     def close(self) -> None:
-        """End the workers that are left."""
+        """End all processes that are left."""
         for worker in self.workers:
-            for one in worker.family():
-                one.kill()
-            worker.process.wait()
+            worker.close()
+        if self._client is not None:
+            self._client.kill()
+            self._client.communicate()
 
-
-class ClientError(Exception):
-    """A client command failed; the message is what it wrote."""
+    def _start_client(self) -> subprocess.Popen[str]:
+        command = [sys.executable, str(_CLIENT_LOOP), str(EXAMPLES / f"{self.name}_client.py")]
+        env = {**os.environ, **self.env}
+        return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

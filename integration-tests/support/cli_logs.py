@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from claude_agent_sdk import _bundled  # pyright: ignore[reportPrivateUsage] - where the wheel has the CLI
+import claude_agent_sdk
 
 from cc_loopback import LoopbackServer
 
-CLI = Path(next(iter(_bundled.__path__))) / "claude"
+CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 # A run takes half a second; the machine may have much else to do.
 PATIENCE = 40.0
 STREAM = ("--output-format", "stream-json", "--verbose")
@@ -64,10 +64,15 @@ class CliRuns:
         self._answers += 1
         number = self._answers
         usage = {
-            "input_tokens": 100 + number, "output_tokens": 50 + 7 * number,
-            "cache_creation_input_tokens": 3000 + number, "cache_read_input_tokens": 5000 + 11 * number, "service_tier": "standard", "inference_geo": "global",
+            "input_tokens": 100 + number,
+            "output_tokens": 50 + 7 * number,
+            "cache_creation_input_tokens": 3000 + number,
+            "cache_read_input_tokens": 5000 + 11 * number,
             "cache_creation": {"ephemeral_5m_input_tokens": 1000 + number, "ephemeral_1h_input_tokens": 2000},
-        } | self.usage  # fmt: skip
+            "service_tier": "standard",
+            "inference_geo": "global",
+        }
+        usage |= self.usage
         return {"content": self._content(body), "usage": usage}
 
     def _content(self, body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from pydantic_ai import Agent, ConcurrencyLimitedModel, InstrumentationSettings
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     SystemPromptPart,
@@ -19,7 +20,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import CompletedStreamedResponse, ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import FunctionModel
@@ -144,6 +145,22 @@ async def requests_without_an_agent(model: AnthropicModel) -> object:
     async with model_request_stream(model, [prompt, first, found], model_request_parameters=offer) as stream:
         events = [event async for event in stream]
     return [first, events, stream.get()]
+
+
+@wrappers.scenario(steps([thought("Hm."), text("I call. "), call("lookup", key="a")]), on=(SONNET, HAIKU))
+async def a_stream_that_is_drained_elsewhere(model: AnthropicModel) -> object:
+    """MODEL-68: durable engines store the response and the events, and play them again where the agent runs."""
+    lookup = ToolDefinition(name="lookup", parameters_json_schema={"type": "object", "properties": {"key": {}}})
+    offer = ModelRequestParameters(function_tools=[lookup])
+    prompt = ModelRequest.user_text_prompt("Look up.")
+    async with model_request_stream(model, [prompt], model_request_parameters=offer) as stream:
+        events = [event async for event in stream]
+    [stored] = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json([stream.get()]))
+    assert isinstance(stored, ModelResponse)
+    played = CompletedStreamedResponse(stored, model_request_parameters=offer, replay_events=True)
+    again = [event async for event in played]
+    assert played.get() == stored
+    return [events, again, stored]
 
 
 @wrappers.scenario(echo, is_unordered=True)

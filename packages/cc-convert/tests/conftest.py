@@ -128,12 +128,13 @@ class LogMaker:
 
     def usage(self, **counts: object) -> Frame:
         """Input 100, output 20, read 1000, written 300 (100 of it for an hour)."""
-        cache = {"ephemeral_5m_input_tokens": 200, "ephemeral_1h_input_tokens": 100}
-        return {
+        cache: Frame = {"ephemeral_5m_input_tokens": 200, "ephemeral_1h_input_tokens": 100}
+        usage: Frame = {
             "input_tokens": 100, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 1000,
             "output_tokens": 20, "cache_creation": cache, "service_tier": "standard", "inference_geo": "global",
             "iterations": [], "speed": "standard",
-        } | counts  # fmt: skip
+        }  # fmt: skip
+        return usage | counts
 
     def answer(
         self,

@@ -213,10 +213,9 @@ in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 
 def in_browser(page: Path, folder: Path, *options: str, place: str = "") -> str:
     """What the page is after its scripts ran."""
-    command = [
-        str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-extensions", "--virtual-time-budget=2000",
-        f"--user-data-dir={folder / 'browser'}", "--enable-logging=stderr", *options, f"{page.as_uri()}{place}",
-    ]  # fmt: skip
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-extensions"]
+    command += ["--virtual-time-budget=2000", "--enable-logging=stderr", f"--user-data-dir={folder / 'browser'}"]
+    command += [*options, f"{page.as_uri()}{place}"]
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE)
     (folder / "browser.log").write_bytes(done.stderr)
     return done.stdout.decode(errors="replace")

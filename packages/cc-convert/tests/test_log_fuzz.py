@@ -138,7 +138,10 @@ def test_reading_line_by_line_finds_what_the_quick_way_finds(maker: Maker, data:
             case "user":
                 log.user(text, toolUseResult={"usage": usage, "text": text})
             case "stream":
-                log.stream(f"msg_stream_{number}", output=number)
+                message = {"id": f"msg_stream_{number}", "role": "assistant", "usage": log.usage(output_tokens=1)}
+                event = {"type": "message_start", "message": message}
+                log.lines.append({"type": "stream_event", "event": event, "session_id": "s1"})
+                log.stream(f"msg_stream_{number}")
             case "state":
                 log.state({"claude-sonnet-5": (9, 9, 9, 9, 9, 0.5)})
             case "result":

@@ -159,6 +159,7 @@ def test_reading_goes_on_wherever_it_stopped(maker: Maker, tmp_path: Path, kept:
     whole = read_logs(path)
     path.unlink()
     cache = kept()
+    logs = whole
 
     for end in range(0, len(content) + 97, 97):
         with path.open("ab") as file:
@@ -277,7 +278,12 @@ def test_several_processes_read_the_same(many: Path) -> None:
 
 def test_what_a_process_did_that_was_killed_is_done_again(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOG-54"""
-    alone, parent, write = read_logs(many), os.getpid(), cache_module.marshal.dump
-    monkeypatch.setattr("marshal.dump", lambda *values: write(*values) if os.getpid() == parent else os._exit(9))
+    alone, parent = read_logs(many), os.getpid()
+
+    def die(value: object, file: object) -> None:
+        if os.getpid() != parent:
+            os._exit(9)
+
+    monkeypatch.setattr("marshal.dump", die)
 
     assert read_logs(many, processes=2) == alone

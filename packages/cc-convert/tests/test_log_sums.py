@@ -295,6 +295,7 @@ def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_events(maker: M
     log = maker()
     start = {"type": "message_start", "message": {"id": "msg_1", "usage": log.usage(output_tokens=1)}}
     log.lines.append({"type": "stream_event", "event": start, "session_id": "s1", "parent_tool_use_id": None})
+    # With the id and the usage of the event.
     log.stream("msg_1")
     end = {
         "type": "message_delta",

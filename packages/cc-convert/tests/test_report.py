@@ -1,7 +1,7 @@
 """Sums by period, block and tool, and which requests are in them."""
 
 from collections.abc import Callable
-from datetime import datetime, timezone, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
@@ -17,7 +17,6 @@ from cc_convert.report.groups import GroupBy, group, total
 from cc_convert.report.tools import tool_lines
 
 Maker: TypeAlias = Callable[..., Any]
-UTC = timezone.utc
 
 
 @pytest.fixture
@@ -190,7 +189,7 @@ def test_filters_let_through_what_they_name(maker: Maker, tmp_path: Path) -> Non
 def test_tools_are_counted_with_their_times_and_failures(maker: Maker, tmp_path: Path) -> None:
     """LOG-40"""
     log = maker()
-    calls = [{"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {}} for number in range(3)]
+    calls = [{"type": "tool_use", "id": f"t{number}", "name": "Bash"} for number in range(3)]
     log.answer("msg_1", content=calls, timestamp="2026-11-20T10:00:00Z")
     for number, seconds in ((0, 1), (1, 9)):
         result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "four", "is_error": number == 1}

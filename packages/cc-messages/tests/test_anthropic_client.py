@@ -183,3 +183,19 @@ async def test_tokens_are_counted(loopback: LoopbackServer, claude: AsyncAnthrop
     counted = await claude.messages.count_tokens(model=MODEL, messages=HELLO, system="Be brief.", tools=[WEATHER])
     assert counted.input_tokens > 0
     assert loopback.calls[-1].path == "/v1/messages/count_tokens"
+
+
+async def test_the_api_gets_little_more_than_it_would_get_directly(
+    loopback: LoopbackServer, claude: AsyncAnthropic
+) -> None:
+    """MSG-53. For conversations of texts, those that go past the CLI's history among them."""
+    turns: list[Any] = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 50} for n in range(21)]
+    conversations: list[Any] = [HELLO, turns, [*turns, {"role": "system", "content": "Mind the gap."}]]
+    for messages in conversations:
+        for system in ("", "Be brief. " * 100):
+            fields: Any = {"system": system} if system else {}
+            async with AsyncAnthropic(api_key="key", base_url=loopback.url) as direct:
+                await direct.messages.create(model=MODEL, max_tokens=9, messages=messages, **fields)
+            await claude.messages.create(model=MODEL, max_tokens=9, messages=messages, **fields)
+            plain, ours = (len(call.raw) for call in loopback.calls[-2:])
+            assert ours <= 1.1 * plain + 600

@@ -90,8 +90,7 @@ class _Scanner:
         self._base = before.offset if before else 0
         self._strict = strict
         self._decode = fast_decoder()
-        self._last_id: bytes = b""
-        self._last_usage: bytes = b""
+        self._last: tuple[bytes, bytes] | None = None
         self._at_start = before is None
         self._skipping = False
 
@@ -188,9 +187,12 @@ class _Scanner:
             position = stop + 1
 
     def _line_with_usage(self, data: bytearray, start: int, stop: int, marker: int) -> None:
-        repeated = self._is_repeated(data, start, stop, marker)
+        # Each content block of an answer is a line of its own and repeats the usage.
+        looks = self._looks_of(data, start, stop, marker)
+        repeated = looks is not None and looks == self._last
         if repeated and data.find(_TOOL_USE, start, marker) < 0:
             return
+        self._last = None
         line = bytes(data[start:stop])
         try:
             record = self._decode(line)
@@ -201,19 +203,16 @@ class _Scanner:
             self._collector.add_tools(record)
         elif self._collector.take(record):
             self._patiently(line, self._base + start)
+            return
+        self._last = looks
 
-    def _is_repeated(self, data: bytearray, start: int, stop: int, marker: int) -> bool:
-        """Whether this is one more content block of an answer: each is a line of its own and repeats the usage."""
+    @staticmethod
+    def _looks_of(data: bytearray, start: int, stop: int, marker: int) -> tuple[bytes, bytes] | None:
+        """The id and the usage of an answer, as far as they tell it from any other."""
         at = data.find(_ID, start, min(stop, start + _ID_WITHIN))
         if at < 0:
-            self._last_id = b""
-            return False
-        identity = bytes(data[at : at + _ID_LENGTH])
-        usage = bytes(data[marker : min(stop, marker + _SAME_USAGE)])
-        if identity == self._last_id and usage == self._last_usage:
-            return True
-        self._last_id, self._last_usage = identity, usage
-        return False
+            return None
+        return bytes(data[at : at + _ID_LENGTH]), bytes(data[marker : min(stop, marker + _SAME_USAGE)])
 
     def _patiently(self, line: bytes, offset: int) -> None:
         records, problem, lost = decode_line(line)

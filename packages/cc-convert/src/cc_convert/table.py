@@ -16,7 +16,7 @@ __all__ = ["COLUMNS", "duckdb_with", "record_of", "values_of"]
 _TEXTS = frozenset(
     "key kind session parent project agent agent_type model tier geo speed message_id request_id uuid".split()
 )
-_SPECIAL = {"time": ("text", "timestamptz"), "tools": ("text", "varchar"), "final": ("integer", "boolean")}
+_SPECIAL = {"time": ("text", "timestamp"), "tools": ("text", "varchar"), "final": ("integer", "boolean")}
 _COSTS = frozenset({"cost", "logged_cost"})
 
 COLUMNS: dict[str, tuple[str, str]] = {
@@ -25,7 +25,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     for name in Row._fields
     if name != "steps"
 }
-"""The columns, with their types in SQLite and in DuckDB."""
+"""The columns, with their types in SQLite and in DuckDB. Times are those of UTC."""
 
 
 def record_of(row: Row) -> dict[str, Any]:
