@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Run the agent under DBOS, Prefect and Temporal, on real servers of theirs.
+"""Run the agent under DBOS, Temporal and Prefect, on servers of theirs that are started for it.
 
-These libraries bring a hundred others and three servers, so they stay out of the workspace's environment. Here a fresh
-one is made outside the repository: the packages of the workspace as wheels, the engines in the versions that
-`integration-tests/durable/engines.txt` pins, all else as the workspace pins it. In it run the tests in
+The engines bring eighty libraries and three servers, so they stay out of the workspace's environment. This makes one
+outside the repository: the packages as wheels that were built here, the engines in the versions that
+`integration-tests/durable/engines.txt` pins, all else as the workspace pins it. In it run the tests of
 `integration-tests/durable`, and the type checker over them and over `examples/durable`.
 
-Where the engines cannot be had because no index can be reached, nothing is checked, and that is said.
+Where no index can be reached, nothing is checked, and that is said.
 """
 
 from __future__ import annotations
@@ -14,26 +14,175 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from check_packages import Bench, build, check_installed, install, list_installed
-from commands import CheckError, clean_environment
+from check_packages import TEST_TOOLS, Bench, build, check_installed, list_installed
+from commands import CheckError, run
 from pin import Pins, read_pins
-from workspace import ROOT, find_uv, read_members, siblings
+from workspace import ROOT, find_uv, read_members, required_name, siblings
 
 TESTS = ROOT / "integration-tests" / "durable"
 EXAMPLES = ROOT / "examples" / "durable"
+PINS = TESTS / "engines.txt"
+OVERRIDES = TESTS / "overrides.txt"
 
-# What the tests need besides the engines.
 MEMBERS = ("cc-model", "cc-loopback")
-TEST_TOOLS = ("anyio", "hypothesis", "psutil", "pyright[nodejs]", "pytest", "pytest-timeout", "pytest-xdist")
+# The workspace's settings of pytest, which hold here too, want the last one.
+TOOLS = (*TEST_TOOLS, "psutil", "pyright[nodejs]", "pytest-xdist")
 
-# How uv says that there is no way to an index; a version that an index does not have is another matter.
-UNREACHABLE = re.compile(r"dns error|error sending request|tcp connect|timed out|network is unreachable", re.IGNORECASE)
+# A test starts up to five interpreters that load all the libraries, each of which takes 20 seconds on a busy machine.
+TEST_SECONDS = 300
+
+# How uv says that there is no way to an index; that an index lacks a version is another matter.
+UNREACHABLE = re.compile(r"dns error|error sending request|tcp connect error|network is unreachable", re.IGNORECASE)
+
+
+def read_requirements(path: Path) -> list[str]:
+    """Return the lines of a requirements file that require something."""
+    lines = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if line]
+
+
+def make_bench(folder: Path) -> Bench:
+    """Return what all steps share: the pins of the workspace, and beside them those of the engines."""
+    pins = read_pins((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    both = Pins([*pins.workspace, *read_requirements(PINS)], pins.build)
+    bench = Bench(folder, read_members(), both, sys.executable, asyncio.Semaphore(2))
+    bench.constraints.write_text("\n".join(both.workspace), encoding="utf-8")
+    bench.build_constraints.write_text("\n".join(both.build), encoding="utf-8")
+    return bench
+
+
+async def install(bench: Bench) -> Path:
+    """Make the environment; return its interpreter."""
+    needed = sorted(siblings(bench.members, MEMBERS))
+    async with asyncio.TaskGroup() as group:
+        for name in needed:
+            group.create_task(build(bench, bench.members[name]))
+    environment = bench.folder / "venv"
+    await run(
+        [*bench.uv, "venv", "--quiet", "--no-project", f"--python={bench.python}", str(environment)], bench.folder
+    )
+    options = [
+        f"--python={environment}",
+        # Else each of the many interpreters would compile the same libraries again, where they may not leave a trace.
+        "--compile-bytecode",
+        f"--constraints={bench.constraints}",
+        f"--overrides={OVERRIDES}",
+        f"--requirements={PINS}",
+    ]
+    wheels = [str(bench.wheel(name)) for name in needed]
+    await run([*bench.uv, "pip", "install", *options, *wheels, *TOOLS], bench.folder)
+    python = environment / "bin" / "python"
+    check_installed(await list_installed(python, bench.folder), bench)
+    return python
+
+
+async def check_types(python: Path, folder: Path) -> str:
+    """Run the type checker where it finds the engines, which that of the workspace does not."""
+    support = str(ROOT / "integration-tests" / "support")
+    settings = {
+        "include": [str(TESTS), str(EXAMPLES)],
+        "executionEnvironments": [
+            {"root": str(TESTS / "apps")},
+            {"root": str(EXAMPLES)},
+            {"root": str(TESTS.parent), "extraPaths": [support]},
+        ],
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+    }
+    path = folder / "pyrightconfig.json"
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    return await run([str(python), "-m", "pyright", f"--project={path}", f"--pythonpath={python}"], folder)
+
+
+async def run_tests(bench: Bench, python: Path, module: Path, words: list[str]) -> str:
+    """Run one module of tests, one test after the other: each starts enough processes."""
+    options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
+    async with bench.slots:
+        try:
+            return await run([str(python), "-m", "pytest", *options, str(module), *words], ROOT)
+        except CheckError as error:
+            if "exit code 5" in str(error):
+                return f"{module.name}: no test chosen"
+            raise
+
+
+async def check(folder: Path, words: list[str]) -> list[str]:
+    """Make the environment and run all checks in it; return what went wrong."""
+    bench = make_bench(folder)
+    python = await install(bench)
+    modules = sorted(TESTS.glob("test_*.py"))
+    steps = [check_types(python, folder), *(run_tests(bench, python, module, words) for module in modules)]
+    failed: list[str] = []
+    for outcome in await asyncio.gather(*steps, return_exceptions=True):
+        if isinstance(outcome, CheckError):
+            failed.append(str(outcome))
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        else:
+            print(outcome.rstrip().rpartition("\n")[2])
+    return failed
+
+
+async def write_pins(folder: Path) -> None:
+    """Write the pins of the engines anew: the newest versions that go with those of the workspace."""
+    workspace = read_pins((ROOT / "pyproject.toml").read_text(encoding="utf-8")).workspace
+    (constraints := folder / "constraints.txt").write_text("\n".join(workspace), encoding="utf-8")
+    options = [f"--constraints={constraints}", f"--overrides={OVERRIDES}", "--universal", "--python-version=3.11"]
+    output = ["--no-header", "--no-annotate", "--quiet", f"--output-file={folder / PINS.name}"]
+    await run([*find_uv(), "pip", "compile", str(PINS.with_suffix(".in")), *options, *output], folder)
+    pinned = {required_name(pin) for pin in workspace}
+    added = [line for line in read_requirements(folder / PINS.name) if required_name(line) not in pinned]
+    PINS.write_text("\n".join(["# Written by scripts/check_durable.py --pin.", *added, ""]), encoding="utf-8")
+    print(f"{len(added)} pins for the engines")
+
+
+def parse_arguments(words: list[str] | None = None) -> tuple[bool, list[str]]:
+    """Return whether to write the pins, and the words for pytest."""
+    parser = argparse.ArgumentParser(description="Run the agent under the durable engines, on real servers.")
+    parser.add_argument("--pin", action="store_true", help="write the pins of the engines anew, and check nothing")
+    arguments, others = parser.parse_known_args(words)
+    return arguments.pin, others
+
+
+async def until_signalled(folder: Path, pin: bool, words: list[str]) -> list[str]:
+    """Do the work, and cancel it when someone (SIGINT) or something (SIGTERM) wants it to stop."""
+    task = asyncio.ensure_future(_work(folder, pin, words))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await task
+
+
+async def _work(folder: Path, pin: bool, words: list[str]) -> list[str]:
+    if pin:
+        await write_pins(folder)
+        return []
+    return await check(folder, words)
+
+
+def main() -> int:
+    """Run the command; return its exit code."""
+    pin, words = parse_arguments()
+    with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
+        try:
+            failed = asyncio.run(until_signalled(Path(name).resolve(), pin, words))
+        except asyncio.CancelledError:
+            print("interrupted", file=sys.stderr)
+            return 130
+        except CheckError as error:
+            if UNREACHABLE.search(str(error)):
+                print("SKIPPED: no package index can be reached, so the engines cannot be installed.")
+                return 0
+            failed = [str(error)]
+    for one in failed:
+        print(f"\n--- {one}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

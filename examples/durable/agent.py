@@ -5,11 +5,11 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+import shop
 from pydantic_ai import Agent, DeferredToolRequests, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelAPIError, ModelQuotaExceededError, ModelRequestRejectedError
 
-import shop
 from cc_model import ClaudeCodeProvider, claude_code
 
 ToolFunction: TypeAlias = Callable[..., Awaitable[str]]

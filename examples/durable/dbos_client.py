@@ -1,10 +1,10 @@
 """What a web application would do with DBOS; it needs neither the agent nor Claude Code.
 
-    python dbos_client.py ask ID QUESTION      hand in a question
-    python dbos_client.py pending ID           wait until an approval is needed, and print for what
-    python dbos_client.py decide ID yes|no     approve or deny it
-    python dbos_client.py answer ID            wait for the answer, and print it
-    python dbos_client.py take-over NAME       give what a dead worker had begun to the others
+python dbos_client.py ask ID QUESTION      hand in a question
+python dbos_client.py pending ID           wait until an approval is needed, and print for what
+python dbos_client.py decide ID yes|no     approve or deny it
+python dbos_client.py answer ID            wait for the answer, and print it
+python dbos_client.py take-over NAME       give what a dead worker had begun to the others
 """
 
 import os
@@ -20,7 +20,10 @@ def main(command: str, name: str, *rest: str) -> None:
         case "ask", [question]:
             client.enqueue({"queue_name": "questions", "workflow_name": "answer", "workflow_id": name}, question)
         case "pending", []:
-            print(*client.get_event(name, "to approve", timeout_seconds=60), sep="\n")
+            calls: list[str] | None = client.get_event(name, "to approve", timeout_seconds=60)
+            if calls is None:
+                raise TimeoutError("nothing is to be approved")
+            print(*calls, sep="\n")
         case "decide", ["yes" | "no" as decision]:
             client.send(name, decision == "yes", topic="approval")
         case "answer", []:

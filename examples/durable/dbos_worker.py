@@ -6,11 +6,10 @@ import sys
 from threading import Event
 from typing import cast
 
+from agent import may_pass, support_agent
 from dbos import DBOS, StepOptions
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.durable_exec.dbos import DBOSDurability, StepConfig
-
-from agent import may_pass, support_agent
 
 # pydantic-ai hands this on to DBOS as it is, but its type does not know `should_retry`.
 retries = cast(StepConfig, StepOptions(retries_allowed=True, max_attempts=5, should_retry=may_pass))
@@ -34,8 +33,12 @@ async def answer(question: str) -> str:
 def main() -> None:
     """Answer questions until this process is told to stop."""
     stop = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+
+    def on_signal(*_: object) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
     DBOS(
         config={
             "name": "support",

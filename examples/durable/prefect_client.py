@@ -1,10 +1,10 @@
 """What a web application would do with Prefect; it needs neither the agent nor Claude Code.
 
-    python prefect_client.py ask ID QUESTION      hand in a question
-    python prefect_client.py pending ID           wait until an approval is needed
-    python prefect_client.py decide ID yes|no     approve or deny it
-    python prefect_client.py answer ID            wait for the answer, and print it
-    python prefect_client.py take-over ID         give a question that a dead worker had to the others
+python prefect_client.py ask ID QUESTION      hand in a question
+python prefect_client.py pending ID           wait until an approval is needed
+python prefect_client.py decide ID yes|no     approve or deny it
+python prefect_client.py answer ID            wait for the answer, and print it
+python prefect_client.py take-over ID         give a question that a dead worker had to the others
 """
 
 import asyncio
@@ -54,7 +54,7 @@ async def _find(client: PrefectClient, name: str) -> FlowRun:
 
 async def _until(client: PrefectClient, name: str, *types: str) -> FlowRun:
     async with asyncio.timeout(60):
-        while (run := await _find(client, name)).state_type not in types:
+        while (run := await _find(client, name)).state_type not in types:  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(0.5)
     return run
 

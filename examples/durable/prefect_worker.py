@@ -1,14 +1,14 @@
 """A worker with Prefect: `python prefect_worker.py`."""
 
+import os
 from typing import Any
 
-from prefect import Task, flow, suspend_flow_run
+from agent import may_pass, support_agent
+from prefect import Task, flow, asuspend_flow_run
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.input import RunInput
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.durable_exec.prefect import PrefectDurability, TaskConfig
-
-from agent import may_pass, support_agent
 
 
 class Approval(RunInput):
@@ -33,7 +33,7 @@ async def answer(question: str) -> str:
     while isinstance(result.output, DeferredToolRequests):
         times += 1
         # The process ends here. Whichever worker goes on takes the results of what was done from the shared folder.
-        approval = await suspend_flow_run(Approval, timeout=7 * 24 * 60 * 60, key=f"approval-{times}")
+        approval = await asuspend_flow_run(Approval, timeout=7 * 24 * 60 * 60, key=f"approval-{times}")
         approvals = {call.tool_call_id: approval.approved for call in result.output.approvals}
         result = await agent.run(
             message_history=result.all_messages(), deferred_tool_results=DeferredToolResults(approvals=approvals)
@@ -42,5 +42,6 @@ async def answer(question: str) -> str:
 
 
 if __name__ == "__main__":
-    # Not paused at the end: other workers serve it too.
-    answer.serve(name="questions", limit=16, pause_on_shutdown=False)
+    # Each run has a process of its own, and that one a Claude Code. Not paused at the end: others serve it too.
+    limit = int(os.environ.get("CLAUDE_PROCESSES", "4"))
+    answer.serve(name="questions", limit=limit, pause_on_shutdown=False)

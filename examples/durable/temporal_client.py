@@ -1,9 +1,9 @@
 """What a web application would do with Temporal; it needs neither the agent nor Claude Code.
 
-    python temporal_client.py ask ID QUESTION      hand in a question
-    python temporal_client.py pending ID           wait until an approval is needed, and print for what
-    python temporal_client.py decide ID yes|no     approve or deny it
-    python temporal_client.py answer ID            wait for the answer, and print it
+python temporal_client.py ask ID QUESTION      hand in a question
+python temporal_client.py pending ID           wait until an approval is needed, and print for what
+python temporal_client.py decide ID yes|no     approve or deny it
+python temporal_client.py answer ID            wait for the answer, and print it
 """
 
 import asyncio
@@ -22,7 +22,7 @@ async def main(command: str, name: str, *rest: str) -> None:
             await client.start_workflow("answer", question, id=name, task_queue="questions")
         case "pending", []:
             async with asyncio.timeout(60):
-                while not (calls := await workflow.query("to_approve", result_type=list[str])):
+                while not (calls := await workflow.query("to_approve", result_type=list[str])):  # noqa: ASYNC110  # there is no event for it
                     await asyncio.sleep(0.5)
             print(*calls, sep="\n")
         case "decide", ["yes" | "no" as decision]:

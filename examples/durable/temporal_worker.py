@@ -13,10 +13,9 @@ from temporalio.workflow import ActivityConfig
 
 # Workflow code runs in a sandbox that loads each module anew, save those that are passed through.
 with workflow.unsafe.imports_passed_through():
+    from agent import support_agent
     from pydantic_ai import DeferredToolRequests, DeferredToolResults
     from pydantic_ai.durable_exec.temporal import PydanticAIPlugin, TemporalDurability
-
-    from agent import support_agent
 
 agent = support_agent(
     TemporalDurability(

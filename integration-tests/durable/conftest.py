@@ -1,4 +1,4 @@
-"""The engines as fixtures. They are not in the workspace's environment; scripts/check_durable.py makes one with them."""
+"""The engines as fixtures. They are not in the workspace's environment: scripts/check_durable.py makes one for them."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""The engines as the tests see them: workers to start and to kill, and the client to talk to them, all from examples/."""
+"""The engines as the tests see them: workers to start and kill, and a client to talk to them, all from examples/."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Timer
 
@@ -99,11 +99,17 @@ class Engine:
 
     def start_worker(self, name: str, **variables: str) -> Worker:
         """Start a worker and wait until it is ready."""
-        command = [sys.executable, str(EXAMPLES / f"{self.name}_worker.py"), *([name] if self.name == "dbos" else [])]
+        words = [f"{self.name}_worker.py", *([name] if self.name == "dbos" else [])]
+        return self.run_worker(name, [sys.executable, *words], **variables)
+
+    def run_worker(self, name: str, command: Sequence[str], **variables: str) -> Worker:
+        """Start a worker by a command and wait until it is ready."""
         log = self._folder / f"{name}.log"
         env = {**os.environ, **self.env, **variables}
         with log.open("wb") as output:
-            process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            process = subprocess.Popen(
+                command, env=env, cwd=EXAMPLES, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
         self.workers.append(worker := Worker(name, process, log))
         worker.wait_until(self._ready)
         return worker

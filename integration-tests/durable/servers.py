@@ -26,6 +26,10 @@ _STOP_SECONDS = 10.0
 
 _ANYBODY = "nobody"
 
+# As the README of the examples says it; the tests add a port, since another server may run on this machine.
+TEMPORAL = "temporal server start-dev --headless --ip 127.0.0.1"
+PREFECT = "prefect server start --host 127.0.0.1"
+
 
 class ServerError(Exception):
     """A server did not start; the message has what it wrote."""
@@ -56,10 +60,8 @@ def postgres(folder: Path) -> Generator[str]:
 def temporal(folder: Path) -> Generator[str]:
     """Temporal's development server, from the wheel that brings its program; yields its address."""
     address = f"127.0.0.1:{(port := _free_port())}"
-    program = str(Path(sys.executable).with_name("temporal"))
-    command = [program, "server", "start-dev", "--headless", "--ip=127.0.0.1", f"--port={port}", "--log-level=error"]
-    health = [program, "operator", "cluster", "health", f"--address={address}"]
-    with _running(command, folder) as server:
+    health = _command(f"temporal operator cluster health --address {address}")
+    with _running(_command(f"{TEMPORAL} --port {port}"), folder) as server:
         server.wait_for(lambda: subprocess.run(health, capture_output=True, timeout=10).returncode == 0)
         yield address
 
@@ -79,8 +81,7 @@ def prefect(folder: Path) -> Generator[dict[str, str]]:
         # Tests do not want to wait for ten seconds until a worker looks for work.
         "PREFECT_RUNNER_POLL_FREQUENCY": "1",
     }
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host=127.0.0.1", f"--port={port}", "--no-ui"]
-    with _running(command, folder, env=variables) as server:
+    with _running(_command(f"{PREFECT} --port {port}"), folder, env=variables) as server:
         server.wait_for(lambda: _answers(f"{url}/health"))
         yield variables
 
@@ -146,6 +147,12 @@ def _programs(folder: Path) -> tuple[Path, str | None]:
     # The folder can be passed through, and not listed; the data and the socket stay with their user.
     folder.chmod(0o711)
     return folder / "programs" / package.name / "pginstall18" / "bin", _ANYBODY
+
+
+def _command(line: str) -> list[str]:
+    """The words of a command whose program is in the environment of this interpreter."""
+    program, *words = line.split()
+    return [str(Path(sys.executable).with_name(program)), *words]
 
 
 def _free_port() -> int:

@@ -27,7 +27,7 @@ Run = Callable[[AnthropicModel], Awaitable[object]]
 # The CLI's own two short blocks before the system prompt.
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on Anthropic's Claude Agent SDK.")
 # What the CLI says when it asks the API again by itself.
-_ASKING_AGAIN = ("Output token limit hit.", "[Your previous response had no visible output.")
+_ASKING_AGAIN = "[Your previous response had no visible output."
 # Ids are made anew in each run; equal ones must stay equal.
 _IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai)_\w+")
 # What the graph notes of a run, and where the answer came from.
@@ -72,7 +72,11 @@ class Seen:
     @property
     def error(self) -> str | None:
         """The class of the error that it ended with, if any."""
-        return cast("dict[str, Any]", self.outcome).get("error") if isinstance(self.outcome, dict) else None
+        match self.outcome:
+            case {"error": str(error)}:
+                return error
+            case _:
+                return None
 
 
 @dataclass
@@ -116,7 +120,7 @@ def comparable(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def asks_again(body: dict[str, Any]) -> bool:
-    """Whether the CLI has asked by itself, after an answer that it takes for unfinished."""
+    """Whether the CLI has asked by itself, after an answer that shows nothing."""
     return str(body["messages"][-1]["content"][-1].get("text")).startswith(_ASKING_AGAIN)
 
 

@@ -106,12 +106,14 @@ def recorder(name: str) -> EventStreamHandler[str]:
 
     async def record(_context: RunContext[str], events: AsyncIterable[AgentStreamEvent]) -> None:
         async for event in events:
-            kind = event.event_kind
-            line = json.dumps({"name": name, "kind": kind, "time": time.time()})
-            with Path(os.environ["EVENTS"]).open("a", encoding="utf-8") as file:
-                file.write(f"{line}\n")
+            _note({"name": name, "kind": event.event_kind, "time": time.time()})
 
     return record
+
+
+def _note(event: dict[str, object]) -> None:
+    with Path(os.environ["EVENTS"]).open("a", encoding="utf-8") as file:
+        file.write(f"{json.dumps(event)}\n")
 
 
 def respond(body: Body) -> Any:
@@ -156,6 +158,7 @@ _IMAGE = (BinaryContent(PIXEL, media_type="image/png"), "What is this?")
 CASES = {
     case.name: case
     for case in (
+        Case("refused", ()),  # the first one, since the test lets the first requests fail
         Case("text", ("word " * 300,)),
         Case("by-id", ("Hello.",), by_id=True),
         Case("parallel-tools", (*_PARALLEL, "Fine."), _weather),

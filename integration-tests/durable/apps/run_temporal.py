@@ -59,10 +59,8 @@ async def watch(client: Client) -> list[tuple[str, float]]:
     durability = TemporalDurability[str].from_agent(WATCHED)
     assert durability is not None
     handle = await client.start_workflow(Watched.run, id="watched", task_queue="cases")
-    seen: list[tuple[str, float]] = []
     async with durability.stream_agent_events(client, handle) as events:
-        async for event in events:
-            seen.append((event.event_kind, time.time()))
+        seen = [(event.event_kind, time.time()) async for event in events]
     await handle.result()
     return seen
 
@@ -75,7 +73,7 @@ async def main() -> None:
         for name in CASES:
             for streamed, key in ((False, name), (True, f"{name}-streamed")):
                 outcomes[key] = await client.execute_workflow(
-                    Run.run, args=[name, streamed], id=key, task_queue="cases", result_type=dict[str, Any]
+                    "run", args=[name, streamed], id=key, task_queue="cases", result_type=dict[str, Any]
                 )
         watched = await watch(client)
     print(json.dumps({"outcomes": outcomes, "watched": watched}))

@@ -58,7 +58,7 @@ async def a_conversation_after_a_refusal(model: AnthropicModel) -> object:
     return [first, await agent.run("Something good.", message_history=first.all_messages())]
 
 
-@responses.scenario(steps(stopped("max_tokens", text("A long sto")), "ry."), on=(SONNET, HAIKU), may_ask_again=True)
+@responses.scenario(steps(stopped("max_tokens", text("A long sto")), "ry."), on=(SONNET, HAIKU))
 async def a_text_that_was_cut_at_the_limit(model: AnthropicModel) -> object:
     """MODEL-36: it is the output, and is said to be cut."""
     agent = Agent(model)
@@ -66,9 +66,7 @@ async def a_text_that_was_cut_at_the_limit(model: AnthropicModel) -> object:
     return [first, await agent.run("Go on.", message_history=first.all_messages())]
 
 
-@responses.scenario(
-    steps(stopped("max_tokens", thought("Let me th"))), raises=OutputTokenLimitExceeded, may_ask_again=True
-)
+@responses.scenario(steps(stopped("max_tokens", thought("Let me th"))), raises=OutputTokenLimitExceeded)
 async def thinking_that_has_used_up_the_limit(model: AnthropicModel) -> object:
     """MODEL-36"""
     return await Agent(model).run("A story.", model_settings={"max_tokens": 10})
@@ -78,7 +76,6 @@ async def thinking_that_has_used_up_the_limit(model: AnthropicModel) -> object:
     steps(stopped("max_tokens", call("final_result", name="Par"))),
     on=(SONNET, HAIKU),
     raises=UnexpectedModelBehavior,
-    may_ask_again=True,
 )
 async def a_call_that_was_cut_at_the_limit(model: AnthropicModel) -> object:
     """MODEL-36"""
@@ -86,9 +83,7 @@ async def a_call_that_was_cut_at_the_limit(model: AnthropicModel) -> object:
     return await agent.run("A city.", model_settings={"max_tokens": 10})
 
 
-@responses.scenario(
-    lambda body: stopped("model_context_window_exceeded", text("No more ro")), on=(SONNET, HAIKU), may_ask_again=True
-)
+@responses.scenario(lambda body: stopped("model_context_window_exceeded", text("No more ro")), on=(SONNET, HAIKU))
 async def a_context_window_that_is_full(model: AnthropicModel) -> object:
     """MODEL-36"""
     return await Agent(model).run("A story.")

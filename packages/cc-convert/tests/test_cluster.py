@@ -24,7 +24,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("dask")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(folder)
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(folder)
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -69,7 +69,7 @@ def test_any_store_of_fsspec_is_read(tree: Path) -> None:
 
     memory = fsspec.filesystem("memory")
     memory.put(str(tree), "/logs", recursive=True)
-    with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=":0") as client:
         logs = read_logs_on(client, ["memory://logs"])
 
     assert logs.rows == read_logs(tree).rows

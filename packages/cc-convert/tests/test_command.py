@@ -287,6 +287,7 @@ def test_sql_by_duckdb_says_what_to_install_or_asks(run: Run, log: Path) -> None
         assert 'pip install "cc-convert[sql]"' in done.err
         return
     assert done.json == [{"n": 3, "t": "Read"}]
+    assert run("sql", "select min(time) as t from requests", log, "--engine", "duckdb").code == 0
 
 
 def test_a_cluster_says_what_to_install(run: Run, log: Path) -> None:

@@ -127,7 +127,7 @@ VERBATIM: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("contents", VERBATIM.values(), ids=VERBATIM)
 def test_what_the_history_would_change_goes_past_it(contents: list[Any]) -> None:
-    """MSG-08."""
+    """MSG-08, MSG-66."""
     request = parse(*contents)
     assert request.is_verbatim
     assert len(json.loads(request.parameters)["messages"]) == len(contents)

@@ -60,7 +60,12 @@ class Command:
 def serving(env: dict[str, str], *arguments: str) -> Generator[Command]:
     environment = {**os.environ, **env}
     with subprocess.Popen(
-        [*SERVE, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*SERVE, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
     ) as process:
         try:
             yield Command(process)
@@ -98,14 +103,18 @@ def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, loo
         assert not [child for child in family if child.is_running()]
 
 
-def test_running_answers_end_before_it_does(loopback: LoopbackServer) -> None:
-    """MSG-45. New clients find nobody meanwhile."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_running_answers_end_before_it_does(number: signal.Signals) -> None:
+    """MSG-45. Also when the signal is a terminal's, which sends it to the processes of Claude Code as well."""
     with LoopbackServer(lambda body: "word " * 60, event_delay=0.03) as slow, serving(slow.env()) as command:
         with command.client(command.token()) as claude:
             with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
                 texts = stream.text_stream
                 first = next(texts)
-                command.process.terminate()
+                if number is signal.SIGINT:
+                    os.killpg(command.process.pid, number)
+                else:
+                    command.process.send_signal(number)
                 assert first + "".join(texts) == "word " * 60
         assert command.ends() == (0, "", "")
 

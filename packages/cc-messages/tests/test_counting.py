@@ -65,7 +65,7 @@ async def test_what_the_api_refuses_is_refused(client: Client) -> None:
 
 
 async def test_without_an_api_key_it_is_refused_and_says_why(connect: Connect) -> None:
-    """MSG-09, MSG-28. An estimate would look like a count."""
+    """MSG-09, MSG-28, MSG-R3. An estimate would look like a count."""
     client = connect()
     client = connect(env={**client.api.env(), "ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "made-up"})
     response = await client.http.post(COUNT, json=BODY)

@@ -1,10 +1,14 @@
 """The README's examples run, and its table names the routes that there are."""
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import claude_agent_sdk
+
+from cc_loopback import LoopbackServer
 from cc_messages import Route
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
@@ -20,6 +24,30 @@ def test_the_examples_run() -> None:
             [sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, timeout=30
         )
         assert (done.stdout, done.stderr) == (printed, "")
+
+
+def test_the_example_for_the_shell_serves_the_cli(loopback: LoopbackServer, tmp_path: Path) -> None:
+    """MSG-46. What the CLI gets is what the server's own CLI got."""
+    loopback.respond = respond
+    [script] = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+    cli = Path(claude_agent_sdk.__file__).parent / "_bundled"
+    path = f"{Path(sys.executable).parent}:{cli}:{os.environ['PATH']}"
+    env = {**os.environ, **loopback.env(), "PATH": path, "CLAUDE_CODE_MAX_RETRIES": "0"}
+    done = subprocess.run(
+        ["bash", "-m", "-c", script.replace("--port 8400", "--port 0") + "wait\n"],
+        cwd=tmp_path,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert (done.stdout.splitlines()[-1], done.returncode) == ("It is sunny.", 0), done.stderr
+    assert len(loopback.requests) == 1
+
+
+def respond(_: object) -> str:
+    return "It is sunny."
 
 
 def test_the_table_has_every_route() -> None:

@@ -74,7 +74,7 @@ UNFINISHED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
 async def test_an_answer_that_reached_a_limit_costs_one_call(messages: list[Any], client: Client) -> None:
-    """MSG-21, MSG-22."""
+    """MSG-21, MSG-22, MSG-R2."""
     for message in UNFINISHED.values():
         for stream in (False, True):
             await answer(client, messages, message, stream=stream)
@@ -90,7 +90,7 @@ async def test_an_answer_that_reached_a_limit_costs_one_call(messages: list[Any]
 async def test_a_cli_that_sends_nothing_because_of_it_is_let_go(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of another version could count in another way. The client's next try is answered."""
+    """MSG-R2. One of another version could count in another way. The client's next try is answered."""
     monkeypatch.setattr("cc_messages.worker.mark", AsyncMock())
     client.answers("Fine.")
     with pytest.raises(httpx2.ReadError, match="has not sent the request"):

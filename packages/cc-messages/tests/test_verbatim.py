@@ -65,7 +65,7 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
 
 
 async def test_it_arrives_as_it_was_written(client: Client, plain: Plain) -> None:
-    """MSG-07, MSG-08, MSG-22."""
+    """MSG-07, MSG-08, MSG-22, MSG-66."""
     client.answers([text("Fine."), CALL])
     for name, messages in CONVERSATIONS.items():
         for stream in (False, True):
@@ -79,7 +79,7 @@ async def test_it_arrives_as_it_was_written(client: Client, plain: Plain) -> Non
 
 
 async def test_the_conversation_that_a_process_holds_stays(client: Client) -> None:
-    """MSG-11. Beside whatever became of the other request."""
+    """MSG-11, MSG-66. Beside whatever became of the other request."""
     client.answers(FIRST)
     await client.ask("a")
     others: list[Any] = [

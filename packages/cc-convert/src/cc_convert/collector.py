@@ -6,10 +6,11 @@ from .archive import ARCHIVED, from_archive
 from .extract import event_usage, model_totals, request_row, session_of, time_of, tool_calls
 from .fields import Record, clean_record, clean_usage, count
 from .model_names import canonical_model
-from .rows import NO_COUNTS, Counts, FileScan, Ledger, Problem, Row, add_counts, counts_of
+from .rows import NO_COUNTS, Counts, FileScan, Ledger, Problem, Row, add_counts, counts_of, make_row
 
 __all__ = ["Collector", "better"]
 
+_TOOLS = Row._fields.index("tools")
 _WHOLE = frozenset({"result", "cost-state", "stream_event", "system"})
 
 
@@ -87,13 +88,12 @@ class Collector:
 
     # --- requests
 
-    def add_tools(self, record: Record) -> None:
-        """Take only the tool calls of a clean record, whose counts are those of the record before it."""
-        row, message = self._last, record.get("message")
-        if row is not None and message and row.message_id == message.get("id"):
-            names = self._new_tools(message)
-            if names:
-                self.rows[row.key] = self._last = row._replace(tools=row.tools + names)
+    def add_tool(self, identity: str, name: str) -> None:
+        """Take a tool call of the same answer as the record before, with the same counts."""
+        row = self._last
+        if row is not None and (not identity or identity not in self._tool_ids):
+            self._tool_ids.add(identity)
+            self.rows[row.key] = self._last = make_row((*row[:_TOOLS], (*row.tools, name), *row[_TOOLS + 1 :]))
 
     def _take_request(self, record: Record) -> None:
         row = request_row(record, self.project, self._parent)

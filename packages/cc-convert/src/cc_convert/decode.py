@@ -6,6 +6,7 @@ it refuses goes the patient way, which reads any JSON, mends what can be mended,
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple, cast
 
 from .fields import (
@@ -37,6 +38,7 @@ class Decoded(NamedTuple):
     """Whether something could not be read."""
 
 
+@cache
 def fast_decoder() -> Callable[[bytes], Record]:
     """A decoder of the fields that matter. It raises `ValueError` for a record that is not as usual.
 

@@ -16,7 +16,7 @@ from .files import Progress, read_files
 from .model_names import canonical_model
 from .prices import Prices
 from .remainders import SessionTotal, places_of, remainders, session_totals
-from .rows import FileScan, Kind, Problem, Row
+from .rows import FileScan, Kind, Problem, Row, make_row
 from .sources import LogsNotFoundError, find_logs
 
 __all__ = [
@@ -63,14 +63,17 @@ class Logs:
             prices: The price list; the built-in one by default.
             mode: Where the cost comes from.
         """
-        prices = prices or Prices()
+        costs = self.costs(prices, mode)
+        return [make_row((*row[:-1], cost)) for row, cost in zip(self.rows, costs, strict=True)]
+
+    def costs(self, prices: Prices | None = None, mode: CostMode = "auto") -> list[float | None]:
+        """The cost of each row, in their order, as `priced` has it."""
+        price = (prices or Prices()).cost
         if mode == "logged":
-            return list(_logged(self.rows, self.totals, prices))
+            return list(_logged(self.rows, self.totals, prices or Prices()))
         if mode == "calculate":
-            return [row._replace(cost=prices.cost(row)) for row in self.rows]
-        return [
-            row._replace(cost=prices.cost(row) if row.logged_cost is None else row.logged_cost) for row in self.rows
-        ]
+            return [price(row) for row in self.rows]
+        return [price(row) if row.logged_cost is None else row.logged_cost for row in self.rows]
 
 
 def read_logs(
@@ -136,7 +139,7 @@ def _oldest_first(rows: list[Row]) -> list[Row]:
     return dated if len(dated) == len(rows) else dated + [row for row in rows if row.time is None]
 
 
-def _logged(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[Row]:
+def _logged(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[float | None]:
     """A session's cost stands in its total alone; its rows share it as they share what was calculated."""
     models = [canonical_model(row.model) for row in rows]
     weights = [_weight(row, prices) for row in rows]
@@ -145,11 +148,11 @@ def _logged(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) ->
         sums[row.session, model] = sums.get((row.session, model), 0.0) + weight
     for row, model, weight in zip(rows, models, weights, strict=True):
         if row.logged_cost is not None or row.session not in totals:
-            yield row._replace(cost=0.0 if row.kind == "error" else row.logged_cost)
+            yield 0.0 if row.kind == "error" else row.logged_cost
             continue
         own, inherited = (total.get(model, (None, 0.0))[1] for total in totals[row.session])
         share = weight / sums[row.session, model] if weight else 0.0
-        yield row._replace(cost=max(0.0, own - inherited) * share)
+        yield max(0.0, own - inherited) * share
 
 
 def _weight(row: Row, prices: Prices) -> float:

@@ -94,6 +94,10 @@ class Prices:
         rates = self._rates_of(row)
         if rates is None:
             return None if row.tokens or row.web_searches else 0.0
+        if not row.steps and canonical_model(row.model) not in self._long:
+            # Nearly all rows, and there may be hundreds of thousands.
+            factor = self._geo.get(row.geo, 1.0) * self._tiers.get(row.tier, 1.0)
+            return _tokens_cost(row[9:14], rates) * factor / _MILLION + row.web_searches * self._web_search
         parts = row.steps or (row[9:14],)
         tokens = sum(_tokens_cost(part, self._by_length(row, part, rates)) for part in parts)
         if row.steps:
@@ -122,9 +126,8 @@ class Prices:
 
 
 def _tokens_cost(part: tuple[int, ...], rates: Rates) -> float:
-    return (
-        part[0] * rates[0] + part[1] * rates[1] + part[2] * rates[2] + part[3] * rates[3] + part[4] * rates[4]
-    )  # fmt: skip
+    fresh, output, read, short, hour = part
+    return fresh * rates[0] + output * rates[1] + read * rates[2] + short * rates[3] + hour * rates[4]
 
 
 def _all_rates(table: dict[str, object]) -> dict[str, Rates]:

@@ -5,6 +5,7 @@ their two ends, which shows a line that was cut off; those with usage are decode
 """
 
 import json
+import re
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -34,12 +35,11 @@ _PROMPT = b'"type":"user","message":{"role":"user"'
 _PROMPT_WITHIN = 320
 _ANSWER = b'"role":"assistant"'
 _TOOL_USE = b'"type":"tool_use"'
-_ID = b'"id":"msg_'
-_ID_WITHIN = 500
-_ID_LENGTH = 60
-_FIRST = 200
+_TOOL_NAME = re.compile(rb'"type":"tool_use",(?:"id":"(?P<id>[!#-\[\]-~]+)",)?"name":"(?P<name>[!#-\[\]-~]+)"')
+_NO_ID = b"\n"  # which stands in no line
 # Ids and counts stand in it; what follows in a usage does not differ where these are the same.
 _SAME_USAGE = 200
+_FIRST = 200
 _OPEN = ord("{")
 _ENDS = b"}\r"
 
@@ -90,7 +90,8 @@ class _Scanner:
         self._base = before.offset if before else 0
         self._strict = strict
         self._decode = fast_decoder()
-        self._last: tuple[bytes, bytes] | None = None
+        self._last_id = _NO_ID
+        self._last_usage = b""
         self._at_start = before is None
         self._skipping = False
 
@@ -165,17 +166,15 @@ class _Scanner:
         while position < end:
             stop = find(b"\n", position, end)
             head = stop if stop - position < _PROMPT_WITHIN else position + _PROMPT_WITHIN
+            whole = data[position] == _OPEN and data[stop - 1] in _ENDS
             # Prompts and tool results are the bulk of a log, and the usage that may be in one is not its own.
-            marker = find(_USAGE, position, stop) if find(_PROMPT, position, head) < 0 else -1
-            if marker >= 0:
+            if find(_PROMPT, position, head) >= 0:
+                if not whole:
+                    self._patiently(bytes(data[position:stop]), self._base + position)
+            elif (marker := find(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, position, stop, marker)
-            elif (
-                data[position] != _OPEN
-                or data[stop - 1] not in _ENDS
-                or startswith(_HEADS, position)
-                # An answer without usage: what damaged the word may have damaged more.
-                or find(_ANSWER, position, head) >= 0
-            ):
+            # An answer without usage: what damaged the word may have damaged more.
+            elif not whole or startswith(_HEADS, position) or find(_ANSWER, position, head) >= 0:
                 self._patiently(bytes(data[position:stop]), self._base + position)
             position = stop + 1
 
@@ -188,31 +187,30 @@ class _Scanner:
 
     def _line_with_usage(self, data: bytearray, start: int, stop: int, marker: int) -> None:
         # Each content block of an answer is a line of its own and repeats the usage.
-        looks = self._looks_of(data, start, stop, marker)
-        repeated = looks is not None and looks == self._last
-        if repeated and data.find(_TOOL_USE, start, marker) < 0:
-            return
-        self._last = None
+        if data.startswith(self._last_usage, marker) and data.find(self._last_id, start, marker) >= 0:
+            call = data.find(_TOOL_USE, start, marker)
+            if call < 0 or self._is_plain_call(data, call, marker):
+                return
         line = bytes(data[start:stop])
+        self._last_id = _NO_ID
         try:
             record = self._decode(line)
         except ValueError:
             self._patiently(line, self._base + start)
             return
-        if repeated:
-            self._collector.add_tools(record)
-        elif self._collector.take(record):
+        if self._collector.take(record):
             self._patiently(line, self._base + start)
-            return
-        self._last = looks
+        elif identity := (record.get("message") or {}).get("id"):
+            self._last_id = f'"id":"{identity}"'.encode("utf-8", "replace")
+            self._last_usage = bytes(data[marker : min(stop, marker + _SAME_USAGE)])
 
-    @staticmethod
-    def _looks_of(data: bytearray, start: int, stop: int, marker: int) -> tuple[bytes, bytes] | None:
-        """The id and the usage of an answer, as far as they tell it from any other."""
-        at = data.find(_ID, start, min(stop, start + _ID_WITHIN))
-        if at < 0:
-            return None
-        return bytes(data[at : at + _ID_LENGTH]), bytes(data[marker : min(stop, marker + _SAME_USAGE)])
+    def _is_plain_call(self, data: bytearray, call: int, marker: int) -> bool:
+        """Whether a block is a tool call of the usual form, of which the name is all that matters; if so, it is taken."""
+        found = _TOOL_NAME.match(data, call, marker)
+        if found is None or data.find(_TOOL_USE, call + 1, marker) >= 0:
+            return False
+        self._collector.add_tool(str(found["id"] or b"", "ascii"), str(found["name"], "ascii"))
+        return True
 
     def _patiently(self, line: bytes, offset: int) -> None:
         records, problem, lost = decode_line(line)

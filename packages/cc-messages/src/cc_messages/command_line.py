@@ -13,8 +13,11 @@ import stat
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import anyio
 
 from .server import MISSING, TOKEN_VARIABLE, create_app, new_token
 from .transport import ClaudeCodeTransport
@@ -102,14 +105,30 @@ def _serve(options: argparse.Namespace) -> int:
         raise _Refused(MISSING) from error
 
     async def run(listener: socket.socket) -> None:
-        async with transport:
-            await serve_until_signal(app, listener, grace_seconds=options.grace_seconds)
+        with _out_of_reach_of_the_terminal():
+            async with transport:
+                await serve_until_signal(app, listener, grace_seconds=options.grace_seconds)
 
     with _listening(options.host, options.port) as listener:
         _check_no_circle(listener)
         _announce(listener, app.state.token if given is None else None)
         asyncio.run(run(listener))
     return 0
+
+
+@contextmanager
+def _out_of_reach_of_the_terminal() -> Generator[None]:
+    """Have the processes that are started within not get a Ctrl-C, which a terminal sends to a whole process group.
+
+    They would break their answers off, which have a moment yet to end. The SDK, which starts them, has no option for
+    it, and blocking or ignoring the signal does not help: Claude Code has a handler, and a thread that blocks nothing.
+    """
+    original = anyio.open_process
+    anyio.open_process = partial(original, start_new_session=True)
+    try:
+        yield
+    finally:
+        anyio.open_process = original
 
 
 def _given_token(file: Path | None) -> str | None:

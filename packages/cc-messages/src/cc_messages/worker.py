@@ -92,8 +92,8 @@ class Worker:
 
     def reuse(self, request: MessagesRequest) -> int | None:
         """How many messages could stay if `request` came here; None if the process cannot be brought back that far."""
-        if request.is_verbatim:
-            return _kept(self.held, self._finished)
+        if request.is_verbatim:  # which needs none of them, so that a short conversation is as good as a long one
+            return None if _kept(self.held, self._finished) is None else 0
         return _kept(self.held, shared_prefix(self.held, request.messages[:-1]))
 
     async def prepare(self, request: MessagesRequest) -> None:

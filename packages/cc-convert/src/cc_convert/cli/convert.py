@@ -1,12 +1,13 @@
 """`cc-convert convert`: requests or transcripts into a file."""
 
 import os
+import tempfile
 from argparse import Namespace
 
 from ..archive import to_archive
 from ..rows import Row
 from ..table import duckdb_with, record_of
-from .inputs import load_rows, mention, overview
+from .inputs import load_rows, mention, overview, with_costs
 from .output import RefusedError, check_free, say, write_output, write_records
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".html": "html", ".htm": "html", ".md": "md"}
@@ -30,7 +31,7 @@ def run(options: Namespace) -> int:
                 file.writelines(f"{to_archive(row)}\n" for row in rows)
     if options.output != "-":
         say(f"{len(rows):,} rows written to {options.output}")
-    mention(overview(logs, rows))
+    mention(overview(logs, with_costs(rows)))
     return 1 if options.strict and logs.lost else 0
 
 
@@ -47,11 +48,17 @@ def _write_parquet(rows: list[Row], options: Namespace) -> None:
     if options.output == "-":
         raise RefusedError("parquet needs a file: -o NAME.parquet")
     check_free(options.output, force=options.force)
-    with duckdb_with(rows, "Writing Parquet") as database:
-        # Made by us before DuckDB fills it, so that nobody else can read it.
-        os.close(os.open(options.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-        name = options.output.replace("'", "''")
-        database.execute(f"copy requests to '{name}' (format parquet)")
+    target = os.path.abspath(options.output)
+    # DuckDB makes a file of its own that anybody may read, so it does that where nobody else can look.
+    with (
+        duckdb_with(rows, "Writing Parquet") as database,
+        tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as private,
+    ):
+        made = os.path.join(private, "rows.parquet")
+        quoted = made.replace("'", "''")
+        database.execute(f"copy requests to '{quoted}' (format parquet)")
+        os.chmod(made, 0o600)
+        os.replace(made, target)
 
 
 def _write_transcripts(options: Namespace) -> int:
@@ -61,7 +68,7 @@ def _write_transcripts(options: Namespace) -> int:
     sessions = {row.session for row in rows}
     with write_output(options.output, force=options.force) as file:
         write_markdown(file, logs.files, sessions)
-    mention(overview(logs, rows))
+    mention(overview(logs, with_costs(rows)))
     return 0
 
 
@@ -76,5 +83,5 @@ def write_page(options: Namespace, *, transcripts: bool) -> int:
         write_html(file, rows, logs, zone=chosen_zone(options), transcripts=transcripts)
     if options.output not in (None, "-"):
         say(f"{len({row.session for row in rows}):,} sessions written to {options.output}")
-    mention(overview(logs, rows))
+    mention(overview(logs, with_costs(rows)))
     return 0

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -119,15 +120,15 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
     chosen = chosen_filter(options)
     if not chosen.by_quarters:
         rows, logs = load_rows(options)
-        return fill_buckets(rows), overview(logs, rows)
+        return fill_buckets(rows), overview(logs, with_costs(rows))
     name = "" if options.no_cache or options.strict or options.dask else _name_of_buckets(options)
     kept = Cache().load(name) if name else None
     if kept:
         buckets, seen = [Bucket(*one) for one in kept[0]], Overview(*kept[1])
     else:
         logs = load_logs(options)
-        rows = logs.priced(chosen_prices(options), options.cost)
-        buckets, seen = fill_buckets(rows), overview(logs, rows)
+        costs = logs.costs(chosen_prices(options), options.cost)
+        buckets, seen = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
         if name and not seen.unfinished:
             _keep(name, buckets, seen)
     return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), seen
@@ -153,11 +154,16 @@ def _name_of_buckets(options: Namespace) -> str:
     return repr(("buckets", facts, chosen_prices(options).identity, options.cost))
 
 
-def overview(logs: Logs, rows: list[Row]) -> Overview:
-    """What is to be said of logs and of the rows that a report uses."""
+def with_costs(rows: Iterable[Row]) -> Iterator[tuple[Row, float | None]]:
+    """Rows that have been priced, with their costs beside them."""
+    return ((row, row.cost) for row in rows)
+
+
+def overview(logs: Logs, rows: Iterable[tuple[Row, float | None]]) -> Overview:
+    """What is to be said of logs, and of the rows that a report uses with their costs."""
     unpriced: dict[str, int] = {}
-    for row in rows:
-        if row.cost is None:
+    for row, cost in rows:
+        if cost is None:
             unpriced[row.model] = unpriced.get(row.model, 0) + row.tokens
     lost = len(logs.lost)
     return Overview(len(logs.files), logs.size, lost, len(logs.problems) - lost, len(logs.unfinished), unpriced)

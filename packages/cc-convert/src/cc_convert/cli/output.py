@@ -51,7 +51,7 @@ def check_free(path: str, *, force: bool) -> None:
 def write_records(file: TextIO, records: Sequence[Mapping[str, Any]], form: str) -> None:
     """Write records as `json` (one document), `csv`, or `md`."""
     if form == "json":
-        file.write(json.dumps(list(records), indent=1) + "\n")
+        file.write(json.dumps(list(records), indent=1, default=str) + "\n")
         return
     headings = list(dict.fromkeys(name for record in records for name in record))
     if form == "csv":

@@ -11,7 +11,7 @@ from ..report.blocks import GAP, blocks
 from ..report.groups import group, total
 from ..report.sums import Line
 from ..report.tools import ToolLine, tool_lines
-from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, mention, overview
+from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, mention, overview, with_costs
 from .output import spell_cost, spell_count, write_output, write_records, write_table
 from .parser import WEEKDAYS
 
@@ -158,7 +158,7 @@ def _tools(options: Namespace) -> int:
             file.write("No tool calls.\n")
         else:
             write_table(file, _tool_table(lines), options.format)
-    mention(overview(logs, rows))
+    mention(overview(logs, with_costs(rows)))
     return 0
 
 

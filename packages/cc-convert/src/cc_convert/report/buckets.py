@@ -50,27 +50,39 @@ class Bucket(NamedTuple):
 _bucket = cast("Callable[[Iterable[object]], Bucket]", Bucket._make)
 
 
-def fill_buckets(rows: Iterable[Row]) -> list[Bucket]:
-    """Put rows that have been priced into buckets."""
+def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = None) -> list[Bucket]:
+    """Put rows into buckets.
+
+    Args:
+        rows: The rows.
+        costs: The cost of each; by default what stands in the rows, which then have to be priced.
+    """
     sums: dict[tuple[int | None, str, str, str, str, bool], list[float]] = {}
-    for row in rows:
-        time = row.time
+    for row, cost in zip(rows, costs, strict=True) if costs is not None else ((row, row.cost) for row in rows):
+        _, kind, time, session, _, project, agent, agent_type, model, a, b, c, d, e, f, g, *_ = row
         quarter = None if time is None else int(time // QUARTER)
-        agent = row.agent_type or ("sub-agent" if row.agent else "")
-        unlogged = row.kind == "unlogged"
-        key = (quarter, row.session, row.project, agent, row.model, unlogged)
+        key = (quarter, session, project, agent_type or (agent and "sub-agent"), model, kind == "unlogged")
         found = sums.get(key)
         if found is None:
             found = sums[key] = [0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, time or 0.0, time or 0.0]
-        for at, value in enumerate(row[9:16]):
-            found[at] += value
-        if row.cost is None:
+        found[0] += a
+        found[1] += b
+        found[2] += c
+        found[3] += d
+        found[4] += e
+        found[5] += f
+        found[6] += g
+        if cost is None:
             found[10] += row.tokens
         else:
-            found[7] += row.cost
-        found[9 if row.kind == "error" else 8] += not unlogged
+            found[7] += cost
+        if kind != "unlogged":
+            found[9 if kind == "error" else 8] += 1
         if time is not None:
-            found[11], found[12] = min(found[11], time), max(found[12], time)
+            if time < found[11]:
+                found[11] = time
+            elif time > found[12]:
+                found[12] = time
     return [
         _bucket((quarter, session, project, agent, canonical_model(model), unlogged, *numbers))
         for (quarter, session, project, agent, model, unlogged), numbers in sums.items()

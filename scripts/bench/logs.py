@@ -1,0 +1,250 @@
+"""How fast `cc-convert report` reads logs, beside ccusage on the same files.
+
+    python scripts/bench/logs.py [--mb 525] [--rounds 5] [--folder DIR] [--ccusage PATH]
+
+Two corpora are made, of transcripts as the CLI writes them: `thin` with short lines (tool results of one sentence),
+and `realistic` with lines of 8 KB on average, some of 5 MB. Commands take turns, and medians count. Times are those of
+the clock and of the processor; memory is the most that a command and its helpers had at once. Prints one JSON object.
+Without `--ccusage` the peer is the command `ccusage`, if there is one; its binary comes with its npm package.
+
+Exits with 1 if a bound is missed: twice the peer's throughput with no more memory, a repeated report under 0.3 s.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+MODELS = ("claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5-20251001")
+SENTENCE = "The quick brown fox jumps over the lazy dog while we refactor the module and check the tests. "
+FILES = {"thin": 800, "realistic": 120}
+LEAST_SPEEDUP = 2.0
+MOST_CACHED_SECONDS = 0.3
+# No command here takes a minute; one that hangs must not hold the benchmark.
+PATIENCE = 300.0
+SAMPLE = 0.005
+
+
+class Corpus:
+    """Sessions with answers of several blocks, tool results, and the CLI's total at the end. The same on every run."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind, self.folder = kind, folder
+        self._random = random.Random(1)
+
+    def make(self, megabytes: float) -> int:
+        """Write the files; return their size in bytes."""
+        count = FILES[self.kind]
+        return sum(self._session(number, megabytes * 1e6 / count) for number in range(count))
+
+    def _session(self, number: int, size: float) -> int:
+        session, project = self._uuid(), f"/home/user/project{number % 12}"
+        folder = self.folder / "projects" / project.replace("/", "-")
+        folder.mkdir(parents=True, exist_ok=True)
+        written = 0
+        with (folder / f"{session}.jsonl").open("w", encoding="utf-8") as file:
+            for line in self._lines(session, project, size):
+                written += file.write(line)
+        return written
+
+    def _lines(self, session: str, project: str, size: float) -> Iterator[str]:
+        common = {
+            "userType": "external",
+            "entrypoint": "cli",
+            "cwd": project,
+            "sessionId": session,
+            "version": "2.1.329",
+        }
+        when = datetime(2026, 9, 1, tzinfo=UTC) + timedelta(minutes=self._random.randrange(60 * 24 * 75))
+        totals: dict[str, list[int]] = {}
+        written = 0
+        while written < size:
+            when += timedelta(seconds=self._random.randrange(5, 60))
+            stamp = when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            for record in (*self._answer(totals), *self._results()):
+                line = json.dumps({**record, "uuid": self._uuid(), "timestamp": stamp, **common}, separators=(",", ":"))
+                written += len(line) + 1
+                yield f"{line}\n"
+        usage = {model: self._total(numbers) for model, numbers in totals.items()}
+        yield (
+            json.dumps({"type": "cost-state", "sessionId": session, "modelUsage": usage}, separators=(",", ":")) + "\n"
+        )
+
+    def _answer(self, totals: dict[str, list[int]]) -> Iterator[dict[str, Any]]:
+        draw = self._random
+        model, written, identity, request = draw.choice(MODELS), draw.randrange(9000), self._name(), self._name()
+        numbers = [draw.randrange(1, 500), draw.randrange(1, 3000), draw.randrange(150_000), written, written // 3]
+        totals[model] = [sum(pair) for pair in zip(totals.get(model, [0] * 5), numbers, strict=True)]
+        usage = {
+            "input_tokens": numbers[0], "cache_creation_input_tokens": written, "cache_read_input_tokens": numbers[2],
+            "output_tokens": numbers[1], "output_tokens_details": {"thinking_tokens": 0},
+            "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0}, "service_tier": "standard",
+            "cache_creation": {
+                "ephemeral_1h_input_tokens": numbers[4], "ephemeral_5m_input_tokens": written - numbers[4],
+            },
+            "inference_geo": "global", "iterations": [], "speed": "standard",
+        }  # fmt: skip
+        blocks = draw.randrange(2, 6) if self.kind == "thin" else 3
+        for number in range(blocks):
+            message = {
+                "id": f"msg_{identity}", "type": "message", "role": "assistant", "model": model,
+                "content": [self._block(last=number == blocks - 1)], "stop_reason": "tool_use", "stop_sequence": None,
+                "usage": usage,
+            }  # fmt: skip
+            yield {
+                "parentUuid": self._uuid(), "isSidechain": False, "message": message, "apiBlockIndex": number,
+                "requestId": f"req_{request}", "type": "assistant",
+            }  # fmt: skip
+
+    def _block(self, *, last: bool) -> dict[str, Any]:
+        draw, short = self._random, self.kind == "thin"
+        if not last:
+            return {
+                "type": "text",
+                "text": SENTENCE[: draw.randrange(20, 90)] if short else SENTENCE * draw.randrange(2, 30),
+            }
+        given = {"command": "ls -la"} if short else {"path": self._name(), "content": SENTENCE * draw.randrange(5, 80)}
+        return {"type": "tool_use", "id": f"toolu_{self._name()}", "name": "Bash" if short else "Write", "input": given}
+
+    def _results(self) -> Iterator[dict[str, Any]]:
+        draw, short = self._random, self.kind == "thin"
+        for _ in range(draw.randrange(4, 9) if short else 2):
+            times = draw.randrange(1, 4) if short else draw.randrange(40, 400)
+            if not short and draw.random() < 0.005:
+                times = draw.randrange(10_000, 55_000)
+            result = {"tool_use_id": f"toolu_{self._name()}", "type": "tool_result", "content": SENTENCE * times}
+            yield {
+                "parentUuid": self._uuid(), "isSidechain": False, "promptId": self._uuid(), "type": "user",
+                "message": {"role": "user", "content": [result]}, "toolUseResult": {"type": "text"},
+            }  # fmt: skip
+
+    @staticmethod
+    def _total(numbers: list[int]) -> dict[str, Any]:
+        return {
+            "inputTokens": numbers[0], "outputTokens": numbers[1], "cacheReadInputTokens": numbers[2],
+            "cacheCreationInputTokens": numbers[3], "cacheCreationEphemeral1hInputTokens": numbers[4], "costUSD": 0.0,
+        }  # fmt: skip
+
+    def _uuid(self) -> str:
+        text = f"{self._random.getrandbits(128):032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def _name(self) -> str:
+        return f"{self._random.getrandbits(120):024x}"[:24]
+
+
+def measured(command: list[str], environment: dict[str, str]) -> dict[str, float]:
+    """Run a command; return seconds, processor seconds, and the megabytes that it and its helpers had at once."""
+    started, before = time.perf_counter(), os.times()
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    most, ended = [0], threading.Event()
+    watcher = threading.Thread(target=_watch, args=(process.pid, most, ended))
+    watcher.start()
+    try:
+        code = process.wait(PATIENCE)
+    finally:
+        ended.set()
+        watcher.join()
+        process.kill()
+    seconds, after = time.perf_counter() - started, os.times()
+    if code:
+        raise SystemExit(f"exit code {code}: {' '.join(command)}")
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return {"seconds": seconds, "processor": used, "megabytes": most[0] / 1024}
+
+
+def _watch(process: int, most: list[int], ended: threading.Event) -> None:
+    while not ended.wait(SAMPLE):
+        most[0] = max(most[0], sum(map(_resident, _family(process))))
+
+
+def _family(process: int) -> list[int]:
+    try:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text("ascii").split()
+    except OSError:
+        children = []
+    return [process, *(one for child in children for one in _family(int(child)))]
+
+
+def _resident(process: int) -> int:
+    """Kilobytes, those shared with other processes counted in part only."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text("ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+def compare(kind: str, folder: Path, rounds: int, megabytes: float, peer: str | None) -> dict[str, Any]:
+    """Make one corpus and let the commands take turns on it."""
+    size = Corpus(kind, folder).make(megabytes)
+    environment = {**os.environ, "CLAUDE_CONFIG_DIR": str(folder), "CC_CONVERT_CACHE": str(folder / "cache")}
+    report = [sys.executable, "-m", "cc_convert", "report", "day", "--format", "json"]
+    commands = {
+        "cc-convert": [*report, "--no-cache"],
+        "cc-convert, one process": [*report, "--no-cache", "--jobs", "1"],
+    }
+    if peer:
+        commands["ccusage"] = [peer, "daily", "-O", "-j"]
+    commands["cc-convert, repeated"] = report
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in commands}
+    for number in range(rounds + 1):
+        for name, command in commands.items():
+            found = measured(command, environment)
+            if number:  # the first round fills the page cache and ours
+                runs[name].append(found)
+    result: dict[str, Any] = {"megabytes": size / 1e6}
+    for name, found in runs.items():
+        result[name] = {key: round(statistics.median(run[key] for run in found), 3) for key in found[0]}
+        result[name]["megabytes per second"] = round(size / 1e6 / result[name]["seconds"])
+    return result
+
+
+def missed(results: dict[str, dict[str, Any]]) -> list[str]:
+    """The bounds that were missed, in words."""
+    found: list[str] = []
+    for kind, result in results.items():
+        if result["cc-convert, repeated"]["seconds"] > MOST_CACHED_SECONDS:
+            found.append(f"{kind}: a repeated report took longer than {MOST_CACHED_SECONDS} s")
+        if "ccusage" in result:
+            result["times ccusage"] = round(result["ccusage"]["seconds"] / result["cc-convert"]["seconds"], 2)
+            result["times ccusage, processor"] = round(
+                result["ccusage"]["processor"] / result["cc-convert"]["processor"], 2
+            )
+            if result["times ccusage"] < LEAST_SPEEDUP:
+                found.append(f"{kind}: {result['times ccusage']} times ccusage")
+            if result["cc-convert"]["megabytes"] > result["ccusage"]["megabytes"]:
+                found.append(f"{kind}: more memory than ccusage")
+    return found
+
+
+def main() -> int:
+    """Measure, print, compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mb", type=float, default=525.0, help="size of each corpus (default: 525)")
+    parser.add_argument("--rounds", type=int, default=5, help="counted runs of each command (default: 5)")
+    parser.add_argument("--folder", type=Path, help="where the corpora go (default: a temporary folder)")
+    parser.add_argument("--ccusage", default=shutil.which("ccusage"), help="the peer's binary")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        results = {
+            kind: compare(kind, Path(folder) / kind, options.rounds, options.mb, options.ccusage) for kind in FILES
+        }
+    problems = missed(results)
+    print(json.dumps({**results, "missed": problems}, indent=1))
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
