@@ -168,8 +168,10 @@ async def test_a_native_tool_that_is_not_wired_raises_or_gives_way_to_a_local_on
     assert [sent["name"] for sent in loopback.requests[0]["tools"]] == ["stand_in"]
 
 
-async def test_tools_of_the_clis_loop_show_as_native_parts_under_our_name(model: ClaudeCodeModel) -> None:
-    """MODEL-60"""
+async def test_tools_of_the_clis_loop_show_as_native_parts_under_our_name(
+    loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
+    """MODEL-22, MODEL-60: and come back as calls and results."""
     agent = Agent(model)
 
     @agent.tool_plain
@@ -183,6 +185,12 @@ async def test_tools_of_the_clis_loop_show_as_native_parts_under_our_name(model:
     [part] = [part for part in response.parts if isinstance(part, NativeToolCallPart)]
     assert part.provider_name == "claude-code"
     assert part.tool_name.startswith("mcp_server")
+
+    model.set_agent_toolsets(None)
+    await agent.run("Thanks.", message_history=result.all_messages())
+    blocks = [block for message in loopback.requests[-1]["messages"] for block in message["content"]]
+    kinds = [block["type"] for block in blocks if block["type"].startswith("tool_")]
+    assert kinds[:2] == ["tool_use", "tool_result"]
 
 
 async def test_tokens_are_not_counted_ahead_and_no_process_is_asked(

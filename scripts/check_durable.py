@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
@@ -84,20 +85,24 @@ async def install(bench: Bench) -> Path:
 
 async def check_types(python: Path, folder: Path) -> str:
     """Run the type checker where it finds the engines, which that of the workspace does not."""
-    support = str(ROOT / "integration-tests" / "support")
-    settings = {
-        "include": [str(TESTS), str(EXAMPLES)],
+    path = folder / "pyrightconfig.json"
+    path.write_text(json.dumps(type_settings(folder)), encoding="utf-8")
+    return await run([str(python), "-m", "pyright", f"--project={path}", f"--pythonpath={python}"], folder)
+
+
+def type_settings(folder: Path) -> dict[str, object]:
+    """Return the settings of the type checker, for a file in `folder`; it takes no absolute paths there."""
+    tests, examples = (os.path.relpath(path, folder) for path in (TESTS, EXAMPLES))
+    return {
+        "include": [tests, examples],
         "executionEnvironments": [
-            {"root": str(TESTS / "apps")},
-            {"root": str(EXAMPLES)},
-            {"root": str(TESTS.parent), "extraPaths": [support]},
+            {"root": f"{tests}/apps"},
+            {"root": examples},
+            {"root": f"{tests}/..", "extraPaths": [f"{tests}/../support"]},
         ],
         "typeCheckingMode": "strict",
         "pythonVersion": "3.11",
     }
-    path = folder / "pyrightconfig.json"
-    path.write_text(json.dumps(settings), encoding="utf-8")
-    return await run([str(python), "-m", "pyright", f"--project={path}", f"--pythonpath={python}"], folder)
 
 
 async def run_tests(bench: Bench, python: Path, module: Path, words: list[str]) -> str:

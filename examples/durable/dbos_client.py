@@ -9,25 +9,27 @@ python dbos_client.py take-over NAME       give what a dead worker had begun to 
 
 import os
 import sys
+from typing import cast
 
-from dbos import DBOSClient
+from dbos import DBOSClient, WorkflowHandle
 
 
 def main(command: str, name: str, *rest: str) -> None:
     """Run one command."""
     client = DBOSClient(system_database_url=os.environ.get("DATABASE", "sqlite:///support.sqlite"))
     match command, rest:
-        case "ask", [question]:
-            client.enqueue({"queue_name": "questions", "workflow_name": "answer", "workflow_id": name}, question)
+        case "ask", [text]:
+            client.enqueue({"queue_name": "questions", "workflow_name": "answer", "workflow_id": name}, text)
         case "pending", []:
-            calls: list[str] | None = client.get_event(name, "to approve", timeout_seconds=60)
+            calls = cast("list[str] | None", client.get_event(name, "to approve", timeout_seconds=60))
             if calls is None:
                 raise TimeoutError("nothing is to be approved")
             print(*calls, sep="\n")
         case "decide", ["yes" | "no" as decision]:
             client.send(name, decision == "yes", topic="approval")
         case "answer", []:
-            print(client.retrieve_workflow(name).get_result())
+            question: WorkflowHandle[str] = client.retrieve_workflow(name)
+            print(question.get_result())
         case "take-over", []:
             begun = client.list_workflows(executor_id=name, status="PENDING")
             client.resume_workflows([workflow.workflow_id for workflow in begun])

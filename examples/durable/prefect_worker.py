@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from agent import may_pass, support_agent
-from prefect import Task, flow, asuspend_flow_run
+from prefect import Task, asuspend_flow_run, flow
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.input import RunInput
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
@@ -34,10 +34,9 @@ async def answer(question: str) -> str:
         times += 1
         # The process ends here. Whichever worker goes on takes the results of what was done from the shared folder.
         approval = await asuspend_flow_run(Approval, timeout=7 * 24 * 60 * 60, key=f"approval-{times}")
-        approvals = {call.tool_call_id: approval.approved for call in result.output.approvals}
-        result = await agent.run(
-            message_history=result.all_messages(), deferred_tool_results=DeferredToolResults(approvals=approvals)
-        )
+        calls = result.output.approvals
+        decisions = DeferredToolResults(approvals={call.tool_call_id: approval.approved for call in calls})
+        result = await agent.run(message_history=result.all_messages(), deferred_tool_results=decisions)
     return result.output
 
 

@@ -86,7 +86,7 @@ class Corpus:
         model, written, identity, request = draw.choice(MODELS), draw.randrange(9000), self._name(), self._name()
         numbers = [draw.randrange(1, 500), draw.randrange(1, 3000), draw.randrange(150_000), written, written // 3]
         totals[model] = [sum(pair) for pair in zip(totals.get(model, [0] * 5), numbers, strict=True)]
-        usage = {
+        usage: dict[str, Any] = {
             "input_tokens": numbers[0], "cache_creation_input_tokens": written, "cache_read_input_tokens": numbers[2],
             "output_tokens": numbers[1], "output_tokens_details": {"thinking_tokens": 0},
             "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0}, "service_tier": "standard",
@@ -97,7 +97,7 @@ class Corpus:
         }  # fmt: skip
         blocks = draw.randrange(2, 6) if self.kind == "thin" else 3
         for number in range(blocks):
-            message = {
+            message: dict[str, Any] = {
                 "id": f"msg_{identity}", "type": "message", "role": "assistant", "model": model,
                 "content": [self._block(last=number == blocks - 1)], "stop_reason": "tool_use", "stop_sequence": None,
                 "usage": usage,

@@ -83,8 +83,8 @@ class Theme:
             is_unordered: Its requests come in no particular order.
             is_narrowed: It needs what Claude Code does not carry and the model has, so that the framework must fall
                 back: the comparison is with `both_ways.NarrowedModel`.
-            may_ask_again: After such an answer the CLI may ask the API again by itself, until it is told to stop
-                (README of cc-messages, "Limits"). What it asks is broken off, and must leave no other trace.
+            may_ask_again: After such an answer the CLI may ask the API again by itself (README of cc-messages,
+                "Limits"). That is broken off, and must leave no other trace.
             defect: What is wrong at present; the scenario is expected to fail until it is mended.
         """
 

@@ -152,6 +152,8 @@ def test_the_token_of_a_file_or_of_the_environment_is_not_printed(loopback: Loop
     file = tmp_path / "token"
     file.touch(0o600)
     file.write_text("from-a-file\n")
+    with serving({**loopback.env(), "CC_MESSAGES_TOKEN": ""}) as command:
+        assert len(command.token()) >= 32
     env = {**loopback.env(), "CC_MESSAGES_TOKEN": "from-the-environment"}
     for arguments, token in (((), "from-the-environment"), (("--token-file", str(file)), "from-a-file")):
         with serving(env, *arguments) as command:

@@ -226,7 +226,7 @@ async def test_five_hundred_leases_stay_within_the_memory_and_leave_nothing(
 ) -> None:
     """SES-66, SES-F21."""
     async with await Session.open(options) as session:
-        limit = psutil.Process(session.pid).memory_info().rss / 1e6 + 70  # which some hundred turns would pass
+        limit = psutil.Process(session.pid).memory_info().rss / 1e6 + 70  # which hundreds of turns may pass
     largest = 0.0
     async with SessionPool(options, size=2, prewarm=0, max_rss_mb=limit) as pool:
         for _ in range(10):
@@ -237,5 +237,4 @@ async def test_five_hundred_leases_stay_within_the_memory_and_leave_nothing(
         assert stats.reuses == 500 - stats.starts
         # How much one turn makes a process grow before it is given back is the CLI's affair; it is some 50 MB at most.
         assert largest < limit + 60
-        assert stats.recycled["memory"] > 0
     assert not folders_in(temporary)

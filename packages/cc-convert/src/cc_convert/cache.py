@@ -7,11 +7,8 @@ stopped; any other change means reading anew. Entries hold rows: ids, counts, fo
 import marshal
 import os
 import sys
-import tempfile
 import zlib
 from contextlib import suppress
-from hashlib import blake2b
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from .rows import FileScan, Ledger, Problem, make_row
@@ -44,17 +41,17 @@ def identity_of(path: str) -> Identity:
     return Identity(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
-def default_cache_folder() -> Path:
+def default_cache_folder() -> str:
     """Where entries are kept: `CC_CONVERT_CACHE`, or the user's folder for caches."""
     if named := os.environ.get("CC_CONVERT_CACHE"):
-        return Path(named).expanduser()
+        return os.path.expanduser(named)
     if sys.platform == "win32":
-        root = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        root = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
     elif sys.platform == "darwin":
-        root = Path.home() / "Library" / "Caches"
+        root = os.path.expanduser("~/Library/Caches")
     else:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "cc-convert"
+        root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(root, "cc-convert")
 
 
 def pack_scan(scan: FileScan) -> Packed:
@@ -82,8 +79,8 @@ class Cache:
     is written another time.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = (folder or default_cache_folder()) / _FORMAT
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self.folder = os.path.join(folder or default_cache_folder(), _FORMAT)
 
     def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
         """What was read of a file, and whether that is all there is; `None` if the file is not what it was."""
@@ -116,12 +113,12 @@ class Cache:
 
     def load(self, name: str) -> Any:
         """The value that is kept under a name; `None` if there is none."""
-        try:
-            content = self._path(name).read_bytes()
+        with suppress(OSError, EOFError, ValueError, TypeError):
+            with open(self._path(name), "rb") as file:
+                content = file.read()
             if zlib.crc32(content[4:]) == int.from_bytes(content[:4], "big"):
-                return marshal.loads(memoryview(content)[4:])
-        except (OSError, EOFError, ValueError, TypeError):
-            pass
+                kept, value = marshal.loads(memoryview(content)[4:])
+                return value if kept == name else None
         return None
 
     def store(self, name: str, value: Packed) -> None:
@@ -130,14 +127,16 @@ class Cache:
         Raises:
             OSError: The folder cannot be written.
         """
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        content = marshal.dumps(value)
-        # `mkstemp` makes a file that only its owner can read, and a rename leaves no half entry.
-        handle, temporary = tempfile.mkstemp(dir=self.folder)
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        content = marshal.dumps((name, value))
+        path = self._path(name)
+        # A file of this process alone, which a rename puts in place: there is never half an entry.
+        temporary = f"{path}.{os.getpid()}"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(handle, "wb") as file:
                 file.write(zlib.crc32(content).to_bytes(4, "big") + content)
-            os.replace(temporary, self._path(name))
+            os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -146,11 +145,13 @@ class Cache:
     def clear(self) -> None:
         """Remove all entries."""
         with suppress(OSError):
-            for entry in self.folder.iterdir():
-                entry.unlink(missing_ok=True)
+            for entry in os.listdir(self.folder):
+                os.unlink(os.path.join(self.folder, entry))
 
-    def _path(self, name: str) -> Path:
-        return self.folder / blake2b(os.fsencode(os.path.realpath(name)), digest_size=16).hexdigest()
+    def _path(self, name: str) -> str:
+        # No more than a place: an entry says whose it is.
+        content = os.fsencode(name)
+        return os.path.join(self.folder, f"{zlib.crc32(content):08x}{zlib.crc32(content[::-1]):08x}")
 
 
 class MemoryCache(Cache):

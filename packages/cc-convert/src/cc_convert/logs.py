@@ -6,9 +6,8 @@ request once. Reading knows no prices; `Logs.priced` applies them.
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from .cache import Cache
 from .collector import better
@@ -32,8 +31,7 @@ CLI wrote it, and else as `calculate`. `logged`: the CLI's own figures alone; a 
 """
 
 
-@dataclass(frozen=True)
-class Logs:
+class Logs(NamedTuple):
     """What a set of logs holds."""
 
     rows: list[Row]
@@ -44,11 +42,11 @@ class Logs:
     """The CLI's own last total of each session that has one, and what of it a fork inherited."""
     files: list[str]
     """The files that were read."""
-    places: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    places: dict[str, list[str]]
     """The files in which each session made requests."""
-    unfinished: list[str] = field(default_factory=list[str])
+    unfinished: list[str]
     """Files whose last line is still being written."""
-    size: int = 0
+    size: int
     """Bytes in all, unpacked."""
 
     @property

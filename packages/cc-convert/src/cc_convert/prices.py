@@ -1,8 +1,8 @@
 """What a row costs, by a dated price list. A model that is not on the list has no price; nothing is guessed."""
 
 import json
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from . import price_table
@@ -48,7 +48,7 @@ class Prices:
         self._geo, self._tiers, self._web_search = geo, tiers, web_search
 
     @classmethod
-    def from_file(cls, path: Path) -> "Prices":
+    def from_file(cls, path: str | os.PathLike[str]) -> "Prices":
         """Read a price list from JSON.
 
         Args:
@@ -62,7 +62,8 @@ class Prices:
             OSError: The file cannot be read.
         """
         try:
-            table = cast("object", json.loads(path.read_bytes()))
+            with open(path, "rb") as file:
+                table = cast("object", json.load(file))
             if not isinstance(table, dict):
                 raise TypeError("not an object")
             fields = cast("dict[str, Any]", table)
@@ -73,7 +74,7 @@ class Prices:
                 geo=_factors(fields.get("geo", {})),
                 tiers=_factors(fields.get("tiers", {})),
                 web_search=float(fields.get("web_search", price_table.WEB_SEARCH)),
-                as_of=str(fields.get("as_of", path.name)),
+                as_of=str(fields.get("as_of", os.path.basename(path))),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise PriceFileError(f"{path} is no price list ({type(error).__name__}: {error})") from error

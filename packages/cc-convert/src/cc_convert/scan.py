@@ -200,12 +200,12 @@ class _Scanner:
             return
         if self._collector.take(record):
             self._patiently(line, self._base + start)
-        elif identity := (record.get("message") or {}).get("id"):
+        elif record.get("message") and (identity := record["message"].get("id")):
             self._last_id = f'"id":"{identity}"'.encode("utf-8", "replace")
             self._last_usage = bytes(data[marker : min(stop, marker + _SAME_USAGE)])
 
     def _is_plain_call(self, data: bytearray, call: int, marker: int) -> bool:
-        """Whether a block is a tool call of the usual form, of which the name is all that matters; if so, it is taken."""
+        """Whether a block is a tool call of the usual form, whose name is all that matters; if so, it is taken."""
         found = _TOOL_NAME.match(data, call, marker)
         if found is None or data.find(_TOOL_USE, call + 1, marker) >= 0:
             return False

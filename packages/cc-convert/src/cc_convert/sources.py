@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from glob import glob, has_magic
-from pathlib import Path
 
 from .scan import Readable
 
@@ -23,15 +22,13 @@ class LogsNotFoundError(FileNotFoundError):
     """A source that was named is not there, or no place with logs is known."""
 
 
-def default_folders() -> list[Path]:
+def default_folders() -> list[str]:
     """Where Claude Code keeps its transcripts: in each folder of `CLAUDE_CONFIG_DIR`, or in the usual places."""
-    named = os.environ.get("CLAUDE_CONFIG_DIR", "")
-    if named.strip():
-        roots = [Path(one.strip()).expanduser() for one in named.split(",") if one.strip()]
-    else:
-        config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-        roots = [config / "claude", Path.home() / ".claude"]
-    return [folder for root in roots if (folder := root if root.name == "projects" else root / "projects").is_dir()]
+    named = [one.strip() for one in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",") if one.strip()]
+    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    roots = map(os.path.expanduser, named or [os.path.join(config, "claude"), "~/.claude"])
+    folders = [root if os.path.basename(root) == "projects" else os.path.join(root, "projects") for root in roots]
+    return [folder for folder in folders if os.path.isdir(folder)]
 
 
 def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
@@ -46,7 +43,7 @@ def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
     """
     named = [os.fspath(source) for source in sources]
     if not named:
-        named = [str(folder) for folder in default_folders()]
+        named = default_folders()
         if not named:
             raise LogsNotFoundError("no folder with transcripts was found; name one, or set CLAUDE_CONFIG_DIR")
     found: dict[str, str] = {}

@@ -30,7 +30,8 @@ _DESCRIPTION = """\
 Serve the Anthropic Messages API, answered by Claude Code with its login or with ANTHROPIC_API_KEY, until Ctrl-C.
 
 Clients need the address as ANTHROPIC_BASE_URL and the token as ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN; both are
-printed in that form. The first Ctrl-C or SIGTERM lets running answers end, a second one does not.
+printed in that form. The first Ctrl-C or SIGTERM lets running answers end, a second one does not. Defaults are in
+brackets.
 """
 _EPILOG = f"""\
 The token comes from --token-file, or from the environment variable {TOKEN_VARIABLE}, or is a new one each time, which
@@ -64,20 +65,24 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     where = serve.add_argument_group("where")
-    where.add_argument("--host", default="127.0.0.1", metavar="H", help="address to listen on (default: 127.0.0.1)")
-    where.add_argument("--port", type=_port, default=8400, metavar="N", help="0 takes a free one (default: 8400)")
+    where.add_argument("--host", default="127.0.0.1", metavar="H", help="address to listen on (127.0.0.1)")
+    where.add_argument("--port", type=_port, default=8400, metavar="N", help="0 takes a free one (8400)")
     where.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token that clients must send")
     limits = serve.add_argument_group("limits")
-    limits.add_argument("--size", type=int, default=8, metavar="N", help="processes, at most (default: 8)")
-    limits.add_argument("--idle-seconds", type=float, default=300.0, metavar="S", help="life of an unused process")
-    limits.add_argument("--max-requests", type=int, default=64, metavar="N", help="requests in progress (default: 64)")
-    limits.add_argument("--max-body-mb", type=int, default=32, metavar="N", help="size of a request (default: 32)")
-    limits.add_argument("--grace-seconds", type=int, default=30, metavar="S", help="for running answers, at the end")
+    limits.add_argument("--size", type=int, default=8, metavar="N", help="processes at most (8)")
+    limits.add_argument(
+        "--idle-seconds", type=float, default=300.0, metavar="S", help="life of an unused process (300)"
+    )
+    limits.add_argument("--max-requests", type=int, default=64, metavar="N", help="requests in progress (64)")
+    limits.add_argument("--max-body-mb", type=int, default=32, metavar="N", help="size of a request (32)")
+    limits.add_argument(
+        "--grace-seconds", type=int, default=30, metavar="S", help="for running answers at the end (30)"
+    )
     claude = serve.add_argument_group("Claude Code")
-    claude.add_argument("--cli-path", type=Path, metavar="FILE", help="the CLI to run (default: that of the SDK)")
-    claude.add_argument("--cwd", type=Path, metavar="DIR", help="where it runs (default: an empty private folder)")
+    claude.add_argument("--cli-path", type=Path, metavar="FILE", help="the CLI to run (that of the SDK)")
+    claude.add_argument("--cwd", type=Path, metavar="DIR", help="where it runs (an empty private folder)")
     levels = ("debug", "info", "warning", "error")
-    claude.add_argument("--log-level", choices=levels, default="warning", help="what is logged to standard error")
+    claude.add_argument("--log-level", choices=levels, default="warning", help="what is logged to stderr (warning)")
     return parser
 
 
@@ -133,7 +138,7 @@ def _out_of_reach_of_the_terminal() -> Generator[None]:
 
 def _given_token(file: Path | None) -> str | None:
     if file is None:
-        return os.environ.get(TOKEN_VARIABLE)
+        return os.environ.get(TOKEN_VARIABLE) or None
     try:
         if os.name == "posix" and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             sys.stderr.write(f"cc-messages: warning: other users have access to {file}; chmod 600 takes it away\n")

@@ -86,7 +86,7 @@ def new_token() -> str:
 
 def _token(token: str | None) -> str:
     if token is None:
-        token = os.environ.get(TOKEN_VARIABLE)
+        token = os.environ.get(TOKEN_VARIABLE) or None
     if token is None:
         token = new_token()
         sys.stderr.write(f"cc-messages: clients of the server need the token {token}\n")

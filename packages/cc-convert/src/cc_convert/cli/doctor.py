@@ -21,11 +21,11 @@ def run(options: Namespace) -> int:
         Cache().clear()
         _tell("cache", "cleared")
     if not options.sources:
-        _tell("places", ", ".join(map(str, default_folders())) or "none")
+        _tell("places", ", ".join(default_folders()) or "none")
     logs, prices = load_logs(options, strict=True), chosen_prices(options)
     _tell("files", f"{len(logs.files):,} with {logs.size / 1e6:,.1f} MB")
     _tell("rows", _kinds(logs))
-    _tell("cache", str(Cache().folder))
+    _tell("cache", Cache().folder)
     _tell("extras", ", ".join(f"{module} {'is' if has_extra(module) else 'not'} installed" for module in EXTRAS))
     return int(_problems(logs, show_all=options.all) | _doubts(logs, prices))
 

@@ -5,10 +5,8 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import NamedTuple
 
 from ..cache import Cache, identity_of
 from ..logs import Logs, read_logs
@@ -35,8 +33,7 @@ _PATIENCE = 1.0
 _REDRAW = 0.1
 
 
-@dataclass(frozen=True)
-class Overview:
+class Overview(NamedTuple):
     """What is to be said beside a report."""
 
     files: int
@@ -59,6 +56,8 @@ def chosen_zone(options: Namespace) -> tzinfo | None:
     """
     if not options.tz:
         return None
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(options.tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -67,7 +66,7 @@ def chosen_zone(options: Namespace) -> tzinfo | None:
 
 def chosen_prices(options: Namespace) -> Prices:
     """The price list."""
-    return Prices.from_file(Path(options.prices)) if options.prices else Prices()
+    return Prices.from_file(options.prices) if options.prices else Prices()
 
 
 def chosen_filter(options: Namespace) -> Filter:
@@ -94,7 +93,7 @@ def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
         from ..cluster import connect, read_logs_on
 
         with connect(options.dask) as client:
-            return read_logs_on(client, options.sources or map(str, default_folders()))
+            return read_logs_on(client, options.sources or default_folders())
     jobs = getattr(options, "jobs", None)
     cache = None if strict or getattr(options, "no_cache", False) else Cache()
     strict = strict or getattr(options, "strict", False)
@@ -135,9 +134,8 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
 
 
 def _keep(name: str, buckets: list[Bucket], seen: Overview) -> None:
-    facts = (seen.files, seen.size, seen.lost, seen.odd, seen.unfinished, seen.unpriced)
     try:
-        Cache().store(name, (list(map(tuple, buckets)), facts))
+        Cache().store(name, (list(map(tuple, buckets)), tuple(seen)))
     except OSError:
         return  # it is made anew next time
 

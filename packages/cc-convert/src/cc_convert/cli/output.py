@@ -1,6 +1,5 @@
 """Tables for people, and lines for machines."""
 
-import csv
 import io
 import json
 import os
@@ -55,6 +54,8 @@ def write_records(file: TextIO, records: Sequence[Mapping[str, Any]], form: str)
         return
     headings = list(dict.fromkeys(name for record in records for name in record))
     if form == "csv":
+        import csv  # which takes a while, and tables are made more often
+
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(headings)
         writer.writerows([_plain(record.get(name)) for name in headings] for record in records)

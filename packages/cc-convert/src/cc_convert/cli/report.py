@@ -5,15 +5,17 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ..report.blocks import GAP, blocks
 from ..report.groups import group, total
 from ..report.sums import Line
-from ..report.tools import ToolLine, tool_lines
 from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, mention, overview, with_costs
 from .output import spell_cost, spell_count, write_output, write_records, write_table
 from .parser import WEEKDAYS
+
+if TYPE_CHECKING:
+    from ..report.tools import ToolLine
 
 _TITLES = {"day": "Day", "week": "Week from", "month": "Month", "session": "Session", "model": "Model"}
 
@@ -146,6 +148,7 @@ def _without_empty(table: list[list[str]], heading: str) -> list[list[str]]:
 
 def _tools(options: Namespace) -> int:
     from ..events import read_events
+    from ..report.tools import tool_lines
 
     rows, logs = load_rows(options)
     sessions = {row.session for row in rows}
@@ -162,7 +165,7 @@ def _tools(options: Namespace) -> int:
     return 0
 
 
-def _tool_record(line: ToolLine) -> dict[str, Any]:
+def _tool_record(line: "ToolLine") -> dict[str, Any]:
     return {
         "key": line.key,
         "calls": line.calls,
@@ -177,7 +180,7 @@ def _tool_record(line: ToolLine) -> dict[str, Any]:
     }
 
 
-def _tool_table(lines: Iterable[ToolLine]) -> Sequence[Sequence[str]]:
+def _tool_table(lines: "Iterable[ToolLine]") -> Sequence[Sequence[str]]:
     table = [["Tool", "Calls", "Failed", "Median", "95 %", "In all", "Result size", "Cost of the answers"]]
     for line in lines:
         middle, high = line.quantile(0.5), line.quantile(0.95)

@@ -33,7 +33,7 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
             if lines and bucket.first - last > BLOCK:
                 lines.append(_gap(last, bucket.first, zone))
             start = float(bucket.first // _HOUR * _HOUR)
-            lines.append(Line(_name(start, zone), about={"kind": "block", "ends": _name(start + BLOCK, zone)}))
+            lines.append(_line(start, start + BLOCK, "block", zone))
             last = 0.0
         lines[-1].add(bucket)
         last = max(last, bucket.last)
@@ -49,7 +49,15 @@ def burn_rate(line: Line, now: float) -> tuple[float, float]:
 
 
 def _gap(start: float, end: float, zone: tzinfo | None) -> Line:
-    return Line(_name(start, zone), about={"kind": GAP, "ends": _name(end, zone)}, first=start, last=end)
+    line = _line(start, end, GAP, zone)
+    line.first, line.last = start, end
+    return line
+
+
+def _line(start: float, end: float, kind: str, zone: tzinfo | None) -> Line:
+    line = Line(_name(start, zone))
+    line.about = {"kind": kind, "ends": _name(end, zone)}
+    return line
 
 
 def _name(time: float, zone: tzinfo | None) -> str:

@@ -1,9 +1,8 @@
 """Which requests a report is about."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from ..model_names import canonical_model
 from .buckets import QUARTER
@@ -27,8 +26,7 @@ class _Filtered(Protocol):
 _Any = TypeVar("_Any", bound=_Filtered)
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(NamedTuple):
     """Bounds and parts of names; what is empty lets everything through."""
 
     since: float | None = None

@@ -1,50 +1,52 @@
 """Adding up: one line of a report."""
 
-from dataclasses import dataclass, field
-
 from .buckets import Bucket
 
 __all__ = ["Line"]
 
 
-@dataclass(slots=True)
 class Line:
-    """The sums over some buckets."""
+    """The sums over some buckets.
 
-    key: str
-    """What the buckets have in common, such as a day."""
-    requests: int = 0
-    """Requests that were answered."""
-    errors: int = 0
-    """Requests that failed."""
-    input: int = 0
-    """Input tokens that neither came from the cache nor went into it."""
-    output: int = 0
-    """Output tokens, thinking included."""
-    cache_write_5m: int = 0
-    """Tokens written to the cache for five minutes."""
-    cache_write_1h: int = 0
-    """Tokens written to the cache for an hour."""
-    cache_read: int = 0
-    """Tokens read from the cache."""
-    thinking: int = 0
-    """Tokens of thinking, already counted in the output."""
-    web_searches: int = 0
-    """Web searches."""
-    cost: float = 0.0
-    """US dollars, of all that has a price."""
-    unpriced: int = 0
-    """Tokens of models without a price; they are not in the cost."""
-    unlogged_cost: float = 0.0
-    """What of the cost stands in the CLI's totals and in no request, such as compactions."""
-    first: float = 0.0
-    """The time of the first request, in seconds since 1970; 0 if no time is known."""
-    last: float = 0.0
-    """The time of the last request."""
-    models: dict[str, float] = field(default_factory=dict[str, float])
-    """Cost by model."""
-    about: dict[str, str] = field(default_factory=dict[str, str])
-    """What else there is to say of the line."""
+    Args:
+        key: What the buckets have in common, such as a day.
+    """
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        """What the buckets have in common, such as a day."""
+        self.requests = 0
+        """Requests that were answered."""
+        self.errors = 0
+        """Requests that failed."""
+        self.input = 0
+        """Input tokens that neither came from the cache nor went into it."""
+        self.output = 0
+        """Output tokens, thinking included."""
+        self.cache_write_5m = 0
+        """Tokens written to the cache for five minutes."""
+        self.cache_write_1h = 0
+        """Tokens written to the cache for an hour."""
+        self.cache_read = 0
+        """Tokens read from the cache."""
+        self.thinking = 0
+        """Tokens of thinking, already counted in the output."""
+        self.web_searches = 0
+        """Web searches."""
+        self.cost = 0.0
+        """US dollars, of all that has a price."""
+        self.unpriced = 0
+        """Tokens of models without a price; they are not in the cost."""
+        self.unlogged_cost = 0.0
+        """What of the cost stands in the CLI's totals and in no request, such as compactions."""
+        self.first = 0.0
+        """The time of the first request, in seconds since 1970; 0 if no time is known."""
+        self.last = 0.0
+        """The time of the last request."""
+        self.models: dict[str, float] = {}
+        """Cost by model."""
+        self.about: dict[str, str] = {}
+        """What else there is to say of the line."""
 
     @property
     def tokens(self) -> int:
