@@ -48,10 +48,16 @@ def read_requirements(path: Path) -> list[str]:
     return [line for line in lines if line]
 
 
+def merged(workspace: list[str], engines: list[str]) -> list[str]:
+    """Return the pins that hold here: those of the engines, and of the workspace what is not among them."""
+    names = {required_name(pin) for pin in engines}
+    return [*(pin for pin in workspace if required_name(pin) not in names), *engines]
+
+
 def make_bench(folder: Path) -> Bench:
-    """Return what all steps share: the pins of the workspace, and beside them those of the engines."""
+    """Return what all steps share."""
     pins = read_pins((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    both = Pins([*pins.workspace, *read_requirements(PINS)], pins.build)
+    both = Pins(merged(pins.workspace, read_requirements(PINS)), pins.build)
     bench = Bench(folder, read_members(), both, sys.executable, asyncio.Semaphore(2))
     bench.constraints.write_text("\n".join(both.workspace), encoding="utf-8")
     bench.build_constraints.write_text("\n".join(both.build), encoding="utf-8")
@@ -135,16 +141,28 @@ async def check(folder: Path, words: list[str]) -> list[str]:
 
 
 async def write_pins(folder: Path) -> None:
-    """Write the pins of the engines anew: the newest versions that go with those of the workspace."""
+    """Write the pins of the engines anew: the newest versions that go with what the packages and the tools have."""
     workspace = read_pins((ROOT / "pyproject.toml").read_text(encoding="utf-8")).workspace
-    (constraints := folder / "constraints.txt").write_text("\n".join(workspace), encoding="utf-8")
-    options = [f"--constraints={constraints}", f"--overrides={OVERRIDES}", "--universal", "--python-version=3.11"]
-    output = ["--no-header", "--no-annotate", "--quiet", f"--output-file={folder / PINS.name}"]
-    await run([*find_uv(), "pip", "compile", str(PINS.with_suffix(".in")), *options, *output], folder)
-    pinned = {required_name(pin) for pin in workspace}
-    added = [line for line in read_requirements(folder / PINS.name) if required_name(line) not in pinned]
+    members = read_members()
+    needs = [need for name in siblings(members, MEMBERS) for need in members[name].requires]
+    (wanted := folder / "wanted.in").write_text(
+        "\n".join([*(need for need in needs if required_name(need) not in members), *TOOLS]), encoding="utf-8"
+    )
+    shared = await resolve(wanted, workspace, folder)
+    engines = await resolve(PINS.with_suffix(".in"), shared, folder)
+    names = {required_name(pin) for pin in shared}
+    added = [pin for pin in engines if required_name(pin) not in names]
     PINS.write_text("\n".join(["# Written by scripts/check_durable.py --pin.", *added, ""]), encoding="utf-8")
     print(f"{len(added)} pins for the engines")
+
+
+async def resolve(wanted: Path, constraints: list[str], folder: Path) -> list[str]:
+    """Return the pins of all that a file of requirements leads to, on every platform."""
+    (bounds := folder / "constraints.txt").write_text("\n".join(constraints), encoding="utf-8")
+    options = [f"--constraints={bounds}", f"--overrides={OVERRIDES}", "--universal", "--python-version=3.11"]
+    output = ["--no-header", "--no-annotate", "--quiet", f"--output-file={folder / 'resolved.txt'}"]
+    await run([*find_uv(), "pip", "compile", str(wanted), *options, *output], folder)
+    return read_requirements(folder / "resolved.txt")
 
 
 def parse_arguments(words: list[str] | None = None) -> tuple[bool, list[str]]:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeAlias
 
 import psutil
@@ -113,9 +113,19 @@ class Spent:
         return f"{self._cpu / count * 1_000:8.1f} ms"
 
 
+def _children() -> list[psutil.Process]:
+    """The Claude Code processes that run."""
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if child.name().startswith("claude"):
+                found.append(child)
+    return found
+
+
 def _cpu_seconds() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    running = [child.cpu_times() for child in psutil.Process().children() if "cc_loopback" not in child.cmdline()]
+    running = [child.cpu_times() for child in _children()]
     return time.process_time() + ended.ru_utime + ended.ru_stime + sum(cpu.user + cpu.system for cpu in running)
 
 
@@ -207,8 +217,7 @@ async def largest_over_leases(pool: SessionPool) -> float:
     largest = 0.0
     for _ in range(MEMORY_LEASES // 50):
         await throughput(with_pool(pool), 50, 2)
-        children = [child for child in psutil.Process().children() if child.name() != "sh"]
-        largest = max(largest, *(child.memory_info().rss / 1e6 for child in children))
+        largest = max([largest, *(child.memory_info().rss / 1e6 for child in _children())])
     return largest
 
 

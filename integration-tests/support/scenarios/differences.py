@@ -59,12 +59,12 @@ def _doubled(value: Any) -> Any:
             return value
 
 
-def refused(why: str, *, after: int = 0) -> Differ:
-    """It is refused, and the error says why, after some requests that were not."""
+def refused(why: str) -> Differ:
+    """The API would refuse it, which the loopback API does not: the transport does, and says why."""
 
     def differ(seen: Seen) -> Seen:
         outcome = {"error": "ModelRequestRejectedError", "says": Containing(why)}
-        return replace(seen, outcome=outcome, bodies=seen.bodies[:after])
+        return replace(seen, outcome=outcome, bodies=[])
 
     return differ
 
@@ -73,11 +73,6 @@ def in_its_own_name(seen: Seen) -> Seen:
     """Errors that name the model's class and the provider name ours."""
     says = seen.outcome["says"].replace("AnthropicModel", "ClaudeCodeModel").replace("'anthropic'", "'claude-code'")
     return replace(seen, outcome={**seen.outcome, "says": says})
-
-
-def with_a_hint(seen: Seen) -> Seen:
-    """Errors of the API say what to do."""
-    return replace(seen, outcome={**seen.outcome, "says": Containing(seen.outcome["says"].split("body:")[0])})
 
 
 class Containing(str):

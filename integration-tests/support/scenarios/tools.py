@@ -5,10 +5,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic_ai import Agent, BinaryContent, ModelRetry, RunContext, Tool, ToolDefinition, ToolFailed, ToolReturn
+from pydantic_ai import (
+    Agent,
+    BinaryContent,
+    ImageUrl,
+    ModelRetry,
+    RunContext,
+    Tool,
+    ToolDefinition,
+    ToolFailed,
+    ToolReturn,
+)
 from pydantic_ai.capabilities import Hooks
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded
-from pydantic_ai.messages import ToolCallPart, UserPromptPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.usage import UsageLimits
 
@@ -236,7 +246,7 @@ async def files_as_results(model: AnthropicModel) -> object:
     def show() -> list[Any]:
         """Show files."""
         picture, document = BinaryContent(PNG, media_type="image/png"), BinaryContent(PDF, media_type="application/pdf")
-        return ["a picture", picture, "and a document", document]
+        return ["a picture", picture, "and a document", document, ImageUrl("https://example.com/a.png")]
 
     return await agent.run("Show.")
 
@@ -370,19 +380,13 @@ async def a_limit_of_tokens(model: AnthropicModel) -> object:
 @tools.scenario(steps([call("ask", question="Which?")], "The helper says: blue."))
 async def an_agent_inside_a_tool(model: AnthropicModel) -> object:
     """MODEL-65"""
-    helper = Agent(model, instructions="You are a helper.", output_type=str)
+    helper = Agent(model, instructions="You are a helper.")
     agent = Agent(model)
+    greeting = [ModelRequest([UserPromptPart("Hi.")]), ModelResponse([TextPart("Hello.")])]
 
     @agent.tool
     async def ask(ctx: RunContext[object], question: str) -> str:
         """Ask a helper."""
-        with_steps = await helper.run([question, "Be brief."], usage=ctx.usage, message_history=_greeting())
-        return with_steps.output
+        return (await helper.run([question, "Be brief."], usage=ctx.usage, message_history=greeting)).output
 
     return await agent.run("Ask the helper.")
-
-
-def _greeting() -> list[Any]:
-    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart
-
-    return [ModelRequest([UserPromptPart("Hi.")]), ModelResponse([TextPart("Hello.")])]

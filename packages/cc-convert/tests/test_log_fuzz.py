@@ -124,7 +124,7 @@ def test_reading_line_by_line_finds_what_the_quick_way_finds(maker: Maker, data:
     """LOG-57: the quick way passes over lines, and must pass over none that counts."""
     log = maker()
     for number in range(data.draw(st.integers(1, 8))):
-        kind = data.draw(st.sampled_from(["answer", "block", "user", "stream", "state", "result", "other"]))
+        kind = data.draw(st.sampled_from(["answer", "block", "user", "stream", "state", "result", "progress", "other"]))
         text = data.draw(st.text(max_size=40)) + data.draw(
             st.sampled_from(["", '"usage":{', '"type":"user"', "x" * 5000])
         )
@@ -146,6 +146,10 @@ def test_reading_line_by_line_finds_what_the_quick_way_finds(maker: Maker, data:
                 log.state({"claude-sonnet-5": (9, 9, 9, 9, 9, 0.5)})
             case "result":
                 log.result(f"r{number}", (9, 9, 9, 9, 9, 0.5), data.draw(st.sampled_from([None, (1, 1, 1, 1, 1, 0.1)])))
+            case "progress":
+                call = {"type": "tool_use", "id": f"t{number}", "name": "Bash"}
+                inner = {"id": "msg_same", "usage": usage, "content": [call]}
+                log.lines.append({"type": "progress", "message": inner, "data": {"message": inner}})
             case _:
                 log.lines.append({"type": text, "usage": usage, "message": {"usage": usage}})
 

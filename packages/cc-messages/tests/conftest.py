@@ -179,7 +179,7 @@ async def connect(loopback: LoopbackServer) -> AsyncIterator[Connect]:
     """Makes clients; their processes end with the test."""
     async with AsyncExitStack() as stack:
 
-        def make(*, api: LoopbackServer = loopback, timeout: float = 20, **options: Any) -> Client:
+        def make(*, api: LoopbackServer = loopback, timeout: float = 40, **options: Any) -> Client:
             options.setdefault("env", api.env())
             client = Client(api, ClaudeCodeTransport(**options), timeout)
             stack.push_async_callback(client.http.aclose)
@@ -207,7 +207,7 @@ class Served:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 20
         while not self._server.started:
             assert time.monotonic() < deadline
             time.sleep(0.005)
@@ -216,13 +216,13 @@ class Served:
 
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
-        self._thread.join(5)
+        self._thread.join(20)
         assert not self._thread.is_alive()
 
     def http(self, *, token: str | None = None, **options: Any) -> httpx2.AsyncClient:
         """A client that knows the token."""
         headers = {"x-api-key": self.token if token is None else token}
-        return httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=20, trust_env=False, **options)
+        return httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=40, trust_env=False, **options)
 
 
 Serve = Callable[..., Served]
@@ -244,7 +244,7 @@ async def serve(loopback: LoopbackServer, connect: Connect) -> AsyncIterator[Ser
 
 async def eventually(condition: Callable[[], bool]) -> None:
     """Wait for what has no event to wait for: the state of another thread or process."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         while not condition():  # noqa: ASYNC110 - there is no event to wait for
             await anyio.sleep(0.005)
 

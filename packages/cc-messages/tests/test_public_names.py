@@ -4,7 +4,16 @@ import cc_messages
 
 
 def test_the_public_names_are_all_there_and_all_there_is() -> None:
-    assert cc_messages.__all__ == ["ClaudeCodeTransport", "Route"]
+    assert cc_messages.__all__ == [
+        "APPROVED",
+        "CLICall",
+        "CLITools",
+        "ClaudeCodeTransport",
+        "OwnTools",
+        "Route",
+        "beside_requests",
+        "create_app",
+    ]
     assert all(hasattr(cc_messages, name) for name in cc_messages.__all__)
 
 

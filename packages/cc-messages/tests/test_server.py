@@ -106,7 +106,7 @@ async def test_the_token_may_come_in_either_header(name: str, serve: Serve) -> N
         "x-api-key": {"x-api-key": "the token", "both": "sk-other"},
         "authorization": {"authorization": "bearer  the token", "both": "Bearer the token"},
     }
-    async with httpx2.AsyncClient(base_url=served.url, timeout=20, trust_env=False) as http:
+    async with httpx2.AsyncClient(base_url=served.url, timeout=40, trust_env=False) as http:
         sent = {header: values[name] for header, values in headers.items() if name in values}
         assert (await http.post(MESSAGES, json=BODY, headers=sent)).status_code == 200
 

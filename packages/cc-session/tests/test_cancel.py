@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import threading
+import time
 from typing import Any
 
 import anyio
@@ -44,7 +45,7 @@ async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
     assert session.state in ("dirty", "idle")
 
     server.respond = echo
-    with anyio.fail_after(1):
+    with anyio.fail_after(10):
         assert (await session.run("And now?")).text == "And now?"
     assert session.state == "idle"
 
@@ -73,7 +74,7 @@ async def test_a_session_is_dirty_until_a_cancelled_turn_has_ended(session: Sess
     await cancelled(running)
     assert session.state == "dirty"
 
-    with anyio.fail_after(1):
+    with anyio.fail_after(10):
         while session.state != "idle":  # noqa: ASYNC110  # there is no event for it
             await anyio.sleep(0.001)
 
@@ -86,7 +87,7 @@ async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: Clau
         os.kill(session.pid or 0, signal.SIGSTOP)
         await cancelled(running)
 
-        with anyio.fail_after(1), pytest.raises(CLIConnectionError, match="did not end in time"):
+        with anyio.fail_after(10), pytest.raises(CLIConnectionError, match="did not end in time"):
             await session.run("And now?")
         assert session.state == "dead"
 
@@ -109,16 +110,21 @@ async def test_an_interrupt_ends_a_run_at_any_moment(
     server: LoopbackServer, session: Session, held: Any, milliseconds: int
 ) -> None:
     """SES-18, SES-F10."""
-    running = asyncio.ensure_future(session.run("Take your time."))
-    with anyio.fail_after(5):
-        while session.state != "busy":  # noqa: ASYNC110  # there is no event for it
-            await asyncio.sleep(0)
-    await anyio.sleep(milliseconds / 1000)  # so that the interrupt meets the turn at another point
+    times: list[float] = []
+    for _ in range(3):  # of which the best counts, for others may keep the machine busy
+        running = asyncio.ensure_future(session.run("Take your time."))
+        with anyio.fail_after(10):
+            while session.state != "busy":  # noqa: ASYNC110  # there is no event for it
+                await asyncio.sleep(0)
+        await anyio.sleep(milliseconds / 1000)  # so that the interrupt meets the turn at another point
 
-    with anyio.fail_after(1):
+        began = time.monotonic()
         await session.interrupt()
         with pytest.raises(TurnError, match="interrupted"):
             await running
+        times.append(time.monotonic() - began)
+
+    assert min(times) < 0.3
     server.respond = echo
     assert (await session.run("And now?")).text == "And now?"
 

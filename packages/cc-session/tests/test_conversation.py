@@ -178,7 +178,7 @@ async def test_an_interrupt_ends_the_turn_at_any_moment(session: Session, ask: A
         await _busy(session)
         await anyio.sleep(milliseconds / 1000)  # so that the interrupt meets the turn at another point
 
-        with anyio.fail_after(1):
+        with anyio.fail_after(5):
             await session.interrupt()
             messages = await asking
 

@@ -251,7 +251,7 @@ async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
     assert words in bench.results["toolu_1"]
     assert "a secret" not in bench.results["toolu_1"]
     assert words in caplog.text
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 40
 
 
 @pytest.mark.parametrize(("function", "words"), FAILING[:3])
@@ -314,7 +314,7 @@ async def test_an_interrupt_cancels_a_hook_that_waits(bench: Any, ask: Ask) -> N
         return HookResult.allow()
 
     bench.will_call(TOUCH)
-    async with await Session.open(bench.options, hooks=[wait]) as session, asyncio.timeout(10):
+    async with await Session.open(bench.options, hooks=[wait]) as session, asyncio.timeout(40):
         asking = ask(session, "Go.")
         await waits.wait()
         await session.interrupt()

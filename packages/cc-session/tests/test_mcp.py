@@ -93,7 +93,7 @@ async def call(server: LoopbackServer, session: Session, ask: Ask, *names: str) 
     """Have the model call tools, and return what it got to see."""
     calls = [use(next(_numbers), name) for name in names]
     server.respond = model = Model(*calls)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(40):
         await ask(session, "Go.")
     return {call["name"]: model.results[call["id"]] for call in calls}
 
@@ -186,7 +186,7 @@ async def test_a_server_that_does_not_start_is_an_error(
         await Session.open(options, mcp_servers={"good": stdio(), "bad": failing})
 
     assert [*raised.value.servers] == ["bad"]
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 40
     assert not folders_in(temporary)
 
 
@@ -227,7 +227,7 @@ async def test_a_server_that_is_too_slow_is_an_error_in_time(options: ClaudeAgen
     began = time.monotonic()
     with pytest.raises(McpServerFailedError, match=r"slow: .* timed out after 1000ms"):
         await Session.open(options, mcp_servers={"slow": stdio(DELAY="60")}, timeouts=Timeouts(mcp=1))
-    assert 1 < time.monotonic() - began < 20
+    assert 1 < time.monotonic() - began < 40
 
 
 async def test_servers_of_the_options_can_be_waited_for(options: ClaudeAgentOptions) -> None:

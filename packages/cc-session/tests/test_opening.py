@@ -36,7 +36,7 @@ def folders_in(temporary: Path) -> list[Path]:
 async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
     """SES-70, SES-F01."""
     missing = tmp_path / "no: such claude"
-    with anyio.fail_after(0.5), pytest.raises(CLINotFoundError) as raised:
+    with anyio.fail_after(2), pytest.raises(CLINotFoundError) as raised:
         await Session.open(ClaudeAgentOptions(cli_path=missing))
 
     assert raised.value.path == str(missing)
@@ -50,7 +50,7 @@ async def test_a_cli_that_cannot_be_executed_is_a_connection_error(tmp_path: Pat
     program = tmp_path / "claude"
     program.write_text(content)
     program.chmod(0o600 if content else 0o700)
-    with anyio.fail_after(0.5), pytest.raises(CLIConnectionError, match="Failed to start Claude Code") as raised:
+    with anyio.fail_after(2), pytest.raises(CLIConnectionError, match="Failed to start Claude Code") as raised:
         await Session.open(ClaudeAgentOptions(cli_path=program))
 
     assert str(program) in str(raised.value)
@@ -59,7 +59,7 @@ async def test_a_cli_that_cannot_be_executed_is_a_connection_error(tmp_path: Pat
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """SES-F01."""
-    with anyio.fail_after(0.5), pytest.raises(CLIConnectionError, match=r"Working directory.*nowhere") as raised:
+    with anyio.fail_after(2), pytest.raises(CLIConnectionError, match=r"Working directory.*nowhere") as raised:
         await Session.open(ClaudeAgentOptions(cwd=tmp_path / "nowhere"))
 
     assert not isinstance(raised.value, CLINotFoundError)
@@ -69,7 +69,7 @@ async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 async def test_a_cli_that_exits_before_it_is_ready_says_its_last_words(fake_cli: FakeCLI, code: int) -> None:
     """SES-20, SES-71, SES-F02."""
     options = fake_cli(f"print('first\\nIt broke.', file=sys.stderr, end='')\nsys.exit({code})")
-    with anyio.fail_after(1), pytest.raises(ProcessExitedError) as raised:
+    with anyio.fail_after(5), pytest.raises(ProcessExitedError) as raised:
         await Session.open(options)
 
     assert (raised.value.exit_code, raised.value.phase) == (code, "connect")
@@ -136,7 +136,7 @@ frame = json.loads(sys.stdin.readline())
 time.sleep(60)
 """)
     async with await Session.open(replace(options, max_buffer_size=2000), timeouts=HURRY) as session:
-        with anyio.fail_after(2):
+        with anyio.fail_after(10):
             for _ in range(2):  # it stays dead
                 with pytest.raises(expected):
                     _ = [message async for message in session.ask("Hello.")]
@@ -175,7 +175,7 @@ async def test_random_cancels_of_opening_leave_no_process(options: ClaudeAgentOp
             cancelled += 1
 
     assert cancelled > 5
-    with anyio.fail_after(3):
+    with anyio.fail_after(10):
         while psutil.Process().children() or folders_in(temporary):  # noqa: ASYNC110  # there is no event for it
             await anyio.sleep(0.01)
 
@@ -241,7 +241,7 @@ async def test_a_message_that_could_not_be_written_ends_the_session() -> None:
     async with await Session.open(transport=transport, timeouts=HURRY) as session:
         transport.breaks = True
         for _ in range(2):
-            with anyio.fail_after(2), pytest.raises(CLIConnectionError, match="It broke"):
+            with anyio.fail_after(10), pytest.raises(CLIConnectionError, match="It broke"):
                 _ = [message async for message in session.ask("Hello.")]
         assert session.state == "dead"
 
@@ -256,7 +256,7 @@ async def test_options_that_cannot_be_written_down_leave_nothing(options: Claude
 async def test_a_transport_that_hangs_is_given_up_in_time(place: str) -> None:
     """SES-29."""
     transport = Scripted(hangs_in=place)
-    with anyio.fail_after(3), pytest.raises(ControlTimeoutError):
+    with anyio.fail_after(10), pytest.raises(ControlTimeoutError):
         await Session.open(transport=transport, timeouts=HURRY)
     assert transport.is_closed
 

@@ -22,8 +22,11 @@ from cc_types import ClaudeCodeError
 
 CallsBash = Callable[..., None]
 
-# What a session may leave behind at most, in seconds (SES-77).
-AT_MOST = 3.0
+
+def at_most(seconds: float) -> float:
+    """A time that is promised, or more on a machine that has more to do than it can."""
+    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
 
 SCRIPT = """
 import asyncio, json, os, sys
@@ -75,7 +78,7 @@ def names(processes: list[psutil.Process]) -> list[str]:
 
 async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
     """Wait until all have gone; return the names of those that have not in time."""
-    deadline = time.monotonic() + AT_MOST
+    deadline = time.monotonic() + at_most(3)
     while left := names(processes) + [folder for folder in folders if os.path.exists(folder)]:  # noqa: ASYNC240
         if time.monotonic() > deadline:
             return left
@@ -97,7 +100,7 @@ class Script:
 
     async def started(self, name: str) -> list[psutil.Process]:
         """Wait for a process of this name; return all of them."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while name not in names(processes := family(self.folder, self.cli)):  # noqa: ASYNC110
                 await anyio.sleep(0.02)
         return processes
@@ -185,7 +188,7 @@ async def in_tool(session: Session) -> "tuple[asyncio.Task[Any], list[psutil.Pro
     running = asyncio.ensure_future(session.run("Go."))
     cli = psutil.Process(session.pid)
     folder = cli.environ()["CC_SESSION_FOLDER"]
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while "sleep" not in names(processes := family(folder, cli)):  # noqa: ASYNC110
             await anyio.sleep(0.02)
     return running, processes
@@ -203,7 +206,7 @@ async def test_close_in_a_tool_is_quick_and_leaves_nothing(
 
     await session.close()
 
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < at_most(0.5)
     assert names(processes) == []
     with pytest.raises(ClaudeCodeError, match="The session is closed"):
         await running
@@ -269,7 +272,7 @@ async def test_an_mcp_server_that_does_not_end_is_ended(options: ClaudeAgentOpti
     processes = family(cli.environ()["CC_SESSION_FOLDER"], cli)
     assert len(processes) > 1
 
-    with anyio.fail_after(AT_MOST):
+    with anyio.fail_after(at_most(3)):
         await session.close()
 
     assert names(processes) == []

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +50,7 @@ PERMITS = of_hook("PermissionRequest", decision={"behavior": "allow", "updatedIn
 
 async def run(bench: Any, ask: Ask, policy: Policy, mode: PermissionMode = "default", **kwargs: Any) -> None:
     options = replace(bench.options, permission_mode=mode, **kwargs.pop("changes", {}))
-    async with await Session.open(options, policy=policy, **kwargs) as session, asyncio.timeout(20):
+    async with await Session.open(options, policy=policy, **kwargs) as session, asyncio.timeout(40):
         await ask(session, kwargs.pop("prompt", "Go."))
 
 
@@ -213,7 +212,7 @@ async def test_settings_that_the_model_writes_do_not_get_round_it_either(bench: 
     poison = POISON["allows"] | POISON["bare"] | POISON["no hooks"] | POISON["changes"]
     files = settings_files(bench)
     options = replace(bench.options, permission_mode="bypassPermissions", setting_sources=["user", "project", "local"])
-    async with await Session.open(options, policy=Policy(NO_EVIL, default="allow")) as session, asyncio.timeout(20):
+    async with await Session.open(options, policy=Policy(NO_EVIL, default="allow")) as session, asyncio.timeout(40):
         text = json.dumps(poison)
         bench.will_call(*(use(n, "Write", file_path=str(file), content=text) for n, file in enumerate(files, 11)))
         await ask(session, "Go.")
@@ -239,7 +238,7 @@ async def test_commands_in_skills_and_slash_commands_do_not_run(
     options = replace(bench.options, permission_mode="bypassPermissions", setting_sources=["project"])
     policy = Policy(NO_EVIL, default="allow")
     bench.will_call(*([call] if call else []))
-    async with await Session.open(options, policy=policy) as session, asyncio.timeout(20):
+    async with await Session.open(options, policy=policy) as session, asyncio.timeout(40):
         if call is None:
             await session.run("/evil-command", verbatim=False)
         else:
@@ -267,7 +266,7 @@ async def test_an_agent_of_the_folder_brings_nothing_of_its_own(bench: Any, ask:
 async def test_a_cleared_conversation_is_under_the_policy_still(bench: Any, ask: Ask) -> None:
     """SES-54."""
     options = replace(bench.options, permission_mode="bypassPermissions")
-    async with await Session.open(options, policy=Policy(NO_EVIL)) as session, asyncio.timeout(20):
+    async with await Session.open(options, policy=Policy(NO_EVIL)) as session, asyncio.timeout(40):
         await ask(session, "Hello.")
         assert await session.reset(tools_changed=True) == "cleared"
         bench.will_call(bash(1, "touch evil"), bash(2, "touch good"))
@@ -288,7 +287,7 @@ async def test_a_tool_cannot_take_the_name_of_another_server_s(bench: Any, ask: 
     tools = [ToolDefinition(name, "A tool.", {"type": "object"}) for name in ("mcp__good__tool", "tool")]
     policy = Policy([Rule("mcp__good__*", "allow"), Rule("mcp__session__tool", "allow")], default="deny")
     bench.will_call(use(1, "mcp__good__tool"), use(2, "tool"))
-    async with await Session.open(bench.options, policy=policy, tools=tools) as session, asyncio.timeout(20):
+    async with await Session.open(bench.options, policy=policy, tools=tools) as session, asyncio.timeout(40):
         answering = asyncio.ensure_future(answer(session))
         await ask(session, "Go.")
         answering.cancel()
@@ -298,7 +297,7 @@ async def test_a_tool_cannot_take_the_name_of_another_server_s(bench: Any, ask: 
 PROGRAM = """
 import asyncio, json, os, sys
 from dataclasses import replace
-from cc_session import Policy, Rule, Session, hook, sealed_options
+from cc_session import Policy, Rule, Session, command_hook, hook, sealed_options
 
 async def main():
     env, folder, what = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -309,6 +308,8 @@ async def main():
         await asyncio.sleep(60)
 
     hooks = [hook("PreToolUse")(wait)] if what == "hook" else []
+    if what == "program":
+        hooks = [command_hook("PreToolUse", ["sh", "-c", f"touch {folder}/waits; sleep 61"])]
     policy = Policy([Rule("Bash", "ask")], ask=wait) if what == "policy" else None
     session = await Session.open(options, policy=policy, hooks=hooks)
     print(session.pid, flush=True)
@@ -320,22 +321,24 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
-@pytest.mark.parametrize("what", ["hook", "policy"])
+@pytest.mark.parametrize("what", ["hook", "program", "policy"])
 async def test_a_call_that_waits_for_python_does_not_run_when_python_dies(bench: Any, what: str) -> None:
-    """SES-54."""
+    """SES-54, SES-77: nor does the program that it waits for live on."""
     bench.will_call(bash(1, "touch evil"))
     arguments = [json.dumps(bench.options.env), str(bench.folder), what]
     program = subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
     assert program.stdout is not None
     cli = psutil.Process(int(await asyncio.to_thread(program.stdout.readline)))
-    async with asyncio.timeout(20):
+    python = psutil.Process(program.pid)
+    async with asyncio.timeout(40):
         while not (bench.folder / "waits").exists():  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(0.02)
+    family = python.children(recursive=True)
+    assert cli in family
     os.kill(program.pid, signal.SIGKILL)
     await asyncio.to_thread(program.wait)
     program.stdout.close()
 
-    await asyncio.to_thread(psutil.wait_procs, [cli], 5)
-    assert not cli.is_running()
-    time.sleep(0.2)  # noqa: ASYNC251
+    _, alive = await asyncio.to_thread(psutil.wait_procs, family, 20)
+    assert alive == []
     assert bench.files == {"waits"}

@@ -55,7 +55,7 @@ async def run(bench: Any, ask: Ask, policy: Policy | None, mode: PermissionMode 
     """One turn under a policy."""
     changes = kwargs.pop("changes", {})
     options = replace(bench.options, permission_mode=mode, **changes)
-    async with await Session.open(options, policy=policy, **kwargs) as session, asyncio.timeout(20):
+    async with await Session.open(options, policy=policy, **kwargs) as session, asyncio.timeout(40):
         await ask(session, "Go.")
 
 
@@ -253,7 +253,7 @@ async def test_who_is_asked_and_fails_denies(
     assert "Who was asked about Bash did not answer." in bench.results["toolu_1"]
     assert "a secret" not in bench.results["toolu_1"]
     assert "The permission callback failed about Bash" in caplog.text
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 40
 
 
 async def test_the_deadline_is_that_of_the_session_if_the_policy_has_none(bench: Any, ask: Ask) -> None:
@@ -318,7 +318,7 @@ async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: An
 
     policy = Policy([Rule("Read", "deny")], ask=suggest) if with_policy else None
     options = bench.options if with_policy else replace(bench.options, can_use_tool=suggest)
-    async with await Session.open(options, policy=policy) as session, asyncio.timeout(20):
+    async with await Session.open(options, policy=policy) as session, asyncio.timeout(40):
         for number in (1, 2):
             bench.will_call(touch(number, f"file-{number}"))
             await ask(session, "Go.")
@@ -394,7 +394,7 @@ async def test_a_tool_of_the_caller_s_is_known_by_its_server_and_not_by_its_name
     policy = Policy.read_only().with_rules(Rule("mcp__session__weather", "allow"))
     options = replace(bench.options, tools=[])
     bench.will_call(use(1, "Read"), use(2, "weather"))
-    async with await Session.open(options, policy=policy, tools=tools) as session, asyncio.timeout(20):
+    async with await Session.open(options, policy=policy, tools=tools) as session, asyncio.timeout(40):
         answering = asyncio.ensure_future(answer(session))
         await ask(session, "Go.")
         answering.cancel()

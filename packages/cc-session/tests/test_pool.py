@@ -1,6 +1,7 @@
 """Leases: who gets which process, what becomes of it afterwards, and what wrong use does."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -55,7 +56,13 @@ def folders_in(temporary: Path) -> list[Path]:
 
 
 def processes() -> list[psutil.Process]:
-    return [process for process in psutil.Process().children() if process.name() != "sh"]
+    """The processes of pools, without their guards. Some may have gone while they were looked for."""
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.name() != "sh":
+                found.append(child)
+    return found
 
 
 # --- What a lease gets ---

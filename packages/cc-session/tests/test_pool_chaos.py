@@ -77,9 +77,13 @@ class Chaos:
             self.answered += 1
 
     def _kill_one(self) -> None:
-        if victims := [child for child in psutil.Process().children() if child.name() != "sh"]:
+        children = psutil.Process().children()
+        random.shuffle(children)
+        for child in children:
             with contextlib.suppress(psutil.NoSuchProcess):
-                random.choice(victims).kill()
+                if child.name() != "sh":  # no guard
+                    child.kill()
+                    return
 
 
 @pytest.mark.timeout(60 + CALLERS)

@@ -28,7 +28,7 @@ async def test_a_process_that_is_killed_while_idle_is_noticed(session: Session, 
     """SES-20, SES-F04."""
     send_signal(session, signal.SIGKILL)
 
-    with anyio.fail_after(1):
+    with anyio.fail_after(5):
         for _ in range(2):  # it stays dead
             for call in (session.control("get_settings"), session.add_user("Hello."), ask(session, "Hello.")):
                 with pytest.raises(ProcessExitedError) as raised:
@@ -44,11 +44,35 @@ async def test_a_process_that_is_killed_in_a_turn_fails_the_turn(session: Sessio
     await held.asked()
     send_signal(session, signal.SIGKILL)
 
-    with anyio.fail_after(1), pytest.raises(ProcessExitedError) as raised:
+    with anyio.fail_after(5), pytest.raises(ProcessExitedError) as raised:
         await asking
 
     assert raised.value.phase == "turn"
     assert session.state == "dead"
+
+
+@pytest.mark.parametrize("waits", ["turn", "control"])
+async def test_who_waits_hears_of_a_death_in_a_fifth_of_a_second(
+    options: ClaudeAgentOptions, held: Any, waits: str
+) -> None:
+    """SES-20, SES-30, SES-F04."""
+    times: list[float] = []
+    for _ in range(3):  # of which the best counts, for others may keep the machine busy
+        async with await Session.open(options) as session:
+            if waits == "turn":
+                waiting = asyncio.ensure_future(session.run("Hello."))
+                await held.asked()
+            else:
+                send_signal(session, signal.SIGSTOP)
+                waiting = asyncio.ensure_future(session.control("get_settings"))
+                await asyncio.wait({waiting}, timeout=0.1)
+            began = time.monotonic()
+            send_signal(session, signal.SIGKILL)
+            with pytest.raises(ProcessExitedError) as raised:
+                await waiting
+            times.append(time.monotonic() - began)
+            assert (raised.value.signal, raised.value.phase) == ("SIGKILL", waits)
+    assert min(times) < 0.2
 
 
 async def test_a_process_that_is_killed_fails_what_waits_for_it(session: Session) -> None:
@@ -59,7 +83,7 @@ async def test_a_process_that_is_killed_fails_what_waits_for_it(session: Session
     await asyncio.wait(waiting, timeout=0.1)
     send_signal(session, signal.SIGKILL)
 
-    with anyio.fail_after(1):
+    with anyio.fail_after(5):
         for call in (*waiting, adding):
             with pytest.raises(ProcessExitedError):
                 await call
@@ -114,19 +138,23 @@ async def test_close_takes_half_a_second_at_most_whatever_the_session_does(
 ) -> None:
     """SES-23, SES-F20."""
     for is_busy in (False, True):
-        session = await Session.open(options)
-        asking = ask(session, "Hello.") if is_busy else None
-        if asking is not None:
-            await held.asked()
+        times: list[float] = []
+        for _ in range(3):  # of which the best counts, for others may keep the machine busy
+            session = await Session.open(options)
+            asking = ask(session, "Hello.") if is_busy else None
+            if asking is not None:
+                await held.asked()
 
-        with anyio.fail_after(0.5):
+            began = time.monotonic()
             await session.close()
+            times.append(time.monotonic() - began)
 
-        assert not psutil.Process().children()
-        assert (session.state, session.pid, session.death) == ("dead", None, None)
-        if asking is not None:
-            with pytest.raises(CLIConnectionError, match="The session is closed"):
-                await asking
+            assert not psutil.Process().children()
+            assert (session.state, session.pid, session.death) == ("dead", None, None)
+            if asking is not None:
+                with pytest.raises(CLIConnectionError, match="The session is closed"):
+                    await asking
+        assert min(times) < 0.5
 
 
 async def test_close_fails_what_waits_for_the_process(fake_cli: Callable[[str], ClaudeAgentOptions]) -> None:
@@ -135,7 +163,7 @@ async def test_close_fails_what_waits_for_the_process(fake_cli: Callable[[str], 
     waiting = [asyncio.ensure_future(session.control("get_settings")), asyncio.ensure_future(session.add_user("Hi."))]
     await asyncio.wait(waiting, timeout=0.1)
 
-    with anyio.fail_after(0.5):
+    with anyio.fail_after(2):
         await session.close()
         for call in waiting:
             with pytest.raises(CLIConnectionError, match="The session is closed"):
@@ -169,7 +197,7 @@ async def test_a_cancelled_close_is_done_all_the_same(options: ClaudeAgentOption
     with pytest.raises(asyncio.CancelledError):
         await closing
 
-    with anyio.fail_after(1):
+    with anyio.fail_after(5):
         await session.close()
     with pytest.raises(CLIConnectionError):
         await asking
@@ -212,7 +240,7 @@ sys.stdin.readline()
 sys.exit(3)
 """)
     async with await Session.open(options, timeouts=Timeouts(close=0.4)) as session:
-        with anyio.fail_after(1), pytest.raises(ProcessExitedError) as raised:
+        with anyio.fail_after(5), pytest.raises(ProcessExitedError) as raised:
             await session.add_user("Hello.")
         assert raised.value.exit_code == 3
     os.kill(int(raised.value.stderr_tail), signal.SIGKILL)

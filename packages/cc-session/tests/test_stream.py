@@ -121,7 +121,7 @@ async def test_leaving_early_interrupts_the_turn(
     server: LoopbackServer, session: Session, held: Any, messages: int
 ) -> None:
     """SES-14, SES-10."""
-    with anyio.fail_after(2):
+    with anyio.fail_after(10):
         async with session.stream("Take your time.") as stream:
             for _ in range(messages):
                 await anext(stream)
@@ -137,7 +137,7 @@ async def test_a_stream_that_was_left_keeps_nobody_waiting(session: Session, hel
         async for _ in stream:
             pass
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(10):
         async with session.stream("Take your time.") as stream:
             reading = asyncio.ensure_future(read())
             await held.asked()
@@ -149,7 +149,7 @@ async def test_a_stream_that_was_left_keeps_nobody_waiting(session: Session, hel
 
 async def test_an_error_in_the_block_leaves_the_turn(server: LoopbackServer, session: Session, held: Any) -> None:
     """SES-14."""
-    with anyio.fail_after(2), pytest.raises(ZeroDivisionError):
+    with anyio.fail_after(10), pytest.raises(ZeroDivisionError):
         async with session.stream("Take your time."):
             raise ZeroDivisionError
 
@@ -176,7 +176,7 @@ async def test_a_cancelled_reader_does_not_wait_for_the_end_of_the_turn(
             await reading
 
         assert session.state in ("dirty", "idle")
-        with anyio.fail_after(2):
+        with anyio.fail_after(10):
             assert await answers(server, session)
 
 
@@ -188,7 +188,7 @@ async def test_a_cancel_scope_ends_a_stream(server: LoopbackServer, session: Ses
                 pass
 
     assert scope.cancelled_caught
-    with anyio.fail_after(2):
+    with anyio.fail_after(10):
         assert await answers(server, session)
 
 
@@ -215,7 +215,7 @@ async def test_a_turn_that_does_not_end_takes_its_process_with_it(
     assert isinstance(session.death, CLIConnectionError)
     with pytest.raises(CLIConnectionError, match="did not end in time"):
         await session.run("Hello?")
-    with anyio.fail_after(3):
+    with anyio.fail_after(10):
         while psutil.Process().children():  # noqa: ASYNC110  # nobody closes it, and it goes all the same
             await anyio.sleep(0.01)
 
@@ -236,7 +236,7 @@ async def test_a_stream_holds_the_session_until_it_is_left(server: LoopbackServe
 async def test_a_stream_has_the_limits_of_a_run(server: LoopbackServer, options: ClaudeAgentOptions, held: Any) -> None:
     """SES-34: also while nobody reads it."""
     async with await Session.open(options) as session:
-        with anyio.fail_after(3), pytest.raises(TurnTimeoutError) as raised:
+        with anyio.fail_after(10), pytest.raises(TurnTimeoutError) as raised:
             async with session.stream("Take your time.", timeout=0.3) as stream:
                 await anyio.sleep(0.6)
                 async for _ in stream:

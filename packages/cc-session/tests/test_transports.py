@@ -157,7 +157,7 @@ async def test_failures_interrupts_and_cancels(server: LoopbackServer, session: 
     """SES-19, SES-10, SES-14, SES-18."""
     running = asyncio.ensure_future(session.run("One"))
     await held.asked()
-    with anyio.fail_after(1):
+    with anyio.fail_after(10):
         await session.interrupt()
         with pytest.raises(TurnError, match="interrupted"):
             await running
@@ -166,7 +166,7 @@ async def test_failures_interrupts_and_cancels(server: LoopbackServer, session: 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    with anyio.fail_after(2):
+    with anyio.fail_after(10):
         async with session.stream("Three"):
             await held.asked()
     server.respond = echo
@@ -203,7 +203,7 @@ async def test_the_end_of_the_other_side(
         await held.asked()
     os.kill(transport.pid, signal.SIGKILL)
 
-    with anyio.fail_after(1):
+    with anyio.fail_after(5):
         if running is not None:
             with pytest.raises(ClaudeCodeError):
                 await running
@@ -218,7 +218,7 @@ async def test_closing_in_the_middle_of_a_turn(session: Session, held: Any) -> N
     """SES-19, SES-23."""
     running = asyncio.ensure_future(session.run("Hello?"))
     await held.asked()
-    with anyio.fail_after(3):
+    with anyio.fail_after(10):
         await session.close()
         with pytest.raises(ClaudeCodeError, match="The session is closed"):
             await running

@@ -1,6 +1,6 @@
 """What the records of one file come to: rows by request, ledgers, problems. It is fed records and knows no bytes."""
 
-from typing import cast
+from typing import Literal, TypeAlias, cast
 
 from .archive import ARCHIVED, from_archive
 from .extract import event_usage, model_totals, request_row, session_of, time_of, tool_calls
@@ -8,7 +8,10 @@ from .fields import Record, clean_record, clean_usage, count
 from .model_names import canonical_model
 from .rows import NO_COUNTS, Counts, FileScan, Ledger, Problem, Row, add_counts, counts_of, make_row
 
-__all__ = ["Collector", "better"]
+__all__ = ["Collector", "Taken", "better"]
+
+Taken: TypeAlias = Literal["request", "whole", "other"]
+"""What became of a record: a row, nothing yet because it has to be taken whole, or nothing because it says nothing."""
 
 _TOOLS = Row._fields.index("tools")
 _WHOLE = frozenset({"result", "cost-state", "stream_event", "system"})
@@ -53,12 +56,12 @@ class Collector:
         """Note that a line is not as it should be."""
         self.problems.append(Problem(self.path, offset, reason, lost))
 
-    def take(self, record: Record) -> bool:
-        """Take a clean record; return whether it is of a kind that has to be taken whole."""
+    def take(self, record: Record) -> Taken:
+        """Take a clean record, if it is a request; say what it was."""
         kind = record.get("type") or "assistant"
         if kind == "assistant":
-            self._take_request(record)
-        return kind in _WHOLE
+            return "request" if self._take_request(record) else "other"
+        return "whole" if kind in _WHOLE else "other"
 
     def take_whole(self, record: Record, offset: int) -> None:
         """Take a record of any content, with all its fields."""
@@ -89,16 +92,16 @@ class Collector:
     # --- requests
 
     def add_tool(self, identity: str, name: str) -> None:
-        """Take a tool call of the same answer as the record before, with the same counts."""
+        """Take a tool call of the answer that was taken last."""
         row = self._last
         if row is not None and (not identity or identity not in self._tool_ids):
             self._tool_ids.add(identity)
             self.rows[row.key] = self._last = make_row((*row[:_TOOLS], (*row.tools, name), *row[_TOOLS + 1 :]))
 
-    def _take_request(self, record: Record) -> None:
+    def _take_request(self, record: Record) -> bool:
         row = request_row(record, self.project, self._parent)
         if row is None:
-            return
+            return False
         if row.session != session_of(record):
             self.origins[row.key] = row.session
             self._parent = row.session
@@ -111,6 +114,7 @@ class Collector:
             if self._undated and row.time is not None:
                 self._close_states(row.time)
         self.rows[row.key] = self._last = row if known is None else _with_block(known, row)
+        return True
 
     def _new_tools(self, message: Record) -> tuple[str, ...]:
         calls = [(one, name) for one, name in tool_calls(message) if not one or one not in self._tool_ids]

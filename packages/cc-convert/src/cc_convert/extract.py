@@ -76,7 +76,7 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
             usage.get("service_tier") or "",
             usage.get("inference_geo") or "",
             usage.get("speed") or "",
-            tuple([name for _, name in tool_calls(message)]),
+            tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
             _steps(steps, numbers) if steps and len(steps) > 1 else (),
             get("costUSD"),
             failed or not streamed or bool(message.get("stop_reason")),

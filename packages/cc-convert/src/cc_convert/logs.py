@@ -4,8 +4,10 @@
 request once. Reading knows no prices; `Logs.priced` applies them.
 """
 
+import gc
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -99,7 +101,8 @@ def read_logs(
         LogsNotFoundError: A source is not there.
     """
     paths = find_logs(sources)
-    return merge(read_files(paths, cache=cache, processes=processes, strict=strict, progress=progress))
+    with _no_collections():
+        return merge(read_files(paths, cache=cache, processes=processes, strict=strict, progress=progress))
 
 
 def read_messages(messages: Iterable[object]) -> Logs:
@@ -129,6 +132,18 @@ def merge(scans: Iterable[FileScan]) -> Logs:
         unfinished=[scan.path for scan in scans if scan.unfinished],
         size=sum(scan.size for scan in scans),
     )
+
+
+@contextmanager
+def _no_collections() -> Generator[None]:
+    """Rows make no cycles, and looking for some among hundreds of thousands takes as long as reading them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _oldest_first(rows: list[Row]) -> list[Row]:

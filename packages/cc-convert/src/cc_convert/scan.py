@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from gzip import BadGzipFile
 from typing import Protocol
 
-from .collector import Collector
+from .collector import Collector, Taken
 from .decode import decode_line, fast_decoder
 from .rows import FileScan
 
@@ -161,7 +161,7 @@ class _Scanner:
         if self._strict:
             self._every_line(data, end)
             return
-        find, startswith = data.find, data.startswith
+        find, rfind, startswith = data.find, data.rfind, data.startswith
         position = 0
         while position < end:
             stop = find(b"\n", position, end)
@@ -171,7 +171,8 @@ class _Scanner:
             if find(_PROMPT, position, head) >= 0:
                 if not whole:
                     self._patiently(bytes(data[position:stop]), self._base + position)
-            elif (marker := find(_USAGE, position, stop)) >= 0:
+            # From behind, since usage stands behind the content, which may be long.
+            elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, position, stop, marker)
             # An answer without usage: what damaged the word may have damaged more.
             elif not whole or startswith(_HEADS, position) or find(_ANSWER, position, head) >= 0:
@@ -186,31 +187,34 @@ class _Scanner:
             position = stop + 1
 
     def _line_with_usage(self, data: bytearray, start: int, stop: int, marker: int) -> None:
+        call = data.find(_TOOL_USE, start, stop)
+        tool = _TOOL_NAME.match(data, call, stop) if call >= 0 else None
+        # The quick decoder leaves out what was said. A call of the usual form is read from the bytes, others are not.
+        patiently = call >= 0 and (tool is None or data.find(_TOOL_USE, call + 1, stop) >= 0)
         # Each content block of an answer is a line of its own and repeats the usage.
-        if data.startswith(self._last_usage, marker) and data.find(self._last_id, start, marker) >= 0:
-            call = data.find(_TOOL_USE, start, marker)
-            if call < 0 or self._is_plain_call(data, call, marker):
+        repeated = data.startswith(self._last_usage, marker) and data.find(self._last_id, start, stop) >= 0
+        if patiently or not repeated:
+            self._last_id = _NO_ID
+            taken = "whole" if patiently else self._take(bytes(data[start:stop]))
+            if taken == "whole":
+                self._patiently(bytes(data[start:stop]), self._base + start)
+            if taken != "request":
                 return
-        line = bytes(data[start:stop])
-        self._last_id = _NO_ID
+            self._last_usage = bytes(data[marker : min(stop, marker + _SAME_USAGE)])
+        if tool is not None:
+            self._collector.add_tool(str(tool["id"] or b"", "ascii"), str(tool["name"], "ascii"))
+
+    def _take(self, line: bytes) -> Taken:
+        """Take a line the quick way, if it can be."""
         try:
             record = self._decode(line)
         except ValueError:
-            self._patiently(line, self._base + start)
-            return
-        if self._collector.take(record):
-            self._patiently(line, self._base + start)
-        elif record.get("message") and (identity := record["message"].get("id")):
+            return "whole"
+        taken = self._collector.take(record)
+        message = record.get("message")
+        if taken == "request" and message and (identity := message.get("id")):
             self._last_id = f'"id":"{identity}"'.encode("utf-8", "replace")
-            self._last_usage = bytes(data[marker : min(stop, marker + _SAME_USAGE)])
-
-    def _is_plain_call(self, data: bytearray, call: int, marker: int) -> bool:
-        """Whether a block is a tool call of the usual form, whose name is all that matters; if so, it is taken."""
-        found = _TOOL_NAME.match(data, call, marker)
-        if found is None or data.find(_TOOL_USE, call + 1, marker) >= 0:
-            return False
-        self._collector.add_tool(str(found["id"] or b"", "ascii"), str(found["name"], "ascii"))
-        return True
+        return taken
 
     def _patiently(self, line: bytes, offset: int) -> None:
         records, problem, lost = decode_line(line)

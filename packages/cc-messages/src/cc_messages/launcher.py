@@ -82,7 +82,9 @@ class Launcher:
         options = sealed_options(
             system_prompt=launch.system, model=launch.model, env=env, cwd=self._cwd, cli_path=self._cli_path
         )
-        options = replace(options, env={**LOG_ENV, **options.env}, extra_args={**options.extra_args, **LOG_ARGUMENTS})
+        if launch.own is None:  # or programs that its tools start would log their API calls, too
+            arguments = {**options.extra_args, **LOG_ARGUMENTS}
+            options = replace(options, env={**LOG_ENV, **options.env}, extra_args=arguments)
         if not launch.has_loop:
             return replace(options, env={**options.env, **LIMIT_ENV, **self._env})
         options = replace(options, env={**options.env, **_LOOP_ENV, **_names(launch.tool_server), **self._env})

@@ -9,15 +9,20 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import TypeVar, cast
 
 from .background import caller_loop
 
-__all__ = ["Callers", "in_thread"]
+__all__ = ["Callers", "in_thread", "mark_of_programs"]
 
 T = TypeVar("T")
+
+mark_of_programs: ContextVar[Mapping[str, str]] = ContextVar("mark_of_programs", default=MappingProxyType({}))
+"""What the environment of a program is to have in it, so that it ends with the session that calls it."""
 
 # What the loop of the processes would take for a word to itself, or what a future does not take.
 _NOT_FOR_US = (asyncio.CancelledError, SystemExit, KeyboardInterrupt, StopIteration)
@@ -35,10 +40,17 @@ class Callers:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self._loop = loop
+        self.mark: Mapping[str, str] = {}
+        """The environment variable by which programs that are called end with the session."""
 
     def remember(self) -> None:
         """Take the loop from which the present call to the session came as that of the turn that begins."""
         self._loop = caller_loop.get()
+
+    async def call_here(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
+        """As `call()`, but a coroutine function runs on this loop, with `mark_of_programs` set."""
+        mark_of_programs.set(self.mark)
+        return await Callers(None).call(function, *args)
 
     async def call(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
         """Call a function, and await what it returns if that is to be awaited."""

@@ -14,6 +14,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Trans
 
 from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 
+from ._family import MARK
 from ._folder import PrivateFolder
 from ._policy_gate import without_warnings
 from ._process import CLIProcess, Phase
@@ -73,6 +74,11 @@ class Connection:
     def process(self) -> CLIProcess | None:
         """The process, if it is one of this machine."""
         return self.transport.inner if isinstance(self.transport.inner, CLIProcess) else None
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """The environment variable by which another process is ended with this one."""
+        return {} if self._folder is None else {MARK: str(self._folder.path)}
 
     @property
     def is_closing(self) -> bool:

@@ -86,6 +86,7 @@ class Equipment:
             HooksDisabledError: The CLI would not run the hooks.
             McpServerFailedError: A server did not start.
         """
+        self.callers.mark = connection.mark
         allows_tools = self._breaks_seal and not self._has_policy
         self._mcp = McpControl(connection, keeps=self._keeps, allows_tools=allows_tools)
         if self._has_hooks:

@@ -82,11 +82,8 @@ class Fleet:
         self._keep = keep
         self._on_change = on_change
         self._on_failure = on_failure
-        self.idle: list[Worker] = []
-        """In order of their last use, the longest unused first."""
-        self.busy: set[Worker] = set()
-        self.resetting: dict[Worker, float] = {}
-        """Since when."""
+        self.workers: set[Worker] = set()
+        """The processes that are ready. Other threads count them, so a change of state is one step."""
         self.starting: dict[asyncio.Task[None], Hashable] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
@@ -98,13 +95,13 @@ class Fleet:
         self.start_seconds: deque[float] = deque(maxlen=_STARTS_REMEMBERED)
 
     @property
-    def running(self) -> list[Worker]:
-        """The processes that are ready."""
-        return [*self.idle, *self.busy, *self.resetting]
+    def idle(self) -> list[Worker]:
+        """The clean ones, in order of their last use, the longest unused first."""
+        return sorted((worker for worker in self.workers if worker.state == "idle"), key=lambda worker: worker.since)
 
     def count(self, key: Hashable) -> int:
         """How many processes with this key are ready."""
-        return sum(worker.launch.key == key for worker in self.running)
+        return sum(worker.launch.key == key for worker in self.workers)
 
     def count_starting(self, key: Hashable) -> int:
         """How many processes with this key are being started."""
@@ -113,8 +110,8 @@ class Fleet:
     def coming(self) -> Counter[Hashable]:
         """How many processes of which key will be idle in a moment."""
         since = time.monotonic() - _RESET_SOON_SECONDS
-        resetting = (worker.launch.key for worker, begun in self.resetting.items() if begun > since)
-        return Counter([*self.starting.values(), *resetting])
+        resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
+        return Counter([*self.starting.values(), *(worker.launch.key for worker in resetting)])
 
     def take(self, launch: Launch) -> Worker | None:
         """Take the idle process that suits best: one that needs no change, and of these the one used last."""
@@ -122,8 +119,7 @@ class Fleet:
         if not fitting:
             return None
         worker = ([worker for worker in fitting if worker.matches(launch)] or fitting)[-1]
-        self.idle.remove(worker)
-        self.busy.add(worker)
+        worker.enter("busy")
         return worker
 
     def start(self, launch: Launch, *, may_evict: bool) -> bool:
@@ -135,7 +131,6 @@ class Fleet:
 
     def give_back(self, worker: Worker) -> None:
         """Take a process back, which is then reset and idle, or replaced."""
-        self.busy.discard(worker)
         worker.take_back()
         reason = worker.unfit(self._limits.reset)
         if reason is None and worker.uses >= self._limits.max_uses:
@@ -145,20 +140,20 @@ class Fleet:
         elif worker.is_untouched:
             self._settle(worker)
         else:
-            self.resetting[worker] = time.monotonic()
+            worker.enter("resetting")
             self._go_on_with(self._reset(worker))
         self._on_change()
 
     def end(self, worker: Worker, reason: str) -> None:
         """End a process, and count it under `reason`."""
-        self._forget(worker)
+        self.workers.discard(worker)
         if not self._is_closed:
             self.recycled[reason] += 1
         self._go_on_with(worker.close())
 
     def end_unfit(self) -> None:
         """End the idle processes that nobody may get any more."""
-        for worker in [*self.idle]:
+        for worker in self.idle:
             if not worker.is_alive:
                 self.end(worker, "dead")
             elif worker.is_of_another_day:
@@ -171,9 +166,9 @@ class Fleet:
             self._looking.cancel()
         for task in self.starting:
             task.cancel()
-        for worker in self.running:
-            self._forget(worker)
+        for worker in self.workers:
             self._go_on_with(worker.close())
+        self.workers.clear()
         while self._tasks:
             await asyncio.wait(self._tasks)
         # Those whose start was cancelled end by themselves.
@@ -181,7 +176,7 @@ class Fleet:
 
     def memory_mb(self) -> float:
         """What all of them take, by what was measured last. Pages of the program itself are counted once."""
-        memories = [worker.memory for worker in self.running]
+        memories = [worker.memory for worker in self.workers.copy()]
         return sum(memory.own for memory in memories) + max((memory.shared for memory in memories), default=0)
 
     async def _start(self, launch: Launch) -> None:
@@ -195,10 +190,10 @@ class Fleet:
         else:
             self.starts += 1
             self.start_seconds.append(time.monotonic() - begun)
+            self._has_started(asyncio.current_task())
             self._settle(worker)
             self._note(memory_at_once(_pids([worker])))
-        finally:
-            self._has_started(asyncio.current_task())
+        self._has_started(asyncio.current_task())
         if failure is not None:
             self._on_failure(launch.key, failure)
         self._on_change()
@@ -213,7 +208,6 @@ class Fleet:
         except Exception as error:
             logger.info("A Claude Code process is replaced, since it was not brought back: %s", error)
             reason = "dead" if worker.session.state == "dead" else "reset"
-        self._forget(worker)
         if reason is None and worker.memory.resident > self._limits.max_rss_mb:
             reason = "memory"
         if reason is None:
@@ -226,13 +220,14 @@ class Fleet:
         if self._is_closed:
             self._go_on_with(worker.close())
             return
-        worker.idle_since = time.monotonic()
-        self.idle.append(worker)
+        worker.enter("idle")
+        self.workers.add(worker)
         self._look_later()
 
     def _make_room(self, *, may_evict: bool) -> bool:
-        for count in range(len(self.idle) + 1 if may_evict else 1):
-            victims = self.idle[:count]
+        idle = self.idle if may_evict else []
+        for count in range(len(idle) + 1):
+            victims = idle[:count]
             if self._fits(victims):
                 for victim in victims:
                     self.end(victim, "evicted")
@@ -241,15 +236,15 @@ class Fleet:
 
     def _fits(self, gone: Iterable[Worker]) -> bool:
         """Whether there is room for one more when those have gone."""
-        rest = {*self.running} - {*gone}
+        rest = self.workers - {*gone}
         count = len(rest) + len(self.starting)
         if count >= self._limits.size:
             return False
         if self._limits.max_total_mb is None or count == 0:
             return True
-        own = [worker.memory.own for worker in self.running]
+        own = [worker.memory.own for worker in self.workers]
         guess = sum(own) / len(own) if own else _FIRST_GUESS_MB
-        shared = max((worker.memory.shared for worker in self.running), default=0)
+        shared = max((worker.memory.shared for worker in self.workers), default=0)
         to_come = (len(self.starting) + 1) * guess
         return sum(worker.memory.own for worker in rest) + to_come + shared <= self._limits.max_total_mb
 
@@ -261,10 +256,10 @@ class Fleet:
         self._go_on_with(self._look())
 
     async def _look(self) -> None:
-        self._note(await memory_of(_pids(self.running)))
+        self._note(await memory_of(_pids(self.workers)))
         self._looking = None
         self._end_expired()
-        if self.running:
+        if self.workers:
             self._look_later()
         self._on_change()
 
@@ -272,22 +267,16 @@ class Fleet:
         """End those at the far end that have been idle for too long, but for the spare ones."""
         before = time.monotonic() - self._limits.idle_seconds
         left = Counter(worker.launch.key for worker in self.idle)
-        for worker in [*self.idle]:
+        for worker in self.idle:
             key = worker.launch.key
-            if worker.idle_since < before and left[key] > self._keep(key):
+            if worker.since < before and left[key] > self._keep(key):
                 left[key] -= 1
                 self.end(worker, "idle")
 
     def _note(self, memories: Mapping[int, Memory]) -> None:
-        for worker in self.running:
+        for worker in self.workers:
             if (memory := memories.get(worker.session.pid or 0)) is not None:
                 worker.memory = memory
-
-    def _forget(self, worker: Worker) -> None:
-        self.busy.discard(worker)
-        self.resetting.pop(worker, None)
-        if worker in self.idle:
-            self.idle.remove(worker)
 
     def _go_on_with(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         # Not in the context of whoever happened to ask for it: a process serves many callers, and outlives them.

@@ -19,7 +19,7 @@ from ._family import MARK
 __all__ = ["Guard"]
 
 # What a terminal sends to all its processes must not take the guard away before its work is done. All are told to end,
-# and who has not after a second is killed.
+# and who has not after half a second is killed; looking is what takes time on a busy machine.
 _SCRIPT = """
 trap '' HUP INT QUIT TERM
 read -r _ && exit
@@ -30,13 +30,13 @@ family() {
         END { for (pid in running) { p = pid; while (p > 1 && p != root) p = parent[p]; if (p == root) print pid } }'
     grep -lsF "$3=$2" /proc/[0-9]*/environ | tr -dc '0-9\n'
 }
-for signal in TERM KILL; do
+for signal in TERM KILL KILL; do
     for pid in $(family "$@") "$1"; do
         kill -"$signal" "$pid"
     done
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
+    for seconds in 0.1 0.2 0.2; do
+        sleep "$seconds"
         [ "$(family "$@")" ] || break 2
-        sleep 0.1
     done
 done
 rm -rf -- "$2"

@@ -56,12 +56,12 @@ _DECISIONS = frozenset({"allow", "ask", "defer", "deny"})
 
 def for_the_cli(hook: Hook[Any], callers: Callers) -> HookMatcher:
     """Return a hook as the SDK takes it."""
-    callers = Callers(None) if hook.runs_here else callers
+    call = callers.call_here if hook.runs_here else callers.call
 
     async def answer(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
         try:
             async with asyncio.timeout(hook.timeout):
-                returned = await callers.call(hook.function, input)
+                returned = await call(hook.function, input)
             return _json(hook.event, returned)
         except TimeoutError as error:
             return _failed(hook, f"took longer than {hook.timeout:g} seconds", error)

@@ -7,6 +7,7 @@ free, or its place, and only what it has no use for goes to those behind it.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
@@ -146,11 +147,12 @@ class PoolCore:
     def stats(self) -> PoolStats:
         """The figures of now. May be called from any thread."""
         fleet = self._fleet
+        states = Counter(worker.state for worker in fleet.workers.copy())
         return PoolStats(
             size=self._limits.size,
-            idle=len(fleet.idle),
-            busy=len(fleet.busy),
-            resetting=len(fleet.resetting),
+            idle=states["idle"],
+            busy=states["busy"],
+            resetting=states["resetting"],
             starting=len(fleet.starting),
             waiting=len(self._waiting),
             leases=self._leases,

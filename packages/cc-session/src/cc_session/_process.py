@@ -123,7 +123,12 @@ class CLIProcess(Transport):
         with anyio.CancelScope(shield=True):
             async with self._close_lock:
                 if (process := self._process) is not None:
-                    await self._end(process)
+                    try:
+                        await self._end(process)
+                    finally:
+                        if process.returncode is None:  # on a starved machine there may be no time for more
+                            with suppress(ProcessLookupError):
+                                process.kill()
                 if self._guard is not None:
                     await self._guard.release()
                 # What is left to do here takes no time: the process has ended.

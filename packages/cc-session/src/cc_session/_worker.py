@@ -23,12 +23,15 @@ from ._memory import Memory
 from ._traces import Traces
 from .session import Session
 
-__all__ = ["ResetBy", "Worker"]
+__all__ = ["ResetBy", "Worker", "WorkerState"]
 
 # A process that was killed, or hangs, is asked in vain. The question takes a millisecond, so one that gave an answer a
 # moment ago is not asked again.
 _SURE_SECONDS = 0.05
 _PING_SECONDS = 2.0
+
+WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
+"""Idle is clean, busy is lent, resetting is on the way back."""
 
 ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
 """How a process is brought back to an empty conversation."""
@@ -63,7 +66,11 @@ class Worker:
         """What it took when that was last measured."""
         self.uses = 0
         """How many leases it has served."""
-        self.idle_since = time.monotonic()
+        self.was_idle_for = 0.0
+        """For how many seconds, before the present lease."""
+        self.state: WorkerState = "idle"
+        self.since = time.monotonic()
+        """When it came into this state."""
         self._day = datetime.date.today()
         self._term = Term()
 
@@ -79,6 +86,13 @@ class Worker:
             timeouts=launch.timeouts,
         )
         return cls(launch, session)
+
+    def enter(self, state: WorkerState) -> None:
+        """Change the state, which is its pool's to do."""
+        now = time.monotonic()
+        if self.state == "idle":
+            self.was_idle_for = now - self.since
+        self.state, self.since = state, now
 
     @property
     def is_alive(self) -> bool:
@@ -105,7 +119,7 @@ class Worker:
         Raises:
             ClaudeCodeError: The process failed or refused.
         """
-        if time.monotonic() - self.idle_since > _SURE_SECONDS:
+        if self.was_idle_for > _SURE_SECONDS:
             with suppress(ControlRequestError):  # an answer all the same
                 await self.session.control("mcp_status", timeout=_PING_SECONDS)
         model, mode = launch.options.model, launch.options.permission_mode

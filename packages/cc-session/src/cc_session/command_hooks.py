@@ -17,6 +17,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 from claude_agent_sdk import HookJSONOutput
 
+from ._callbacks import mark_of_programs
 from .hooks import Hook, HookResult, HookReturn, OnError
 
 __all__ = ["CommandFailedError", "command_hook"]
@@ -61,7 +62,7 @@ def command_hook(
 
     A program that cannot be started, takes too long, is killed by a signal, prints more than 1 MiB, or JSON that is no
     answer, has failed. At the timeout, and when the turn is interrupted, it is killed with all that it has started and
-    that is still in its process group.
+    that is still in its process group; so it is when Python dies, on a system that has `/proc`.
 
     Args:
         event: An event of the CLI, as for `hook()`.
@@ -112,7 +113,7 @@ async def _run(argv: list[str], data: bytes, folder: str) -> tuple[int, str, str
     process = await anyio.open_process(
         argv,
         cwd=folder if folder and await anyio.Path(folder).is_dir() else None,
-        env={**os.environ, "CLAUDE_PROJECT_DIR": folder},
+        env={**os.environ, **mark_of_programs.get(), "CLAUDE_PROJECT_DIR": folder},
         start_new_session=True,
     )
     try:

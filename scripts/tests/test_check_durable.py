@@ -1,0 +1,61 @@
+"""The pure parts of scripts/check_durable.py, and the files it works from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from check_durable import (
+    EXAMPLES,
+    OVERRIDES,
+    PINS,
+    UNREACHABLE,
+    merged,
+    parse_arguments,
+    read_requirements,
+    type_settings,
+)
+from workspace import required_name
+
+
+def test_words_that_are_not_its_own_are_for_pytest() -> None:
+    assert parse_arguments(["-k", "temporal"]) == (False, ["-k", "temporal"])
+    assert parse_arguments(["--pin"]) == (True, [])
+
+
+def test_comments_and_empty_lines_require_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "some.txt"
+    path.write_text("# of use\n\na==1  # because\nb==2 ; python_version < '3.13'\n", encoding="utf-8")
+
+    assert read_requirements(path) == ["a==1", "b==2 ; python_version < '3.13'"]
+
+
+def test_each_engine_has_one_exact_version() -> None:
+    pins = read_requirements(PINS)
+    names = [required_name(pin) for pin in pins]
+
+    assert all("==" in pin for pin in pins)
+    assert sorted(set(names)) == names
+    assert {"dbos", "prefect", "temporalio"} <= set(names)
+    assert {required_name(one) for one in read_requirements(OVERRIDES)} <= set(names)
+
+
+def test_a_pin_of_the_engines_stands_in_the_place_of_one_of_the_workspace() -> None:
+    assert merged(["a==1", "b==1 ; python_version < '3.13'"], ["b==2", "c==3"]) == ["a==1", "b==2", "c==3"]
+
+
+def test_no_file_of_requirements_names_an_index() -> None:
+    for path in (PINS, OVERRIDES, PINS.with_suffix(".in")):
+        assert "://" not in path.read_text(encoding="utf-8")
+
+
+def test_the_type_checker_is_sent_to_the_examples_from_anywhere(tmp_path: Path) -> None:
+    settings = json.loads(json.dumps(type_settings(tmp_path)))
+
+    assert EXAMPLES in [(tmp_path / path).resolve() for path in settings["include"]]
+
+
+def test_only_a_missing_way_to_the_index_is_an_excuse() -> None:
+    assert UNREACHABLE.search("Caused by: dns error: failed to lookup address information")
+    assert UNREACHABLE.search("error: Failed to fetch\n  Caused by: error sending request for url")
+    assert not UNREACHABLE.search("Because there is no version of dbos==99 and you require dbos==99")
