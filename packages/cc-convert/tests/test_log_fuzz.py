@@ -206,7 +206,7 @@ def test_a_line_of_fifty_megabytes_is_read_within_bounds(maker: Maker, tmp_path:
     rows, lost, megabytes = map(int, done.stdout.split())
     assert (rows, lost) == (2, 3)
     # The line in a buffer, once more as bytes, and decoded: not all lines at once.
-    assert megabytes < 400
+    assert megabytes < 600
 
 
 def test_a_line_that_is_too_long_is_reported(maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,11 @@
 import importlib.metadata
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import cc_convert
 
@@ -59,10 +62,38 @@ def test_installing_brings_no_sdk_and_little_else() -> None:
     assert sum(file.size or 0 for file in files) < 20_000_000
 
 
-def test_the_example_of_the_readme_runs() -> None:
-    [example] = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), flags=re.DOTALL)
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text("utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (0, "request claude-sonnet-5 100 1 0.00021\nrequest claude-sonnet-5 100 1 0.00021\n"),
+        (1, "The file says: sunny, 21 degrees.\n200 40 0.0008\n"),
+    ],
+)
+def test_the_examples_of_the_readme_run(number: int, said: str) -> None:
     log = Path(__file__).parent / "logs" / "tool_call.jsonl"
 
-    done = subprocess.run([sys.executable, "-c", example, str(log)], capture_output=True, check=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", blocks("python")[number], str(log)], capture_output=True, check=True, text=True
+    )
 
-    assert done.stdout == "The file says: sunny, 21 degrees.\n200 40 0.0008\n"
+    assert done.stdout.startswith(said)
+
+
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    """LOG-48: as they stand there, in one folder, one after the other."""
+    logs = Path(__file__).parent / "logs"
+    shutil.copytree(logs, tmp_path / "claude" / "projects" / "p")
+    shutil.copytree(logs, tmp_path / "runs")
+    shutil.copy(logs / "tool_call.jsonl", tmp_path / "runs" / "turn.jsonl")
+    [commands] = blocks("sh")
+    script = "set -euo pipefail\n" + commands.replace("cc-convert", f"{sys.executable} -m cc_convert")
+
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert {"archive.jsonl", "report.html"} <= {path.name for path in tmp_path.iterdir()}
+    assert '"result": "The file says: sunny, 21 degrees."' in done.stdout

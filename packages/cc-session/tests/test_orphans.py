@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -94,6 +94,9 @@ class Script:
         self.python = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
+
+    def wait(self) -> None:
+        """Wait until the session is open."""
         assert self.python.stdout is not None
         self.cli = psutil.Process(int(self.python.stdout.readline()))
         self.folder = self.cli.environ()["CC_SESSION_FOLDER"]
@@ -117,6 +120,7 @@ def script(server: LoopbackServer) -> Iterator[Callable[[str], Script]]:
 
     def start(what: str) -> Script:
         scripts.append(Script(server, what))
+        scripts[-1].wait()
         return scripts[-1]
 
     yield start
@@ -180,8 +184,10 @@ async def test_a_process_that_is_stopped_does_not_outlive_python(
 
 
 @pytest.fixture
-async def with_bash(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    return replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
+async def session(options: ClaudeAgentOptions) -> AsyncIterator[Session]:
+    options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
+    async with await Session.open(options) as session:
+        yield session
 
 
 async def in_tool(session: Session) -> "tuple[asyncio.Task[Any], list[psutil.Process]]":
@@ -196,11 +202,10 @@ async def in_tool(session: Session) -> "tuple[asyncio.Task[Any], list[psutil.Pro
 
 @pytest.mark.parametrize("command", [*COMMANDS])
 async def test_close_in_a_tool_is_quick_and_leaves_nothing(
-    server: LoopbackServer, with_bash: ClaudeAgentOptions, calls_bash: CallsBash, command: str
+    server: LoopbackServer, session: Session, calls_bash: CallsBash, command: str
 ) -> None:
     """SES-23, SES-F20: and the model does not hear of it."""
     calls_bash(COMMANDS[command])
-    session = await Session.open(with_bash)
     running, processes = await in_tool(session)
     began = time.monotonic()
 
@@ -213,22 +218,21 @@ async def test_close_in_a_tool_is_quick_and_leaves_nothing(
     assert len(server.requests) == 1
 
 
-async def test_what_a_tool_leaves_running_ends_with_the_session(
-    with_bash: ClaudeAgentOptions, calls_bash: CallsBash
-) -> None:
+async def test_what_a_tool_leaves_running_ends_with_the_session(session: Session, calls_bash: CallsBash) -> None:
     """SES-23: between turns, too."""
     calls_bash("(setsid sleep 605 >/dev/null 2>&1 &); nohup sleep 606 >/dev/null 2>&1 &")
-    async with await Session.open(with_bash) as session:
-        running, processes = await in_tool(session)
-        await running
-        assert "sleep" in names(processes)
+    running, processes = await in_tool(session)
+    await running
+    assert "sleep" in names(processes)
+
+    await session.close()
+
     assert names(processes) == []
 
 
-async def test_a_process_that_died_leaves_no_tools(with_bash: ClaudeAgentOptions, calls_bash: CallsBash) -> None:
+async def test_a_process_that_died_leaves_no_tools(session: Session, calls_bash: CallsBash) -> None:
     """SES-20: although nobody closes the session."""
     calls_bash(COMMANDS["tool"])
-    session = await Session.open(with_bash)
     running, processes = await in_tool(session)
 
     os.kill(session.pid or 0, signal.SIGKILL)
@@ -236,7 +240,6 @@ async def test_a_process_that_died_leaves_no_tools(with_bash: ClaudeAgentOptions
     with pytest.raises(ClaudeCodeError):
         await running
     assert await gone(processes) == []
-    await session.close()
     assert session.state == "dead"
 
 
@@ -266,13 +269,13 @@ time.sleep(600)
 async def test_an_mcp_server_that_does_not_end_is_ended(options: ClaudeAgentOptions) -> None:
     """SES-23, SES-77."""
     servers: dict[str, McpServerConfig] = {"s": {"type": "stdio", "command": sys.executable, "args": ["-ISc", SERVER]}}
-    session = await Session.open(replace(options, mcp_servers=servers))
-    await session.run("Hello?")  # it has been started by then
-    cli = psutil.Process(session.pid)
-    processes = family(cli.environ()["CC_SESSION_FOLDER"], cli)
-    assert len(processes) > 1
+    async with await Session.open(replace(options, mcp_servers=servers)) as session:
+        await session.run("Hello?")  # it has been started by then
+        cli = psutil.Process(session.pid)
+        processes = family(cli.environ()["CC_SESSION_FOLDER"], cli)
+        assert len(processes) > 1
 
-    with anyio.fail_after(at_most(3)):
-        await session.close()
+        with anyio.fail_after(at_most(3)):
+            await session.close()
 
-    assert names(processes) == []
+        assert names(processes) == []

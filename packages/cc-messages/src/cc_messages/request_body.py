@@ -31,7 +31,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     for name, value in scope["headers"]:
         if name == b"content-encoding" and value.lower() != b"identity":
             raise APIError(status=415, message="Compressed request bodies are not accepted")
-        if name == b"content-length" and int(value) > limit:
+        if name == b"content-length" and value.isdigit() and int(value) > limit:
             raise _too_large(limit)
     chunks: list[bytes] = []
     length = 0

@@ -122,15 +122,17 @@ class CLIProcess(Transport):
         self._is_closing = True
         with anyio.CancelScope(shield=True):
             async with self._close_lock:
-                if (process := self._process) is not None:
-                    try:
+                process = self._process
+                try:
+                    if process is not None:
                         await self._end(process)
-                    finally:
-                        if process.returncode is None:  # on a starved machine there may be no time for more
-                            with suppress(ProcessLookupError):
-                                process.kill()
-                if self._guard is not None:
-                    await self._guard.release()
+                finally:
+                    # On a starved machine the time for closing may be over before this could go on.
+                    if process is not None and process.returncode is None:
+                        with suppress(ProcessLookupError):
+                            process.kill()
+                    if self._guard is not None:
+                        await self._guard.release()
                 # What is left to do here takes no time: the process has ended.
                 await self._inner.close()
 

@@ -5,6 +5,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime, tzinfo
 from typing import NamedTuple
 
@@ -120,36 +121,33 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
     if not chosen.by_quarters:
         rows, logs = load_rows(options)
         return fill_buckets(rows), overview(logs, with_costs(rows))
-    name = "" if options.no_cache or options.strict or options.dask else _name_of_buckets(options)
-    kept = Cache().load(name) if name else None
-    if kept:
-        buckets, seen = [Bucket(*one) for one in kept[0]], Overview(*kept[1])
+    facts = None if options.no_cache or options.strict or options.dask else _facts(options)
+    name = repr(("buckets", options.sources, chosen_prices(options).identity, options.cost))
+    kept = Cache().load(name) if facts else None
+    if kept and kept[0] == facts:
+        buckets, seen = [Bucket(*one) for one in kept[1]], Overview(*kept[2])
     else:
         logs = load_logs(options)
         costs = logs.costs(chosen_prices(options), options.cost)
         buckets, seen = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
-        if name and not seen.unfinished:
-            _keep(name, buckets, seen)
+        if facts and not seen.unfinished:
+            _keep(name, facts, buckets, seen)
     return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), seen
 
 
-def _keep(name: str, buckets: list[Bucket], seen: Overview) -> None:
-    try:
-        Cache().store(name, (list(map(tuple, buckets)), tuple(seen)))
-    except OSError:
-        return  # it is made anew next time
+def _keep(name: str, facts: str, buckets: list[Bucket], seen: Overview) -> None:
+    # What cannot be written is made anew next time.
+    with suppress(OSError):
+        Cache().store(name, (facts, list(map(tuple, buckets)), tuple(seen)))
 
 
-def _name_of_buckets(options: Namespace) -> str:
-    """Stands for the content of all logs and for all that the buckets depend on; empty if it cannot be told."""
+def _facts(options: Namespace) -> str | None:
+    """Stands for the content of all logs; `None` if that cannot be told."""
     paths = find_logs(options.sources)
-    if STDIN in paths:
-        return ""
     try:
-        facts = [(path, *identity_of(path)) for path in paths]
+        return None if STDIN in paths else repr([(path, *identity_of(path)) for path in paths])
     except OSError:
-        return ""
-    return repr(("buckets", facts, chosen_prices(options).identity, options.cost))
+        return None
 
 
 def with_costs(rows: Iterable[Row]) -> Iterator[tuple[Row, float | None]]:
