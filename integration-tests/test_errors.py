@@ -54,8 +54,7 @@ async def test_an_error_of_the_api_has_its_status_its_class_and_advice(
     model: ClaudeCodeModel,
 ) -> None:
     """MODEL-48, MODEL-49"""
-    # The CLI repeats a request that got a 404 once by itself.
-    loopback.fail_next(status, times=2 if status == 404 else 1, message="made-up failure")
+    loopback.fail_next(status, message="made-up failure")
     with pytest.raises(error_class) as caught:
         if streamed:
             async with Agent(model).run_stream("Hello."):

@@ -1,12 +1,13 @@
 """Prompt text is data: nothing in it makes Claude Code read a file or run a command."""
 
+import json
 from pathlib import Path
 
 import pytest
 from pydantic_ai import Agent
 
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 
 @pytest.mark.parametrize(
@@ -56,3 +57,32 @@ async def test_nothing_of_the_working_folder_is_in_the_request(
     await Agent(model).run("Hello.")
     assert "the-project-memory" not in str(loopback.requests)
     assert str(tmp_path) not in str(loopback.requests)
+
+
+async def test_nothing_that_is_set_up_in_the_working_folder_or_at_home_takes_effect(
+    loopback: LoopbackServer, tmp_path: Path
+) -> None:
+    """MODEL-54: no hook runs, no server is started, no rule and no memory is read."""
+    env = loopback.env()
+    left, project = tmp_path / "left", tmp_path / "project"
+    run = {"hooks": [{"type": "command", "command": f"touch {left}"}]}
+    settings = {
+        "hooks": {event: [run] for event in ("SessionStart", "UserPromptSubmit", "Stop")},
+        "env": {"ANTHROPIC_CUSTOM_HEADERS": "x-of-the-settings: 1"},
+        "model": "claude-opus-5-5",
+    }
+    for folder in (project / ".claude", Path(env["CLAUDE_CONFIG_DIR"])):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "settings.json").write_text(json.dumps(settings))
+        (folder / "CLAUDE.md").write_text("the-memory")
+    server = {"command": "touch", "args": [str(left)]}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"files": server}}))
+    async with ClaudeCodeProvider(env=env, cwd=project, max_retries=0) as provider:
+        await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+    [call] = loopback.calls
+    assert call.body is not None
+    assert call.body["model"] == "claude-sonnet-5"
+    assert "x-of-the-settings" not in call.headers
+    assert "the-memory" not in str(call.body)
+    assert not call.body.get("tools")
+    assert not left.exists()

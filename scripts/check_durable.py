@@ -19,6 +19,7 @@ import re
 import signal
 import sys
 import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
 
 from check_packages import TEST_TOOLS, Bench, build, check_installed, list_installed
@@ -35,8 +36,13 @@ MEMBERS = ("cc-model", "cc-loopback")
 # The workspace's settings of pytest, which hold here too, want the last one.
 TOOLS = (*TEST_TOOLS, "psutil", "pyright[nodejs]", "pytest-xdist")
 
-# A test starts up to five interpreters that load all the libraries, each of which takes 20 seconds on a busy machine.
-TEST_SECONDS = 300
+ENGINES = ("dbos-sqlite", "dbos-postgres", "temporal", "prefect")
+
+# A test starts up to five interpreters that load all the libraries, which takes a minute each on a very busy machine.
+TEST_SECONDS = 600
+
+# What pytest returns when no test was chosen.
+NO_TEST = "exit code 5"
 
 # How uv says that there is no way to an index; that an index lacks a version is another matter.
 UNREACHABLE = re.compile(r"dns error|error sending request|tcp connect error|network is unreachable", re.IGNORECASE)
@@ -111,36 +117,42 @@ def type_settings(folder: Path) -> dict[str, object]:
     }
 
 
-async def run_tests(bench: Bench, python: Path, module: Path, words: list[str]) -> str:
-    """Run one module of tests, one test after the other: each starts enough processes."""
-    options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
+async def run_tests(bench: Bench, python: Path, module: Path, engine: str) -> str:
+    """Run the tests of one module with one engine, one after the other: each starts enough processes."""
+    options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}", "-k", engine]
     async with bench.slots:
         try:
-            return await run([str(python), "-m", "pytest", *options, str(module), *words], ROOT)
+            output = await run([str(python), "-m", "pytest", *options, str(module)], ROOT)
         except CheckError as error:
-            if "exit code 5" in str(error):
-                return f"{module.name}: no test chosen"
-            raise
+            if not str(error).startswith(NO_TEST):
+                raise
+            return f"{module.stem}, {engine}: none"
+    return f"{module.stem}, {engine}: {last_line(output)}"
 
 
-async def check(folder: Path, words: list[str]) -> list[str]:
+def last_line(output: str) -> str:
+    """Return the last line of what a command wrote."""
+    return output.rstrip().rpartition("\n")[2]
+
+
+async def check(folder: Path, engines: list[str]) -> list[str]:
     """Make the environment and run all checks in it; return what went wrong."""
     bench = make_bench(folder)
     python = await install(bench)
-    modules = sorted(TESTS.glob("test_*.py"))
-    steps = [check_types(python, folder), *(run_tests(bench, python, module, words) for module in modules)]
+    print(f"types: {last_line(await check_types(python, folder))}")
+    # Those that are for no engine in particular, too.
+    choices = [*engines, f"not ({' or '.join(ENGINES)})"]
+    runs = [(module, choice) for choice in choices for module in sorted(TESTS.glob("test_*.py"))]
     failed: list[str] = []
-    for outcome in await asyncio.gather(*steps, return_exceptions=True):
-        if isinstance(outcome, CheckError):
-            failed.append(str(outcome))
-        elif isinstance(outcome, BaseException):
-            raise outcome
-        else:
-            print(outcome.rstrip().rpartition("\n")[2])
+    for done in asyncio.as_completed([run_tests(bench, python, module, choice) for module, choice in runs]):
+        try:
+            print(await done, flush=True)
+        except CheckError as error:
+            failed.append(str(error))
     return failed
 
 
-async def write_pins(folder: Path) -> None:
+async def write_pins(folder: Path) -> list[str]:
     """Write the pins of the engines anew: the newest versions that go with what the packages and the tools have."""
     workspace = read_pins((ROOT / "pyproject.toml").read_text(encoding="utf-8")).workspace
     members = read_members()
@@ -154,6 +166,7 @@ async def write_pins(folder: Path) -> None:
     added = [pin for pin in engines if required_name(pin) not in names]
     PINS.write_text("\n".join(["# Written by scripts/check_durable.py --pin.", *added, ""]), encoding="utf-8")
     print(f"{len(added)} pins for the engines")
+    return []
 
 
 async def resolve(wanted: Path, constraints: list[str], folder: Path) -> list[str]:
@@ -165,35 +178,33 @@ async def resolve(wanted: Path, constraints: list[str], folder: Path) -> list[st
     return read_requirements(folder / "resolved.txt")
 
 
-def parse_arguments(words: list[str] | None = None) -> tuple[bool, list[str]]:
-    """Return whether to write the pins, and the words for pytest."""
+def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
+    """Return what the command line asks for."""
     parser = argparse.ArgumentParser(description="Run the agent under the durable engines, on real servers.")
+    parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)} (default: all)")
     parser.add_argument("--pin", action="store_true", help="write the pins of the engines anew, and check nothing")
-    arguments, others = parser.parse_known_args(words)
-    return arguments.pin, others
+    arguments = parser.parse_args(words)
+    if unknown := sorted(set(arguments.engines) - set(ENGINES)):
+        parser.error(f"no such engine: {', '.join(unknown)}")
+    return arguments
 
 
-async def until_signalled(folder: Path, pin: bool, words: list[str]) -> list[str]:
+async def until_signalled(work: Coroutine[None, None, list[str]]) -> list[str]:
     """Do the work, and cancel it when someone (SIGINT) or something (SIGTERM) wants it to stop."""
-    task = asyncio.ensure_future(_work(folder, pin, words))
+    task = asyncio.ensure_future(work)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await task
 
 
-async def _work(folder: Path, pin: bool, words: list[str]) -> list[str]:
-    if pin:
-        await write_pins(folder)
-        return []
-    return await check(folder, words)
-
-
 def main() -> int:
     """Run the command; return its exit code."""
-    pin, words = parse_arguments()
+    arguments = parse_arguments()
     with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
+        folder = Path(name).resolve()
+        work = write_pins(folder) if arguments.pin else check(folder, arguments.engines or [*ENGINES])
         try:
-            failed = asyncio.run(until_signalled(Path(name).resolve(), pin, words))
+            failed = asyncio.run(until_signalled(work))
         except asyncio.CancelledError:
             print("interrupted", file=sys.stderr)
             return 130

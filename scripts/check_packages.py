@@ -75,6 +75,7 @@ class Bench:
     pins: Pins
     python: str
     slots: asyncio.Semaphore
+    is_quick: bool = False
     root: Path = ROOT
     uv: list[str] = field(default_factory=find_uv)
 
@@ -214,6 +215,7 @@ async def run_tests(bench: Bench, member: Member, python: Path, home: Path) -> s
             f"--basetemp={home / 't'}",
             f"--junitxml={report}",
             "-q",
+            *(["-m", "not slow"] if bench.is_quick else []),
         ],
         home,
     )
@@ -317,6 +319,7 @@ def parse_arguments(members: Iterable[str], words: list[str] | None = None) -> a
     parser = argparse.ArgumentParser(description="Build, install alone and test each package of the workspace.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="packages to check (default: all)")
     parser.add_argument("--jobs", type=int, default=2, help="how many at the same time (default: 2)")
+    parser.add_argument("--quick", action="store_true", help="leave out tests marked as slow")
     parser.add_argument("--python", default=sys.executable, help="interpreter or version (default: this one)")
     arguments = parser.parse_args(words)
     if unknown := sorted(set(arguments.names) - set(members)):
@@ -334,12 +337,19 @@ async def until_signalled(work: Coroutine[None, None, list[Result]]) -> list[Res
     return await task
 
 
-def check_workspace(names: list[str], jobs: int, python: str) -> list[Result]:
+def check_workspace(names: list[str], arguments: argparse.Namespace) -> list[Result]:
     """Check packages in a folder that is gone afterwards, however this ends."""
     pins = read_pins((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as folder:
         # Resolved: uv notes where a wheel came from without the symbolic links that /tmp may be behind.
-        bench = Bench(Path(folder).resolve(), read_members(), pins, python, asyncio.Semaphore(jobs))
+        bench = Bench(
+            Path(folder).resolve(),
+            read_members(),
+            pins,
+            arguments.python,
+            asyncio.Semaphore(arguments.jobs),
+            arguments.quick,
+        )
         return asyncio.run(until_signalled(check_all(bench, names)))
 
 
@@ -348,7 +358,7 @@ def main() -> int:
     members = list(read_members())
     arguments = parse_arguments(members)
     try:
-        results = check_workspace(arguments.names or members, arguments.jobs, arguments.python)
+        results = check_workspace(arguments.names or members, arguments)
     except asyncio.CancelledError:
         print("interrupted", file=sys.stderr)
         return 130

@@ -21,7 +21,7 @@ def main(command: str, name: str, *rest: str) -> None:
         case "ask", [text]:
             client.enqueue({"queue_name": "questions", "workflow_name": "answer", "workflow_id": name}, text)
         case "pending", []:
-            calls = cast("list[str] | None", client.get_event(name, "to approve", timeout_seconds=60))
+            calls = cast("list[str] | None", client.get_event(name, "to approve", timeout_seconds=300))
             if calls is None:
                 raise TimeoutError("nothing is to be approved")
             print(*calls, sep="\n")

@@ -53,7 +53,7 @@ async def _find(client: PrefectClient, name: str) -> FlowRun:
 
 
 async def _until(client: PrefectClient, name: str, *types: str) -> FlowRun:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while (run := await _find(client, name)).state_type not in types:  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(0.5)
     return run

@@ -21,7 +21,7 @@ async def main(command: str, name: str, *rest: str) -> None:
         case "ask", [question]:
             await client.start_workflow("answer", question, id=name, task_queue="questions")
         case "pending", []:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 while not (calls := await workflow.query("to_approve", result_type=list[str])):  # noqa: ASYNC110  # there is no event for it
                     await asyncio.sleep(0.5)
             print(*calls, sep="\n")

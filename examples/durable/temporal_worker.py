@@ -21,8 +21,8 @@ agent = support_agent(
     TemporalDurability(
         activity_config=ActivityConfig(
             start_to_close_timeout=timedelta(minutes=10),
-            # So soon another worker begins what a dead one was doing.
-            heartbeat_timeout=timedelta(seconds=10),
+            # After so long without a sign of life another worker does what a dead one was doing.
+            heartbeat_timeout=timedelta(seconds=30),
             # Without end, if it is not said; what the API refuses is not tried again.
             retry_policy=RetryPolicy(maximum_attempts=5),
         )

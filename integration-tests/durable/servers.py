@@ -19,10 +19,12 @@ from pathlib import Path
 
 import psutil
 
-# The first start makes a database, which takes half a minute on a busy machine.
-_START_SECONDS = 120.0
+# The first start makes a database, which takes a minute on a busy machine.
+_START_SECONDS = 200.0
+# A question to a server that does not get an answer is asked again.
+_ASK_SECONDS = 10.0
 # A server that was told to stop has nothing to save here.
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = 20.0
 
 _ANYBODY = "nobody"
 
@@ -48,11 +50,13 @@ def postgres(folder: Path) -> Generator[str]:
         if user is not None:
             shutil.chown(made, user)
     options = ["-D", str(data), "-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync"]
-    subprocess.run([programs / "initdb", *options], check=True, capture_output=True, user=user, cwd=folder, timeout=60)
+    subprocess.run(
+        [programs / "initdb", *options], check=True, capture_output=True, user=user, cwd=folder, timeout=_START_SECONDS
+    )
     command = [str(programs / "postgres"), "-D", str(data), "-k", str(sockets), "-c", "listen_addresses=", "-F"]
     query = [str(programs / "psql"), "-h", str(sockets), "-U", "postgres", "-c", "SELECT 1"]
     with _running(command, folder, user=user, stop=signal.SIGINT) as server:
-        server.wait_for(lambda: subprocess.run(query, capture_output=True, timeout=10).returncode == 0)
+        server.wait_for(lambda: _succeeds(query))
         yield f"postgresql://postgres@/{{name}}?host={sockets}"
 
 
@@ -62,7 +66,7 @@ def temporal(folder: Path) -> Generator[str]:
     address = f"127.0.0.1:{(port := _free_port())}"
     health = _command(f"temporal operator cluster health --address {address}")
     with _running(_command(f"{TEMPORAL} --port {port}"), folder) as server:
-        server.wait_for(lambda: subprocess.run(health, capture_output=True, timeout=10).returncode == 0)
+        server.wait_for(lambda: _succeeds(health))
         yield address
 
 
@@ -161,9 +165,16 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _succeeds(command: Sequence[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, timeout=_ASK_SECONDS).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
 def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=_ASK_SECONDS) as answer:
             return answer.status == 200
     except (urllib.error.URLError, OSError):
         return False

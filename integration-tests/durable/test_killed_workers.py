@@ -15,8 +15,8 @@ from cc_loopback import LoopbackServer
 from .engines import Engine
 
 QUESTION = "Please pay order 17 back."
-# An engine notices a dead worker by a heartbeat that does not come.
-_NOTICE_SECONDS = 60.0
+# What a worker was asked may take long on a busy machine.
+_PATIENCE_SECONDS = 200.0
 
 
 def one_tool_after_the_other(body: dict[str, Any]) -> Any:
@@ -49,7 +49,7 @@ def refunds(folder: Path) -> list[int]:
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _NOTICE_SECONDS
+    deadline = time.monotonic() + _PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -80,7 +80,7 @@ def test_killed_while_the_api_answers_that_request_is_repeated(
 ) -> None:
     async def respond(body: dict[str, Any]) -> Any:
         if rounds(loopback) == [1, 2]:
-            await asyncio.sleep(_NOTICE_SECONDS)
+            await asyncio.sleep(_PATIENCE_SECONDS)
         return one_tool_after_the_other(body)
 
     loopback.respond = respond

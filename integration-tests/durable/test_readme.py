@@ -14,8 +14,8 @@ from .test_killed_workers import one_tool_after_the_other, rounds
 
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 TITLES = {"dbos": "DBOS", "temporal": "Temporal", "prefect": "Prefect"}
-# Each command loads the libraries anew, and some wait for a worker.
-COMMAND_SECONDS = 120.0
+# Some commands wait for five minutes before they give up.
+COMMAND_SECONDS = 350.0
 
 
 def blocks(title: str) -> list[list[str]]:

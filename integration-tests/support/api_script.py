@@ -40,7 +40,9 @@ def stopped(reason: str, *content: Block, **fields: Any) -> dict[str, Any]:
 
 def echo(body: Body) -> Reply:
     """Answer with the text of the last prompt, so that nobody's answer can be taken for another's."""
-    return "You said: " + body["messages"][-1]["content"][-1]["text"]
+    # A system message may come after it.
+    prompt = next(message for message in reversed(body["messages"]) if message["role"] == "user")
+    return "You said: " + prompt["content"][-1]["text"]
 
 
 def with_usual_usage(respond: Callable[[Body], Any]) -> Callable[[Body], Any]:

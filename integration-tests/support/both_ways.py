@@ -11,8 +11,6 @@ from anthropic import AsyncAnthropic
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.profiles import merge_profile
-from pydantic_ai.profiles.anthropic import AnthropicModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.settings import ModelSettings
@@ -21,6 +19,7 @@ from pydantic_core import to_jsonable_python
 from api_script import with_usual_usage
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from processes import at_rest
 
 Run = Callable[[AnthropicModel], Awaitable[object]]
 
@@ -43,22 +42,6 @@ _OF_THE_RUN = frozenset(
         "canonical_system",
     }
 )
-
-
-# What pydantic-ai could render for a model and Claude Code does not carry (README of cc-model, "Limits").
-NOT_CARRIED = AnthropicModelProfile(
-    supported_native_tools=frozenset(),
-    supports_inline_system_prompts=False,
-    supports_mid_conversation_effort=False,
-    supports_request_scoped_system_prompts=False,
-)
-
-
-class NarrowedModel(AnthropicModel):
-    """`AnthropicModel` without what is not carried, so that it falls back to what it does for models without it."""
-
-    supported_tool_deferral_modes = frozenset()
-    supported_tool_addition_modes = frozenset()
 
 
 @dataclass(frozen=True)
@@ -90,16 +73,14 @@ class BothWays:
     def direct(self, name: str, settings: ModelSettings | None = None) -> AnthropicModel:
         return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=self.client), settings=settings)
 
-    def narrowed(self, name: str, settings: ModelSettings | None = None) -> AnthropicModel:
-        provider = AnthropicProvider(anthropic_client=self.client)
-        profile = merge_profile(provider.model_profile(name), NOT_CARRIED)
-        return NarrowedModel(name, provider=provider, settings=settings, profile=profile)
-
     def through(self, name: str, settings: ModelSettings | None = None) -> ClaudeCodeModel:
         return ClaudeCodeModel(name, provider=self.provider, settings=settings)
 
     async def watch(self, run: Run, model: AnthropicModel, respond: Callable[[dict[str, Any]], Any] | None) -> Seen:
-        """Run with an API that answers by `respond`; what goes wrong is an outcome like any other."""
+        """Run with an API that answers by `respond`; what goes wrong is an outcome like any other.
+
+        The bodies are all that were sent until the processes have come to rest, also those that nobody waits for.
+        """
         usual = self.api.respond
         self.api.respond = with_usual_usage(respond or usual)
         self.api.requests.clear()
@@ -107,6 +88,7 @@ class BothWays:
             with warnings.catch_warnings(record=True) as noted:
                 warnings.simplefilter("always", UserWarning)
                 outcome = await _outcome(run, model)
+            await at_rest(self.provider)
             bodies = comparable([*self.api.requests])
         finally:
             self.api.respond = usual

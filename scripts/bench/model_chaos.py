@@ -4,8 +4,8 @@
 
 Each run has a mark of its own in its prompt and must end with an output that has this mark and no other, or with an
 error that belongs to what was done: a rate limit (429), an overload (529), or a lost connection (a stream that was cut,
-a process that was killed). Prints what was done and how the runs ended; exits with 1 if a run ended wrong or hung, or
-if a process or a file is left.
+a process that was killed). Prints what was done and how the runs ended; exits with 1 if a run ended wrong or hung, if
+the processes do not come to rest, or if a process, a file, a descriptor or a task is left.
 """
 
 import argparse
@@ -32,6 +32,8 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 # A run takes well below a second, and some seconds where it waits for others and for new processes.
 RUN_SECONDS = 60.0
+# The CLI ends a turn within milliseconds of the answer's end, and some seconds on a busy machine.
+REST_SECONDS = 10.0
 MARK = re.compile(r"<\d+>")
 EXPECTED = (ModelRateLimitError, ModelOverloadedError, ModelConnectionError)
 
@@ -169,9 +171,10 @@ class Chaos:
             except Exception as error:
                 self.wrong.append(f"{kind.__name__} {mark}: {type(error).__name__}: {error}")
                 return
-        if {*MARK.findall(output)} != {mark}:
+        if {*MARK.findall(output)} == {mark}:
+            self.ended["right"] += 1
+        else:
             self.wrong.append(f"{kind.__name__} {mark}: {output}")
-        self.ended["right"] += 1
 
     async def _storm(self) -> None:
         """Let some of the requests that will come fail, in proportion to those that have come."""
@@ -208,22 +211,54 @@ class Chaos:
         return True
 
 
-def what_is_left(folder: Path) -> list[str]:
-    """Return the processes and files that are left."""
+async def what_is_busy(provider: ClaudeCodeProvider, pool: int) -> list[str]:
+    """Return what is still being done, or held, after all runs have ended and some time has passed."""
+    for _ in range(int(REST_SECONDS / 0.01)):
+        if "busy=0 starting=0" in repr(provider.transport):
+            break
+        await asyncio.sleep(0.01)
+    else:
+        return [repr(provider.transport)]
+    children = psutil.Process().children()
+    # Each process has another one beside it, which ends it if this one dies.
+    return [] if len(children) <= 2 * pool else [f"{len(children)} processes for a pool of {pool}"]
+
+
+async def tasks_left() -> list[str]:
+    """Return the tasks that do not end by themselves."""
+    others: list[asyncio.Task[Any]] = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    if others:
+        await asyncio.wait(others, timeout=REST_SECONDS)
+    return [str(task) for task in others if not task.done()]
+
+
+def what_is_left(folder: Path, descriptors: int) -> list[str]:
+    """Return the processes and files that are left, and whether there are more open descriptors than before."""
     _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=5)
-    return [*map(str, alive), *map(str, folder.iterdir())]
+    more = psutil.Process().num_fds() - descriptors
+    return [*map(str, alive), *map(str, folder.iterdir()), *([f"{more} descriptors more"] if more > 0 else [])]
+
+
+async def warm_up() -> None:
+    """Make a run, so that what is made once, and stays, is there."""
+    with LoopbackServer(respond) as api:
+        async with ClaudeCodeProvider(env=api.env(), pool=1) as provider:
+            await tool(ClaudeCodeModel(provider=provider), "<0>")
 
 
 async def main(runs: int, at_once: int, pool: int, seed: int, folder: Path) -> int:
     """Make the runs, print what came of them, and return the exit status."""
     random.seed(seed)
+    await warm_up()
+    descriptors = psutil.Process().num_fds()
     begun = time.perf_counter()
     with LoopbackServer(respond, event_delay=0.002) as api:
         async with ClaudeCodeProvider(env=api.env(), pool=pool, max_retries=1) as provider:
             chaos = Chaos(api, provider)
             await chaos.run_all(runs, at_once)
             starts = len(provider.transport.start_seconds)
-    left_over = what_is_left(folder)
+            busy = await what_is_busy(provider, pool)
+    left_over = [*busy, *await tasks_left(), *what_is_left(folder, descriptors)]
     print(f"{runs} runs, {at_once} at once on {pool} processes, in {time.perf_counter() - begun:.1f} s; seed {seed}")
     print(f"  done to them: {dict(chaos.done)}; processes started: {starts}")
     print(f"  ended: {dict(chaos.ended)}; wrong: {len(chaos.wrong)}; left over: {len(left_over)}")

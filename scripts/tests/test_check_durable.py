@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from check_durable import (
     EXAMPLES,
     OVERRIDES,
@@ -18,9 +20,11 @@ from check_durable import (
 from workspace import required_name
 
 
-def test_words_that_are_not_its_own_are_for_pytest() -> None:
-    assert parse_arguments(["-k", "temporal"]) == (False, ["-k", "temporal"])
-    assert parse_arguments(["--pin"]) == (True, [])
+def test_engines_are_chosen_by_name() -> None:
+    assert parse_arguments(["temporal"]).engines == ["temporal"]
+    assert parse_arguments([]).engines == []
+    with pytest.raises(SystemExit):
+        parse_arguments(["temporary"])
 
 
 def test_comments_and_empty_lines_require_nothing(tmp_path: Path) -> None:

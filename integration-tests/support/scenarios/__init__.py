@@ -3,6 +3,7 @@
 from .content import content
 from .deferred import deferred
 from .histories import histories
+from .native import native
 from .outputs import outputs
 from .responses import responses
 from .scenario import Scenario
@@ -17,6 +18,7 @@ _ALL = [
     *tools,
     *deferred,
     *toolsets,
+    *native,
     *streams,
     *histories,
     *content,

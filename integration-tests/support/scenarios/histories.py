@@ -160,14 +160,14 @@ async def a_dynamic_system_prompt_in_two_runs(model: AnthropicModel) -> object:
     return await agent.run("Hello again.", deps="Grace", message_history=first.all_messages())
 
 
-@histories.scenario(echo, on=(SONNET, HAIKU), is_narrowed=True)
+@histories.scenario(echo, on=(SONNET, HAIKU))
 async def a_system_part_in_mid_conversation(model: AnthropicModel) -> object:
     """MODEL-11: it arrives wrapped, in its place."""
     history = [said("Hi."), answered(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
     return await Agent(model).run("Go on.", message_history=history)
 
 
-@histories.scenario(echo, on=OPUS, is_narrowed=True)
+@histories.scenario(echo, on=OPUS)
 async def a_system_part_where_the_model_would_take_one(model: AnthropicModel) -> object:
     """MODEL-03, MODEL-11: Claude Code takes no system messages, so it arrives wrapped here, too."""
     history = [said("Hi."), answered(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]

@@ -171,6 +171,24 @@ async def prompted_that_is_wrong_first(model: AnthropicModel) -> object:
     return await Agent(model, output_type=PromptedOutput(City, template=template)).run("A city, please.")
 
 
+@outputs.scenario(steps('{"result": {"kind": "City", "data": {"name": "Paris", "population": 2}}}'), on=(SONNET, HAIKU))
+async def prompted_union(model: AnthropicModel) -> object:
+    """MODEL-34"""
+    return await Agent(model, output_type=PromptedOutput([City, River])).run("A city or a river.")
+
+
+@outputs.scenario(steps("Paris", "Paris", "Paris"), raises=UnexpectedModelBehavior)
+async def a_validator_that_is_never_content(model: AnthropicModel) -> object:
+    """MODEL-18, MODEL-51"""
+    agent = Agent(model, retries=2)
+
+    @agent.output_validator
+    def never(city: str) -> str:
+        raise ModelRetry(f"Not {city}.")
+
+    return await agent.run("A city, please.")
+
+
 @outputs.scenario(steps([text("It is "), call("final_result_City", **PARIS)]), on=HAIKU)
 async def a_text_or_a_tool(model: AnthropicModel) -> object:
     """MODEL-33, MODEL-34"""
@@ -196,8 +214,9 @@ async def _all_at_once(model: AnthropicModel, strategy: EndStrategy) -> object:
     noted: list[str] = []
     agent = Agent(model, output_type=ToolOutput(City), end_strategy=strategy)
 
+    # Not a thread each, or they would note their words in any order.
     @agent.tool_plain
-    def note(word: str) -> str:
+    async def note(word: str) -> str:
         """Note a word."""
         noted.append(word)
         return f"noted {word}"

@@ -40,7 +40,6 @@ class Scenario:
     raises: type[Exception] | None
     differ: Differ | None
     is_unordered: bool
-    is_narrowed: bool
     may_ask_again: bool
     defect: str | None
 
@@ -68,7 +67,6 @@ class Theme:
         raises: type[Exception] | None = None,
         differ: Differ | None = None,
         is_unordered: bool = False,
-        is_narrowed: bool = False,
         may_ask_again: bool = False,
         defect: str | None = None,
     ) -> Callable[[Run], Run]:
@@ -81,8 +79,6 @@ class Theme:
             differ: From what is seen of `AnthropicModel` to what is to be seen through Claude Code, where a limit that
                 is documented makes a difference. It must make one.
             is_unordered: Its requests come in no particular order.
-            is_narrowed: It needs what Claude Code does not carry and the model has, so that the framework must fall
-                back: the comparison is with `both_ways.NarrowedModel`.
             may_ask_again: After such an answer the CLI may ask the API again by itself (README of cc-messages,
                 "Limits"). That is broken off, and must leave no other trace.
             defect: What is wrong at present; the scenario is expected to fail until it is mended.
@@ -92,9 +88,7 @@ class Theme:
             for model in [on] if isinstance(on, str) else on:
                 name = f"{self._name}.{run.__name__}-{model}"
                 self._scenarios.append(
-                    Scenario(
-                        name, run, respond, model, raises, differ, is_unordered, is_narrowed, may_ask_again, defect
-                    )
+                    Scenario(name, run, respond, model, raises, differ, is_unordered, may_ask_again, defect)
                 )
             return run
 

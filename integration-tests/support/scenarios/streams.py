@@ -1,13 +1,14 @@
 """Streaming: the same events in the same order, however they are pulled, and the same history as without it."""
 
 from collections.abc import AsyncIterable
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import Agent, CancellationToken, NativeOutput, RunContext, ToolOutput
-from pydantic_ai.exceptions import RunCancelled
-from pydantic_ai.messages import AgentStreamEvent, ModelResponse
+from pydantic_ai.exceptions import RunCancelled, UsageLimitExceeded
+from pydantic_ai.messages import AgentStreamEvent, ModelMessage, ModelResponse
 from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.run import AgentRunResultEvent
+from pydantic_ai.run import AgentRunResult, AgentRunResultEvent
+from pydantic_ai.usage import UsageLimits
 from pydantic_graph import End
 
 from api_script import call, echo, steps, text, thought
@@ -31,6 +32,12 @@ async def events_of(agent: Agent[object, Any], prompt: str, **options: Any) -> l
         return [event.result if isinstance(event, AgentRunResultEvent) else event async for event in stream]
 
 
+def _messages(events: list[object]) -> list[ModelMessage]:
+    result = events[-1]
+    assert isinstance(result, AgentRunResult)
+    return cast("AgentRunResult[object]", result).all_messages()
+
+
 @streams.scenario(echo, on=(SONNET, HAIKU))
 async def events_of_a_text(model: AnthropicModel) -> object:
     """MODEL-42, MODEL-43"""
@@ -41,6 +48,27 @@ async def events_of_a_text(model: AnthropicModel) -> object:
 async def events_of_thinking_tools_and_texts(model: AnthropicModel) -> object:
     """MODEL-42, MODEL-43: deltas of thinking, text and arguments, by block."""
     return await events_of(Agent(model, tools=[lucky_number]), "A number.")
+
+
+@streams.scenario(
+    steps(
+        [
+            thought("One."),
+            {"type": "redacted_thinking", "data": "ZGF0YQ=="},
+            thought("Two.", "c2lnbmVkIHRvbw=="),
+            call("lucky_number", low=1, high=3),
+            call("lucky_number", low=3, high=5),
+        ],
+        "Two and four.",
+        "Bye.",
+    ),
+    on=(SONNET, HAIKU),
+)
+async def events_of_redacted_thinking_and_parallel_calls(model: AnthropicModel) -> object:
+    """MODEL-20, MODEL-37, MODEL-43: and all of it goes back with the next run."""
+    agent = Agent(model, tools=[lucky_number])
+    events = await events_of(agent, "Two numbers.")
+    return [events, await agent.run("Thanks.", message_history=_messages(events))]
 
 
 @streams.scenario(A_TURN, on=(SONNET, HAIKU))
@@ -109,6 +137,19 @@ async def responses_as_they_grow(model: AnthropicModel) -> object:
                     async for response in stream.stream_response(debounce_by=None):
                         seen += [response, stream.usage]
     return [seen, run.result]
+
+
+@streams.scenario(steps([call("final_result", name="Paris")], [call("final_result", **PARIS)]), on=(SONNET, HAIKU))
+async def a_streamed_output_that_is_wrong_first(model: AnthropicModel) -> object:
+    """MODEL-18, MODEL-42: the events of both answers."""
+    return await events_of(Agent(model, output_type=ToolOutput(City)), "A city.")
+
+
+@streams.scenario(steps([text("Let me see. "), call("lucky_number", low=1, high=3)]), raises=UsageLimitExceeded)
+async def a_limit_in_the_middle_of_a_streamed_run(model: AnthropicModel) -> object:
+    """MODEL-51"""
+    agent = Agent(model, tools=[lucky_number])
+    return await events_of(agent, "A number.", usage_limits=UsageLimits(request_limit=1))
 
 
 @streams.scenario(steps(LONG, "Next."))

@@ -377,6 +377,12 @@ async def a_limit_of_tokens(model: AnthropicModel) -> object:
     return await Agent(model, tools=[lucky_number]).run("A number.", usage_limits=UsageLimits(total_tokens_limit=100))
 
 
+@tools.scenario(steps([call("lucky_number", low=1, high=3)]), raises=UsageLimitExceeded)
+async def a_limit_of_input_tokens(model: AnthropicModel) -> object:
+    """MODEL-39, MODEL-51"""
+    return await Agent(model, tools=[lucky_number]).run("A number.", usage_limits=UsageLimits(input_tokens_limit=9))
+
+
 @tools.scenario(steps([call("ask", question="Which?")], "The helper says: blue."))
 async def an_agent_inside_a_tool(model: AnthropicModel) -> object:
     """MODEL-65"""

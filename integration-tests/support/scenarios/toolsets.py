@@ -72,9 +72,7 @@ async def dynamic_for_each_step(model: AnthropicModel) -> object:
     return await agent.run("First add, then negate.")
 
 
-@toolsets.scenario(
-    steps([call("learn", word="negate")], [call("negate", a=3)], "Minus three."), on=(SONNET, HAIKU), is_narrowed=True
-)
+@toolsets.scenario(steps([call("learn", word="negate")], [call("negate", a=3)], "Minus three."), on=(SONNET, HAIKU))
 async def a_tool_that_is_added_in_mid_run(model: AnthropicModel) -> object:
     """MODEL-12, MODEL-56: it is offered next."""
     toolset = FunctionToolset[object]()
@@ -115,7 +113,6 @@ async def tools_of_a_capability(model: AnthropicModel) -> object:
 @toolsets.scenario(
     steps([call("search_tools", queries=["negate"])], [call("negate", a=3)], "Minus three."),
     on=(SONNET, HAIKU),
-    is_narrowed=True,
 )
 async def tools_that_have_to_be_searched_for(model: AnthropicModel) -> object:
     """MODEL-53, MODEL-56"""
@@ -126,7 +123,6 @@ async def tools_that_have_to_be_searched_for(model: AnthropicModel) -> object:
 @toolsets.scenario(
     steps([call("load_capability", id="math")], [call("negate", a=3)], "Minus three."),
     on=(SONNET, HAIKU),
-    is_narrowed=True,
     differ=system_as_one_block,
 )
 async def a_capability_that_is_loaded_on_demand(model: AnthropicModel) -> object:

@@ -54,6 +54,17 @@ async def within_a_limit_of_one(model: AnthropicModel) -> object:
     return [await agent.run("A number."), await agent.run("A number.")]
 
 
+@wrappers.scenario(A_NUMBER, on=(SONNET, HAIKU))
+async def within_all_of_them_and_an_override(model: AnthropicModel) -> object:
+    """MODEL-66"""
+    limited = ConcurrencyLimitedModel(InstrumentedModel(WrapperModel(model)), limiter=1)
+    agent = Agent("test", tools=[lucky_number], instructions="Not this.")
+    with agent.override(model=FallbackModel(limited, TestModel()), instructions="Be brief."):
+        async with agent.run_stream("A number.") as stream:
+            output = await stream.get_output()
+        return [output, stream.all_messages(), await agent.run("A number.")]
+
+
 @wrappers.scenario(A_NUMBER)
 async def as_the_fallback_of_another(model: AnthropicModel) -> object:
     """MODEL-50, MODEL-66"""
@@ -180,4 +191,4 @@ async def a_fallback_on_a_response(model: AnthropicModel) -> object:
 
     second = TestModel(custom_output_text="from the other model")
     fallback = FallbackModel(model, second, fallback_on=was_filtered)
-    return (await Agent(fallback).run("Something bad.")).output
+    return await Agent(fallback).run("Something bad.")

@@ -16,6 +16,8 @@ distributed = pytest.importorskip("distributed")
 fsspec = pytest.importorskip("fsspec")
 
 Maker: TypeAlias = Callable[..., Any]
+# For what takes a moment on a quiet machine.
+PATIENCE = 40.0
 
 
 @pytest.fixture(scope="module")
@@ -76,35 +78,39 @@ def test_any_store_of_fsspec_is_read(tree: Path) -> None:
 
 
 def test_a_worker_that_is_killed_half_way_takes_nothing_with_it(
-    client: Any, tree: Path, monkeypatch: pytest.MonkeyPatch
+    client: Any, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LOG-55"""
     from cc_convert import cluster
 
-    # One file for each task, and slow ones, so that the work is under way when the worker dies.
-    monkeypatch.setattr(cluster, "_TASK", 1)
-    monkeypatch.setattr(cluster, "scan_urls", slow_scan)
-    victims = list(client.run(os.getpid).values())
+    marks = tmp_path / "marks"
+    marks.mkdir()
+
+    # A function of a function travels by value: workers cannot import the tests.
+    def slow_scan(urls: list[str], storage_options: Any = None) -> Any:
+        (marks / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+        time.sleep(0.1)
+        return cluster.scan_urls(urls, storage_options)
 
     def kill() -> None:
-        time.sleep(1.0)
-        os.kill(victims[0], signal.SIGKILL)
+        while len(list(marks.iterdir())) < 4:
+            time.sleep(0.01)
+        os.kill(victim, signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
+    victim = min(client.run(os.getpid).values())
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    logs = cluster.read_logs_on(client, [tree.as_uri()])
-    killer.join()
+    with monkeypatch.context() as patched:
+        # One file for each task, so that the work is under way when the worker dies.
+        patched.setattr(cluster, "_TASK", 1)
+        patched.setattr(cluster, "scan_urls", slow_scan)
+        logs = cluster.read_logs_on(client, [tree.as_uri()])
+    killer.join(PATIENCE)
 
     assert same(logs, read_logs(tree))
+    assert str(victim) in {mark.name.split("-")[0] for mark in marks.iterdir()}
     with pytest.raises(ProcessLookupError):
-        os.kill(victims[0], 0)
-
-
-def slow_scan(urls: list[str], storage_options: Any = None) -> Any:
-    time.sleep(0.4)
-    from cc_convert.cluster import scan_urls
-
-    return scan_urls(urls, storage_options)
+        os.kill(victim, 0)
 
 
 def test_a_source_that_is_not_there_is_said(client: Any, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from cc_messages.worker import Worker
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -10,6 +10,8 @@ import pytest
 
 from cc_messages.answer import Answer
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -14,6 +14,8 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_messages import create_app
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path

@@ -11,7 +11,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import override_allow_model_requests
 from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.profiles.anthropic import anthropic_model_profile
+from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
@@ -39,11 +39,12 @@ def test_a_model_id_is_not_an_alias() -> None:
 def test_the_profile_is_that_of_the_model_less_what_is_not_carried() -> None:
     """MODEL-03"""
     profile = claude_code_profile("claude-opus-5")
-    direct = anthropic_model_profile("claude-opus-5")
+    direct = AnthropicProvider.model_profile("claude-opus-5")
     assert direct is not None
     assert profile.get("supports_json_schema_output") == direct.get("supports_json_schema_output")
-    assert profile.get("supports_inline_system_prompts") is False
-    assert profile.get("supported_native_tools") == frozenset()
+    assert profile.get("supported_native_tools") == direct.get("supported_native_tools")
+    assert direct.get("supports_cache") is True
+    assert profile.get("supports_cache") is False
 
 
 def test_a_profile_of_the_caller_wins() -> None:

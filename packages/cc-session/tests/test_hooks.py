@@ -25,6 +25,8 @@ from cc_session import (
     sealed_options,
 )
 
+pytestmark = pytest.mark.slow
+
 Ask = Callable[[Session, Content], Any]
 TOUCH = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "touch file", "description": "d"}}
 

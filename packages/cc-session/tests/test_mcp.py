@@ -34,6 +34,8 @@ from cc_session import (
     ToolDefinition,
 )
 
+pytestmark = pytest.mark.slow
+
 Ask = Callable[[Session, Content], Any]
 SCRIPT = str(Path(__file__).parent / "stdio_server.py")
 

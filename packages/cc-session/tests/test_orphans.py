@@ -20,6 +20,8 @@ from cc_loopback import LoopbackServer
 from cc_session import Session
 from cc_types import ClaudeCodeError
 
+pytestmark = pytest.mark.slow
+
 CallsBash = Callable[..., None]
 
 

@@ -23,6 +23,8 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionBusyError, SessionPool, TurnError
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ProcessExitedError
 
+pytestmark = pytest.mark.slow
+
 
 def echo(body: JsonObject) -> str:
     """Answer with the prompt."""

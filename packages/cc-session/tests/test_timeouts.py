@@ -17,6 +17,8 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, Timeouts, ToolDefinition, TurnTimeoutError
 from cc_types import ClaudeCodeError
 
+pytestmark = pytest.mark.slow
+
 FOREVER = {"turn", "silence", "permission"}
 
 

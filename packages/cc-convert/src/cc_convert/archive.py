@@ -1,23 +1,17 @@
 """Rows as lines of JSON that can be read back: an archive of what the CLI's own logs told before it deleted them."""
 
 import json
-from typing import cast, get_type_hints
+from collections.abc import Callable
+from typing import cast, get_args, get_type_hints
 
-from .fields import Record
-from .rows import Row, make_row
+from .extract import LATEST
+from .fields import MOST, Record
+from .rows import Kind, Row, make_row
 
 __all__ = ["ARCHIVED", "from_archive", "to_archive"]
 
 ARCHIVED = "cc-convert-row"
 """The `type` of such a line."""
-
-_LISTS = ("tools", "steps")
-_OPTIONAL = ("time", "cost", "logged_cost")
-_KINDS: dict[str, tuple[type, ...]] = {
-    name: (float, int, type(None)) if name in _OPTIONAL else (kind if isinstance(kind, type) else str,)
-    for name, kind in get_type_hints(Row).items()
-    if name not in _LISTS
-}
 
 
 def to_archive(row: Row) -> str:
@@ -27,17 +21,50 @@ def to_archive(row: Row) -> str:
 
 def from_archive(record: Record) -> Row | None:
     """The row of such a line; `None` if it is none. The cost is left to the price list."""
-    values: list[object] = []
-    for name in Row._fields:
-        value: object = record.get(name)
-        if name in _LISTS:
-            value = _tuple(value)
-        elif not isinstance(value, _KINDS[name]):
-            return None
-        values.append(None if name == "cost" else value)
-    return make_row(values)
+    values = [_tuple(record.get(name)) for name in Row._fields[:-1]]
+    if not all(check(value) for check, value in zip(_CHECKS, values, strict=True)):
+        return None
+    return make_row((*values, None))
 
 
-def _tuple(value: object) -> tuple[object, ...]:
-    members = cast("list[object]", value) if isinstance(value, list) else []
-    return tuple(_tuple(cast("object", one)) if isinstance(one, list) else one for one in members)
+def _tuple(value: object) -> object:
+    return tuple(map(_tuple, cast("list[object]", value))) if isinstance(value, list) else value
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= MOST
+
+
+def _is_cost(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and 0 <= value <= MOST)
+
+
+def _is_time(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and 0 < value < LATEST)
+
+
+def _is_tools(value: object) -> bool:
+    return isinstance(value, tuple) and all(map(_is_text, cast("tuple[object, ...]", value)))
+
+
+def _is_steps(value: object) -> bool:
+    return isinstance(value, tuple) and all(map(_is_step, cast("tuple[object, ...]", value)))
+
+
+def _is_step(value: object) -> bool:
+    return isinstance(value, tuple) and [*map(_is_count, cast("tuple[object, ...]", value))] == [True] * 5
+
+
+_OF_TYPE: dict[object, Callable[[object], bool]] = {
+    str: _is_text,
+    int: _is_count,
+    bool: lambda value: isinstance(value, bool),
+    Kind: lambda value: value in get_args(Kind),
+}
+_OF_NAME = {"time": _is_time, "logged_cost": _is_cost, "tools": _is_tools, "steps": _is_steps}
+# Without the cost, which stands last.
+_CHECKS = [_OF_NAME.get(name) or _OF_TYPE[kind] for name, kind in list(get_type_hints(Row).items())[:-1]]

@@ -87,13 +87,11 @@ def decode_line(line: bytes) -> Decoded:
     except UnicodeDecodeError:
         string, problem = str(text, "utf-8", "replace"), "invalid UTF-8"
     try:
-        value, long = _load(string)
+        value, odd = _load(string)
     except ValueError as error:
         return _salvaged(text, str(error))
-    problem = problem or long
+    problem = problem or odd
     records, strange = _records(value)
-    if problem is None and _has_half_characters(string):
-        problem = "half of a character"
     if strange:
         return Decoded(records, strange, lost=not records)
     return Decoded(records, problem, lost=False)
@@ -103,20 +101,34 @@ def _load(string: str) -> tuple[object, str | None]:
     """The value of a text of JSON, and what is odd about it; `ValueError` says in words why there is none."""
     try:
         try:
-            return json.loads(string), None
+            value, odd = json.loads(string), None
         except json.JSONDecodeError:
             raise
         except ValueError:
             # JSON allows numbers of any length, Python converts only so many digits.
-            return json.loads(string, parse_int=_short_int), "a number that is too long"
+            value, odd = json.loads(string, parse_int=_short_int), "a number that is too long"
+        if "\\ud" in string or "\\uD" in string:
+            value, halved = _without_half_characters(value)
+            odd = odd or halved
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg}") from None
+    return value, odd
 
 
 def _short_int(digits: str) -> int | None:
     return int(digits) if len(digits) < _MOST_DIGITS else None
+
+
+def _without_half_characters(value: object) -> tuple[object, str | None]:
+    """JSON can name one half of a pair of surrogates; no file and no terminal takes it, so a mark takes its place."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:
+        return json.loads(text.encode("utf-8", "replace")), "half of a character"
+    return value, None
 
 
 def _records(value: object) -> tuple[list[Record], str | None]:
@@ -128,18 +140,6 @@ def _records(value: object) -> tuple[list[Record], str | None]:
         records = [cast("Record", member) for member in members if isinstance(member, dict)]
         return records, None if len(records) == len(members) else "a list with members that are no objects"
     return [], f"JSON, but no object: {type(value).__name__}"
-
-
-def _has_half_characters(string: str) -> bool:
-    if "\\ud" not in string and "\\uD" not in string:
-        return False
-    try:
-        json.dumps(json.loads(string), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    except (RecursionError, ValueError):
-        return False
-    return False
 
 
 def _salvaged(text: bytes, reason: str) -> Decoded:

@@ -10,10 +10,12 @@ from .fields import MOST, Record, clean_usage, count
 from .model_names import canonical_model
 from .rows import NO_COUNTS, Counts, Row, add_counts, make_row
 
-__all__ = ["event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls"]
+__all__ = ["LATEST", "event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls"]
 
 SYNTHETIC = "<synthetic>"
 """The model of messages that the CLI made up itself."""
+LATEST = 253_000_000_000
+"""In the year 9987: a later time is none. Before the end of the calendar, so that spans and zones stay within it."""
 _TOOLS = ("tool_use", "server_tool_use")
 
 
@@ -24,9 +26,10 @@ def time_of(timestamp: str | None) -> float | None:
     try:
         moment = datetime.fromisoformat(timestamp)
         # Without a zone it is UTC, as all of the CLI's are.
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
+    return seconds if 0 < seconds < LATEST else None
 
 
 def session_of(record: Record) -> str:

@@ -118,9 +118,10 @@ def merge(scans: Iterable[FileScan]) -> Logs:
     scans = list(scans)
     rows: dict[str, Row] = {}
     for scan in scans:
-        for row in scan.rows:
-            known = rows.get(row.key)
-            rows[row.key] = row if known is None else better(known, row)
+        new = {row.key: row for row in scan.rows}
+        for key in new.keys() & rows.keys():
+            new[key] = better(rows[key], new[key])
+        rows |= new
     # An archive may have brought them before.
     missing = [row for row in remainders(scans, rows) if row.key not in rows]
     return Logs(

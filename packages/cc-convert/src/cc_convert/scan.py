@@ -32,11 +32,16 @@ _HEADS = (
     b'{"type": "system", "subtype": "init"',
 )
 _PROMPT = b'"type":"user","message":{"role":"user"'
-_PROMPT_WITHIN = 320
+_MESSAGE = b'"message":{"id":"msg_'
+_HEAD = 320
+"""Within so many bytes of a line stands what it is."""
+_COUNT = b"_input_tokens"
+_TAIL = 1280
+"""Within so many bytes of the end of an answer stands the last of its counts of input."""
 _ANSWER = b'"role":"assistant"'
 _TOOL_USE = b'"type":"tool_use"'
 _TOOL_NAME = re.compile(rb'"type":"tool_use",(?:"id":"(?P<id>[!#-\[\]-~]+)",)?"name":"(?P<name>[!#-\[\]-~]+)"')
-_NO_ID = b"\n"  # which stands in no line
+_NO_REQUEST = b"\n"  # which stands in no line
 # Ids and counts stand in it; what follows in a usage does not differ where these are the same.
 _SAME_USAGE = 200
 _FIRST = 200
@@ -90,7 +95,7 @@ class _Scanner:
         self._base = before.offset if before else 0
         self._strict = strict
         self._decode = fast_decoder()
-        self._last_id = _NO_ID
+        self._last_request = _NO_REQUEST
         self._last_usage = b""
         self._at_start = before is None
         self._skipping = False
@@ -162,20 +167,27 @@ class _Scanner:
             self._every_line(data, end)
             return
         find, rfind, startswith = data.find, data.rfind, data.startswith
-        position = 0
+        position = prompt_at = answer_at = 0
         while position < end:
             stop = find(b"\n", position, end)
-            head = stop if stop - position < _PROMPT_WITHIN else position + _PROMPT_WITHIN
             whole = data[position] == _OPEN and data[stop - 1] in _ENDS
-            # Prompts and tool results are the bulk of a log, and the usage that may be in one is not its own.
-            if find(_PROMPT, position, head) >= 0:
-                if not whole:
-                    self._patiently(bytes(data[position:stop]), self._base + position)
+            # What tells prompts and answers apart mostly stands where it stood in the line before.
+            prompt = startswith(_PROMPT, position + prompt_at) and position + prompt_at < stop
+            if not prompt and not startswith(_MESSAGE, position + answer_at):
+                head = min(stop, position + _HEAD)
+                if (found := find(_PROMPT, position, head)) >= 0:
+                    prompt, prompt_at = True, found - position
+                else:
+                    answer_at = max(0, find(_MESSAGE, position, head) - position)
+            # Prompts and tool results are the bulk of a log, and have no usage of their own; only where one was cut off
+            # an answer may stand behind it.
+            if prompt and whole and find(_COUNT, max(position, stop - _TAIL), stop) < 0:
+                pass
             # From behind, since usage stands behind the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, position, stop, marker)
             # An answer without usage: what damaged the word may have damaged more.
-            elif not whole or startswith(_HEADS, position) or find(_ANSWER, position, head) >= 0:
+            elif not whole or startswith(_HEADS, position) or find(_ANSWER, position, min(stop, position + _HEAD)) >= 0:
                 self._patiently(bytes(data[position:stop]), self._base + position)
             position = stop + 1
 
@@ -191,10 +203,11 @@ class _Scanner:
         tool = _TOOL_NAME.match(data, call, stop) if call >= 0 else None
         # The quick decoder leaves out what was said. A call of the usual form is read from the bytes, others are not.
         patiently = call >= 0 and (tool is None or data.find(_TOOL_USE, call + 1, stop) >= 0)
-        # Each content block of an answer is a line of its own and repeats the usage.
-        repeated = data.startswith(self._last_usage, marker) and data.find(self._last_id, start, stop) >= 0
+        # Each content block of an answer is a line of its own and repeats the usage. The id of the request stands
+        # behind it, so it is that of the same record, also where a line was cut off and the next one went on behind it.
+        repeated = data.startswith(self._last_usage, marker) and data.find(self._last_request, marker, stop) >= 0
         if patiently or not repeated:
-            self._last_id = _NO_ID
+            self._last_request = _NO_REQUEST
             taken = "whole" if patiently else self._take(bytes(data[start:stop]))
             if taken == "whole":
                 self._patiently(bytes(data[start:stop]), self._base + start)
@@ -211,9 +224,8 @@ class _Scanner:
         except ValueError:
             return "whole"
         taken = self._collector.take(record)
-        message = record.get("message")
-        if taken == "request" and message and (identity := message.get("id")):
-            self._last_id = f'"id":"{identity}"'.encode("utf-8", "replace")
+        if taken == "request" and (request := record.get("requestId") or record.get("request_id")):
+            self._last_request = f'":"{request}"'.encode("utf-8", "replace")
         return taken
 
     def _patiently(self, line: bytes, offset: int) -> None:

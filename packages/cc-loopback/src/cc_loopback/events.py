@@ -70,7 +70,7 @@ def _split(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _words(block["thinking"])]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
             return {**block, "thinking": "", "signature": ""}, deltas
-        case "tool_use" | "server_tool_use":
+        case "tool_use" | "server_tool_use" | "mcp_tool_use":
             # The API opens with an empty piece, before the model has written the first brace.
             pieces = ["", *_chunks(json.dumps(block["input"], ensure_ascii=False), _JSON_PIECE)]
             return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]

@@ -28,7 +28,7 @@ _MESSAGE_KEYS = frozenset(
     }
 )
 _REQUIRED_TEXT = {"text": "text", "thinking": "thinking", "redacted_thinking": "data"}
-_CALLS = {"tool_use": "toolu", "server_tool_use": "srvtoolu"}
+_CALLS = {"tool_use": "toolu", "server_tool_use": "srvtoolu", "mcp_tool_use": "mcptoolu"}
 _CHARACTERS_PER_TOKEN = 4
 # A thinking block without a signature could not be sent back to the API, so one is always there.
 _DEFAULT_SIGNATURE = "bG9vcGJhY2stc2lnbmF0dXJl"

@@ -28,10 +28,13 @@ class Message:
 
     role: str
     content: tuple[Block, ...] = field(compare=False)
+    output_config: JsonValue = field(default=None, compare=False)
+    """What a system message sets for the answers from there on, which is not content."""
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
-        canonical = json.dumps([_canonical(block) for block in self.content], sort_keys=True, separators=(",", ":"))
+        said = [*map(_canonical, self.content), *([] if self.output_config is None else [self.output_config])]
+        canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
         object.__setattr__(self, "digest", hashlib.sha256(canonical.encode()).hexdigest())
 
     @property
@@ -82,7 +85,8 @@ def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Join neighbours of one role into one message, as the API reads them; the CLI would add line breaks."""
     result: list[Message] = []
     for message in messages:
-        if result and result[-1].role == message.role:
+        settings = message.output_config or (result and result[-1].output_config)
+        if result and result[-1].role == message.role and not settings:
             message = Message(message.role, (*result.pop().content, *message.content))
         result.append(message)
     return tuple(result)

@@ -33,6 +33,8 @@ _NOT_PARAMETERS = frozenset({"betas", "cache_control", "messages", "model", "str
 _BILLING_HEADER = "x-anthropic-billing-header:"
 _ROLES = frozenset({"assistant", "system", "user"})
 _MESSAGE_FIELDS = frozenset({"content", "role"})
+# Without content it changes the effort from there on.
+_SYSTEM_MESSAGE_FIELDS = frozenset({"content", "output_config", "role"})
 _SYSTEM_FIELDS = frozenset({"cache_control", "text", "type"})
 
 
@@ -223,13 +225,14 @@ def _message(message: JsonValue, place: str) -> Message:
     role = message.get("role")
     if role not in _ROLES:
         raise invalid(f"{place}.role: must be 'user', 'assistant' or 'system', not {role!r}")
-    _only(message, _MESSAGE_FIELDS, place)
+    _only(message, _SYSTEM_MESSAGE_FIELDS if role == "system" else _MESSAGE_FIELDS, place)
     blocks = as_blocks(message.get("content"), f"{place}.content")
-    if not blocks:
+    settings = message.get("output_config")
+    if not blocks and settings is None:
         raise invalid(f"{place}.content: must not be empty")
     for index, block in enumerate(blocks):
         check_block(str(role), block, f"{place}.content.{index}")
-    return Message(str(role), blocks)
+    return Message(str(role), blocks, settings)
 
 
 def _only(fields: _Object, known: frozenset[str], place: str) -> None:

@@ -44,7 +44,7 @@ def obstacle(messages: Sequence[Message]) -> str | None:
 
 def as_parameter(messages: Sequence[Message]) -> list[JsonValue]:
     """The messages as the API is to get them, with a cache breakpoint where the CLI places its own."""
-    plain: list[JsonValue] = [{"role": message.role, "content": [*message.blocks()]} for message in messages]
+    plain: list[JsonValue] = [_plain(message) for message in messages]
     last = next((index for index in reversed(range(len(messages))) if messages[index].role == "user"), None)
     if last is not None:
         blocks: list[JsonValue] = [*messages[last].blocks()]
@@ -52,6 +52,11 @@ def as_parameter(messages: Sequence[Message]) -> list[JsonValue]:
             blocks[-1] = {**block, "cache_control": {"type": "ephemeral"}}
             plain[last] = {"role": "user", "content": blocks}
     return plain
+
+
+def _plain(message: Message) -> JsonValue:
+    plain: dict[str, JsonValue] = {"role": message.role, "content": [*message.blocks()]}
+    return plain if message.output_config is None else {**plain, "output_config": message.output_config}
 
 
 def _in_message(message: Message) -> str | None:

@@ -18,7 +18,6 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.profiles import ModelProfileSpec
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.toolsets import AbstractToolset
-from pydantic_ai.usage import RequestUsage
 
 from cc_ipc import TransportType
 from cc_messages import CLITools, OwnTools, beside_requests
@@ -26,10 +25,11 @@ from cc_types import CLIResponse
 
 from .agent_tools import AgentTools
 from .errors import ToolsetNotRegisteredError, claude_code_errors
+from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .own_tool_approvals import without_own_tools
 from .provider import ClaudeCodeProvider, default_provider
 from .settings import ClaudeCodeModelSettings
-from .transcript import Listener, Transcript, metadata
+from .transcript import MessageCallback, Transcript, metadata
 
 __all__ = ["ClaudeCodeModel"]
 
@@ -46,11 +46,10 @@ class ClaudeCodeModel(AnthropicModel):
         provider: The processes; by default all models of this Python process share some.
         settings: Default settings of requests.
         profile: What the model can do, if the default is not right.
+        message_callback: Called in the event loop of a request with each message of the CLI that belongs to it, as
+            the SDK has them, up to the `ResultMessage`, which the request then waits for: some milliseconds. It may
+            be a coroutine function. What it raises is logged.
     """
-
-    # What `AnthropicModel` could render, but is not passed through yet.
-    supported_tool_deferral_modes = frozenset()
-    supported_tool_addition_modes = frozenset()
 
     def __init__(
         self,
@@ -59,8 +58,10 @@ class ClaudeCodeModel(AnthropicModel):
         provider: ClaudeCodeProvider | None = None,
         settings: ModelSettings | None = None,
         profile: ModelProfileSpec | None = None,
+        message_callback: MessageCallback | None = None,
     ) -> None:
         super().__init__(model_name, provider=provider or default_provider(), settings=settings, profile=profile)
+        self._message_callback = message_callback
         self._agent_tools: AgentTools | None = None
 
     @property
@@ -120,7 +121,12 @@ class ClaudeCodeModel(AnthropicModel):
             ModelConnectionError: A process failed, or lost the API.
             cc_ipc.ToolNotFoundError: A function tool is in none of the toolsets that were set.
         """
-        return await self._request(messages, model_settings, model_request_parameters, None)
+        if self._message_callback is None:
+            return await self._request(messages, model_settings, model_request_parameters, None)
+        transcript = Transcript(self._message_callback)
+        response = await self._request(messages, model_settings, model_request_parameters, transcript)
+        await transcript.complete()
+        return response
 
     async def request_with_metadata(
         self,
@@ -129,8 +135,8 @@ class ClaudeCodeModel(AnthropicModel):
         model_request_parameters: ModelRequestParameters,
     ) -> tuple[ModelResponse, CLIResponse]:
         """Make one request; returns the response, and what the CLI tells of it. Raises what `request()` raises."""
-        transcript = Transcript()
-        response = await self._request(messages, model_settings, model_request_parameters, transcript.take)
+        transcript = Transcript(self._message_callback)
+        response = await self._request(messages, model_settings, model_request_parameters, transcript)
         return response, metadata(await transcript.complete(), response.text)
 
     async def stream_messages(
@@ -150,16 +156,12 @@ class ClaudeCodeModel(AnthropicModel):
         function_tools = model_request_parameters.function_tools
         if function_tools and self._agent_tools is None:
             raise ToolsetNotRegisteredError(tools=[tool.name for tool in function_tools])
-        transcript = Transcript()
         heard: asyncio.Queue[Message | None] = asyncio.Queue()
-
-        def hear(message: Message) -> None:
-            transcript.take(message)
-            heard.put_nowait(message)
+        transcript = Transcript(self._message_callback, heard)
 
         async def ask() -> None:
             try:
-                await self._request(messages, model_settings, model_request_parameters, hear)
+                await self._request(messages, model_settings, model_request_parameters, transcript)
                 await transcript.complete()
             finally:
                 heard.put_nowait(None)
@@ -182,48 +184,39 @@ class ClaudeCodeModel(AnthropicModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Make one request and stream its response. Raises what `request()` raises, also while it is read."""
-        own = self._own_tools(model_settings)
-        parameters = without_own_tools(model_request_parameters, own)
+        own = self._own_tools(model_settings, model_request_parameters)
+        parameters = _of_the_api(model_request_parameters, own)
+        transcript = None if self._message_callback is None else Transcript(self._message_callback)
         with claude_code_errors(self.model_name):
             async with AsyncExitStack() as stack:
                 tools = await stack.enter_async_context(self._offered(parameters, run_context))
                 # Only while the request is sent: a stream may be closed in another task than it was opened in.
-                with beside_requests(tools=tools, own=own):
+                with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take):
                     response = await stack.enter_async_context(
                         super().request_stream(messages, model_settings, parameters, run_context)
                     )
                 yield response
-
-    async def count_tokens(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> RequestUsage:
-        """Not available yet.
-
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError("Claude Code does not count tokens ahead of a request")
+            if transcript is not None:
+                await transcript.complete()
 
     async def _request(
         self,
         messages: list[ModelMessage],
         model_settings: ModelSettings | None,
         parameters: ModelRequestParameters,
-        listener: Listener | None,
+        transcript: Transcript | None,
     ) -> ModelResponse:
-        own = self._own_tools(model_settings)
-        parameters = without_own_tools(parameters, own)
+        own = self._own_tools(model_settings, parameters)
+        parameters = _of_the_api(parameters, own)
         with claude_code_errors(self.model_name):
             async with self._offered(parameters) as tools:
-                with beside_requests(tools=tools, own=own, on_message=listener):
+                with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take):
                     return await super().request(messages, model_settings, parameters)
 
-    def _own_tools(self, model_settings: ModelSettings | None) -> OwnTools | None:
-        settings = merge_model_settings(self.settings, model_settings)
-        return cast(ClaudeCodeModelSettings, settings or {}).get("claude_code_tools")
+    def _own_tools(self, model_settings: ModelSettings | None, parameters: ModelRequestParameters) -> OwnTools | None:
+        settings = cast(ClaudeCodeModelSettings, merge_model_settings(self.settings, model_settings) or {})
+        own = settings["claude_code_tools"] if "claude_code_tools" in settings else None
+        return with_mcp_servers(parameters, own)
 
     @asynccontextmanager
     async def _offered(
@@ -235,3 +228,8 @@ class ClaudeCodeModel(AnthropicModel):
             return
         async with self._agent_tools.offered(parameters.function_tools, run_context) as tools:
             yield tools
+
+
+def _of_the_api(parameters: ModelRequestParameters, own: OwnTools | None) -> ModelRequestParameters:
+    """The parameters without what the CLI tells the model itself."""
+    return without_mcp_servers(without_own_tools(parameters, own))

@@ -26,17 +26,10 @@ _LONG = "[1m]"
 _LONG_TOKENS = 1_000_000
 
 _THROUGH_CLAUDE_CODE = AnthropicModelProfile(
-    # Claude Code takes system text only in the system prompt, so pydantic-ai renders later system parts as user text.
-    supports_inline_system_prompts=False,
-    supports_request_scoped_system_prompts=False,
-    supports_mid_conversation_effort=False,
     # It places its own cache breakpoints, and answers one request at a time.
     supports_cache=False,
     supports_auto_cache=False,
     anthropic_supports_message_batches=False,
-    anthropic_supports_on_demand_compaction=False,
-    # The API's server-side tools are not passed through; pydantic-ai uses a local tool where it is given one.
-    supported_native_tools=frozenset(),
 )
 
 

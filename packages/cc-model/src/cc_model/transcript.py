@@ -1,8 +1,10 @@
 """What the CLI said about a request: collected while it is answered, for those who want more than the answer."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from inspect import isawaitable
 from typing import TypeAlias
 
 from claude_agent_sdk import Message, ResultMessage
@@ -10,21 +12,34 @@ from claude_agent_sdk import Message, ResultMessage
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import CLIConnectionError, CLIResponse
 
-__all__ = ["Listener", "Transcript", "metadata"]
+__all__ = ["MessageCallback", "Transcript", "metadata"]
 
-Listener: TypeAlias = Callable[[Message], object]
+MessageCallback: TypeAlias = Callable[[Message], Awaitable[None] | None]
+"""A function, or a coroutine function, that is called with a message of the CLI."""
+
+logger = logging.getLogger(__name__)
 
 # The CLI ends a turn within milliseconds of the answer's end; one that hangs is ended by the transport before this.
 _RESULT_SECONDS = 15.0
 
 
 class Transcript:
-    """Messages of the CLI in order, up to the result. A request that was repeated has those of the last attempt."""
+    """Messages of the CLI in order, up to the result. A request that was repeated has those of the last attempt.
 
-    def __init__(self) -> None:
+    Args:
+        callback: Called with each message, those of all attempts, in order; the next one waits for a coroutine. What
+            it raises is logged, and changes nothing for the request.
+        heard: Gets each message, too.
+    """
+
+    def __init__(
+        self, callback: MessageCallback | None = None, heard: asyncio.Queue[Message | None] | None = None
+    ) -> None:
         self.messages: list[Message] = []
+        self._callback = callback
+        self._heard = heard
+        self._telling: asyncio.Task[None] | None = None
         self._has_result = asyncio.Event()
-        self._has_news = asyncio.Event()
 
     def take(self, message: Message) -> None:
         """Take the next message."""
@@ -34,10 +49,13 @@ class Transcript:
         self.messages.append(message)
         if isinstance(message, ResultMessage):
             self._has_result.set()
-        self._has_news.set()
+        if self._heard is not None:
+            self._heard.put_nowait(message)
+        if self._callback is not None:
+            self._tell(self._callback, message)
 
     async def complete(self) -> list[Message]:
-        """Wait for the result, which comes a moment after the answer, and return all messages.
+        """Wait for the result, which comes a moment after the answer, and for the callback; return all messages.
 
         Raises:
             CLIConnectionError: It did not come.
@@ -47,7 +65,27 @@ class Transcript:
                 await self._has_result.wait()
         except TimeoutError as error:
             raise CLIConnectionError(reason=f"Claude Code sent no result within {_RESULT_SECONDS:g} seconds") from error
+        if self._telling is not None:
+            await asyncio.wait({self._telling})
         return self.messages
+
+    def _tell(self, callback: MessageCallback, message: Message) -> None:
+        try:
+            told = callback(message)
+        except Exception:
+            logger.exception("The callback for messages failed")
+            return
+        if isawaitable(told):
+            self._telling = asyncio.ensure_future(_one_by_one(self._telling, told))
+
+
+async def _one_by_one(before: asyncio.Task[None] | None, told: Awaitable[None]) -> None:
+    if before is not None:
+        await asyncio.wait({before})
+    try:
+        await told
+    except Exception:
+        logger.exception("The callback for messages failed")
 
 
 def metadata(messages: Iterable[Message], text: str | None) -> CLIResponse:

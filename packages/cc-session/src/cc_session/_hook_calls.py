@@ -13,7 +13,7 @@ from typing import Any, cast
 from claude_agent_sdk import HookCallback, HookContext, HookJSONOutput, HookMatcher
 
 from ._callbacks import Callers
-from .hooks import MAX_SECONDS, Hook, HookResult
+from .hooks import Hook, HookResult
 
 __all__ = ["denied", "for_the_cli", "keeping_in_memory"]
 
@@ -71,7 +71,7 @@ def for_the_cli(hook: Hook[Any], callers: Callers) -> HookMatcher:
     return HookMatcher(
         matcher=hook.matcher,
         hooks=[answer],
-        timeout=min(hook.timeout, MAX_SECONDS) + _CLI_WAITS_LONGER_SECONDS,
+        timeout=hook.timeout + _CLI_WAITS_LONGER_SECONDS,
         on_failure=hook.on_error,
     )
 

@@ -1,0 +1,113 @@
+"""Processes begin with the first request and end with whatever owns them, down to the interpreter."""
+
+import json
+import subprocess
+import sys
+
+import psutil
+import pytest
+from anyio import to_thread
+from pydantic_ai import Agent
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from processes import eventually, processes
+
+# A new interpreter imports everything; on a busy machine that takes many seconds.
+_SUBPROCESS_SECONDS = 50
+
+
+async def python(program: str, *arguments: str) -> str:
+    """Run a program in an interpreter of its own; returns what it prints."""
+    done = await to_thread.run_sync(
+        lambda: subprocess.run(
+            [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=_SUBPROCESS_SECONDS
+        )
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def test_processes_that_nobody_uses_for_a_while_end(loopback: LoopbackServer) -> None:
+    """MODEL-63: and the next run starts another."""
+    async with ClaudeCodeProvider(env=loopback.env(), idle_seconds=0.1) as provider:
+        agent = Agent(ClaudeCodeModel(provider=provider))
+        await agent.run("Hello.")
+        await eventually(lambda: not processes())
+        assert not provider.transport.pids
+        assert (await agent.run("Hello again.")).output
+
+
+# Two models with processes of their own; one of them is in the middle of an answer when the program ends.
+ENDS_WITHOUT_CLOSING = """
+import asyncio, json, sys
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from pydantic_ai import Agent
+
+async def main():
+    global stream
+    providers = [ClaudeCodeProvider(env=json.loads(sys.argv[1])) for _ in range(2)]
+    await Agent(ClaudeCodeModel(provider=providers[0])).run("Hello.")
+    stream = Agent(ClaudeCodeModel(provider=providers[1])).run_stream("Hello.")
+    await stream.__aenter__()
+    print(json.dumps([pid for provider in providers for pid in provider.transport.pids]), flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def test_an_interpreter_that_ends_takes_its_processes_along(loopback: LoopbackServer) -> None:
+    """MODEL-63: also where nobody has closed anything."""
+    pids = json.loads(await python(ENDS_WITHOUT_CLOSING, json.dumps(loopback.env())))
+    assert len(pids) == 2
+    await eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+
+
+# From the first import on, whatever starts a process, opens a socket, or writes or removes a file fails.
+DOES_NOTHING = """
+import os, sys
+
+FORBIDDEN = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system",
+             "socket.connect", "socket.bind", "os.mkdir", "os.remove", "os.rename", "shutil.rmtree", "tempfile.mkdtemp"}
+
+def watch(event, arguments):
+    flags = arguments[2] if event == "open" else 0
+    written = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if event in FORBIDDEN or (written and str(arguments[0]) != os.devnull):
+        raise RuntimeError(f"{event} {arguments[0]}")
+
+sys.dont_write_bytecode = True
+sys.addaudithook(watch)
+
+import threading
+from pydantic_ai import Agent, NativeOutput, ToolDefinition
+from pydantic_ai.messages import ModelRequest
+from pydantic_ai.models import ModelRequestParameters
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+
+for name in ("sonnet", "opus[1m]", "claude-haiku-4-5"):
+    model = ClaudeCodeModel(name, provider=ClaudeCodeProvider(), settings={"max_tokens": 9})
+    assert model.profile and model.context_window
+    parameters = ModelRequestParameters(function_tools=[ToolDefinition(name="look")])
+    model.prepare_messages([ModelRequest.user_text_prompt("Hello.")], parameters)
+    model.prepare_request({"temperature": 0.5}, parameters)
+    Agent(model, output_type=NativeOutput(int))
+    repr(model)
+ClaudeCodeModel()
+Agent("claude-code:opus", capabilities=[claude_code()])
+assert threading.active_count() == 1
+print("nothing", end="")
+"""
+
+
+async def test_importing_constructing_and_preparing_starts_and_writes_nothing() -> None:
+    """MODEL-69: so that it may be done in the sandbox of a workflow."""
+    assert await python(DOES_NOTHING) == "nothing"
+
+
+@pytest.mark.parametrize("line", ["subprocess.run(['true'])", "open('x', 'w')", "socket.create_connection(('::1', 9))"])
+async def test_doing_something_would_be_seen(line: str) -> None:
+    """MODEL-69: of what the test above forbids, some is tried."""
+    program = DOES_NOTHING.partition("import threading")[0]
+    tried = f"import socket, subprocess\n{program}\ntry:\n    {line}\nexcept RuntimeError:\n    print('seen', end='')"
+    assert await python(tried) == "seen"

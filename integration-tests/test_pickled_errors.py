@@ -1,0 +1,78 @@
+"""Errors are those of the framework, and survive the way to another process, as durable engines send them."""
+
+import asyncio
+import pickle
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import (
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelOverloadedError,
+    UserError,
+)
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from processes import eventually
+
+
+def same(error: Exception) -> Exception:
+    """The error as it comes out of another process."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "error_class"),
+    [
+        (529, None, ModelOverloadedError),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", ModelContextWindowExceededError),
+    ],
+)
+async def test_an_error_of_the_api_can_be_pickled(
+    status: int,
+    message: str | None,
+    error_class: type[ModelHTTPError],
+    loopback: LoopbackServer,
+    model: ClaudeCodeModel,
+) -> None:
+    """MODEL-49, MODEL-50"""
+    loopback.fail_next(status, message=message)
+    with pytest.raises(error_class) as caught:
+        await Agent(model).run("Hello.")
+    copy = same(caught.value)
+    assert isinstance(copy, ModelHTTPError)
+    assert (copy.status_code, copy.body, copy.hint) == (status, caught.value.body, caught.value.hint)
+
+
+async def test_the_error_of_a_process_that_died_can_be_pickled(
+    loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-49, MODEL-50"""
+
+    async def never(body: dict[str, Any]) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    loopback.respond = never
+    run = asyncio.create_task(Agent(model).run("Hello."))
+    await eventually(lambda: bool(loopback.requests))
+    psutil.Process(provider.transport.pids[0]).kill()
+    with pytest.raises(ModelConnectionError, match="SIGKILL") as caught:
+        await run
+    same(caught.value)
+
+
+async def test_the_error_of_a_missing_cli_can_be_pickled(loopback: LoopbackServer, tmp_path: Path) -> None:
+    """MODEL-49, MODEL-50"""
+    async with ClaudeCodeProvider(env=loopback.env(), cli_path=tmp_path / "no-claude") as provider:
+        with pytest.raises(UserError, match="no-claude") as caught:
+            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+    same(caught.value)

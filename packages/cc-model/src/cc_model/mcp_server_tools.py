@@ -1,0 +1,62 @@
+"""`MCPServerTool`: MCP servers of a request that Claude Code connects to itself.
+
+The API would connect to them where it stands, and its answers then hold blocks that Claude Code 2.1.329 cannot read. It
+is an MCP client itself, so it gets the servers; what it calls there shows as the same native parts.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.native_tools import MCPServerTool
+
+from cc_messages import OwnTools
+from cc_session import HTTPServer, Policy, Rule
+
+__all__ = ["with_mcp_servers", "without_mcp_servers"]
+
+# Each lot of servers is a lot of processes, so nobody has many at a time.
+_LOTS = 32
+
+
+def with_mcp_servers(parameters: ModelRequestParameters, own: OwnTools | None) -> OwnTools | None:
+    """Claude Code's own tools of a request: those that were opened, and the MCP servers among its native tools.
+
+    Equal servers give the same tools, so that requests share processes.
+    """
+    servers = [tool for tool in parameters.native_tools if isinstance(tool, MCPServerTool)]
+    return _opened(own, tuple(map(_fixed, servers))) if servers else own
+
+
+def without_mcp_servers(parameters: ModelRequestParameters) -> ModelRequestParameters:
+    """The parameters of a request without the MCP servers, so that the API hears nothing of them."""
+    others = [tool for tool in parameters.native_tools if not isinstance(tool, MCPServerTool)]
+    return parameters if len(others) == len(parameters.native_tools) else replace(parameters, native_tools=others)
+
+
+_Server = tuple[str, str, tuple[tuple[str, str], ...], tuple[str, ...] | None]
+
+
+def _fixed(tool: MCPServerTool) -> _Server:
+    """Name, address, headers and allowed tools of a server, as a value that can be compared."""
+    headers = {**(tool.headers or {})}
+    if tool.authorization_token:
+        headers["Authorization"] = f"Bearer {tool.authorization_token}"
+    allowed = None if tool.allowed_tools is None else tuple(tool.allowed_tools)
+    return tool.id, tool.url, tuple(sorted(headers.items())), allowed
+
+
+@lru_cache(maxsize=_LOTS)
+def _opened(own: OwnTools | None, servers: Sequence[_Server]) -> OwnTools:
+    own = own or OwnTools(tools=())
+    added = {name: HTTPServer(url, headers=dict(headers)) for name, url, headers, _ in servers}
+    limits = [_all_but(name, allowed) for name, _, _, allowed in servers if allowed is not None]
+    policy = (own.policy or Policy()).with_rules(*limits) if limits else own.policy
+    return replace(own, mcp_servers={**own.mcp_servers, **added}, policy=policy)
+
+
+def _all_but(server: str, allowed: Sequence[str]) -> Rule:
+    names = "|".join(map(re.escape, allowed))
+    return Rule(re.compile(rf"mcp__{re.escape(server)}__(?!(?:{names})$).*", re.DOTALL), "deny")

@@ -1,0 +1,121 @@
+"""pydantic-ai's `MCPServerTool`: Claude Code connects to the server and calls its tools."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+import uvicorn
+from mcp.server import MCPServer
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import NativeTool
+from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart
+from pydantic_ai.native_tools import MCPServerTool
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+
+pytestmark = [pytest.mark.timeout(60), pytest.mark.slow]
+
+
+@dataclass
+class Wiki:
+    """An MCP server over HTTP, which notes what it is asked."""
+
+    url: str = ""
+    authorization: set[str] = field(default_factory=set[str])
+    questions: list[str] = field(default_factory=list[str])
+
+    def app(self) -> ASGIApp:
+        server = MCPServer("wiki")
+
+        @server.tool()
+        def ask(question: str) -> str:
+            self.questions.append(question)
+            return f"{question} That."
+
+        @server.tool()
+        def delete(page: str) -> str:
+            self.questions.append(f"delete {page}")
+            return "gone"
+
+        application = cast(ASGIApp, server.streamable_http_app())
+
+        async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http":
+                self.authorization.add(dict(scope["headers"]).get(b"authorization", b"").decode())
+            await application(scope, receive, send)
+
+        return noting
+
+
+@pytest.fixture
+async def wiki() -> AsyncIterator[Wiki]:
+    wiki = Wiki()
+    server = uvicorn.Server(uvicorn.Config(wiki.app(), port=0, log_level="critical", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run)  # where its handlers of signals do no harm
+    thread.start()
+    while not server.started:  # noqa: ASYNC110  # there is no event for it
+        await asyncio.sleep(0.01)
+    wiki.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
+    yield wiki
+    server.should_exit = True
+    await asyncio.to_thread(thread.join, 5)
+
+
+def calling(tool: str, **arguments: Any) -> Any:
+    """Call the tool first, and then say what came of it."""
+
+    def respond(body: dict[str, Any]) -> Any:
+        blocks = [
+            block
+            for message in body["messages"]
+            if isinstance(message["content"], list)
+            for block in message["content"]
+        ]
+        results = [block["content"] for block in blocks if block["type"] == "tool_result"]
+        return f"It said: {results[-1]}" if results else [{"type": "tool_use", "name": tool, "input": arguments}]
+
+    return respond
+
+
+def welcome(body: dict[str, Any]) -> Any:
+    return "You are welcome."
+
+
+async def test_claude_code_connects_to_the_server_and_calls_it(loopback: LoopbackServer, wiki: Wiki) -> None:
+    """MODEL-83: the calls show as native parts, and go along in the history."""
+    loopback.respond = calling("mcp__wiki__ask", question="What?")
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0, pool=2) as provider:
+        server = MCPServerTool(id="wiki", url=wiki.url, authorization_token="s3cret")
+        agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[NativeTool(server)])
+        result = await agent.run("Ask the wiki.")
+        assert "What? That." in result.output
+        loopback.respond = welcome
+        await agent.run("Thanks.", message_history=result.all_messages())
+        assert len(provider.transport.pids) == 1
+    call, answer, _ = result.response.parts
+    assert isinstance(call, NativeToolCallPart)
+    assert isinstance(answer, NativeToolReturnPart)
+    assert call.args_as_dict() == {"action": "call_tool", "tool_name": "ask", "tool_args": {"question": "What?"}}
+    assert (wiki.questions, wiki.authorization) == (["What?"], {"Bearer s3cret"})
+    assert all("mcp_servers" not in body for body in loopback.requests)
+    kinds = [block["type"] for message in loopback.requests[-1]["messages"] for block in message["content"]]
+    assert kinds == ["text", "tool_use", "tool_result", "text", "text"]
+
+
+async def test_of_its_tools_only_those_that_are_allowed_can_be_called(loopback: LoopbackServer, wiki: Wiki) -> None:
+    """MODEL-59, MODEL-83"""
+    loopback.respond = calling("mcp__wiki__delete", page="Home")
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
+        server = MCPServerTool(id="wiki", url=wiki.url, allowed_tools=["ask"])
+        agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[NativeTool(server)])
+        result = await agent.run("Delete the home page.")
+        assert not wiki.questions
+        assert "gone" not in result.output
+        loopback.respond = calling("mcp__wiki__ask", question="What?")
+        await agent.run("Ask the wiki.")
+        assert wiki.questions == ["What?"]
