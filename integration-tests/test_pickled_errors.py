@@ -1,4 +1,4 @@
-"""Errors are those of the framework, and survive the way to another process, as durable engines send them."""
+"""Errors have the framework's classes, and survive the way to another process, as durable engines send them."""
 
 import asyncio
 import pickle
@@ -67,6 +67,24 @@ async def test_the_error_of_a_process_that_died_can_be_pickled(
     psutil.Process(provider.transport.pids[0]).kill()
     with pytest.raises(ModelConnectionError, match="SIGKILL") as caught:
         await run
+    same(caught.value)
+
+
+@pytest.mark.parametrize("nonsense", [b"I am a proxy.\n", b"event: message_start\ndata: {nonsense\n\n", b""])
+async def test_an_api_that_talks_nonsense_is_a_connection_error(nonsense: bytes, loopback: LoopbackServer) -> None:
+    """MODEL-48, MODEL-49: the CLI says no more of it than that, and nothing of it becomes an output."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+        writer.write(head.encode() + nonsense)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    env = {**loopback.env(), "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"}
+    async with server, ClaudeCodeProvider(env=env, max_retries=0) as provider:
+        with pytest.raises(ModelConnectionError, match="Check the network") as caught:
+            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
     same(caught.value)
 
 

@@ -1,7 +1,6 @@
 """What a request is: prepared once, the same from wherever it comes, tried as often as asked for, and not for ever."""
 
 import asyncio
-import warnings
 from typing import Any
 
 import anyio
@@ -138,15 +137,30 @@ async def test_betas_are_sent_beside_the_clis_own(loopback: LoopbackServer, mode
     assert {"context-1m-2025-08-07", "files-api-2025-04-14"} <= set(sent)
 
 
-@pytest.mark.xfail(reason="headers other than anthropic-beta are left out without a word", strict=True)
-async def test_extra_headers_reach_the_api_or_are_warned_about(
-    loopback: LoopbackServer, model: ClaudeCodeModel
+async def test_extra_headers_reach_the_api_with_the_request_that_has_them(
+    loopback: LoopbackServer,
 ) -> None:
-    """MODEL-26, MODEL-27"""
-    with warnings.catch_warnings(record=True) as noted:
-        warnings.simplefilter("always")
-        await Agent(model).run("Hello.", model_settings={"extra_headers": {"x-mine": "1"}})
-    assert loopback.calls[-1].headers.get("x-mine") == "1" or noted
+    """MODEL-26, MODEL-27: from request to request on one process, beside those of the environment."""
+    env = {**loopback.env(), "ANTHROPIC_CUSTOM_HEADERS": "x-always: yes"}
+    async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
+        agent = Agent(ClaudeCodeModel(provider=provider))
+        await agent.run("Hello.", model_settings={"extra_headers": {"X-Mine": "1", "x-other": "ä: b"}})
+        await agent.run("Hello.", model_settings={"extra_headers": {"x-mine": "2"}})
+        await agent.run("Hello.")
+        assert len(provider.transport.pids) == 1
+    names = ("x-always", "x-mine", "x-other")
+    assert [[call.headers.get(name) for name in names] for call in loopback.calls] == [
+        ["yes", "1", "ä: b"],
+        ["yes", "2", None],
+        ["yes", None, None],
+    ]
+
+
+async def test_a_header_cannot_bring_another(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+    """MODEL-27"""
+    with pytest.raises(ModelHTTPError, match="line break"):
+        await Agent(model).run("Hello.", model_settings={"extra_headers": {"x-mine": "1\nx-api-key: stolen"}})
+    assert not loopback.calls
 
 
 @pytest.mark.filterwarnings("ignore:.*rejected a replayed thinking")

@@ -1,17 +1,21 @@
 """What is told to those who watch: right spans, silent logs, and not a word to anybody else."""
 
+import asyncio
 import logging
 
 import pytest
+from anyio import to_thread
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic_ai import Agent, InstrumentationSettings
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.instrumented import InstrumentedModel
 
 from api_script import echo
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from otlp_receiver import receiving
 
 
 async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> None:
@@ -31,6 +35,39 @@ async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> Non
     assert said["operation.cost"] == pytest.approx(float(result.response.usage.cost))  # pyright: ignore[reportUnknownMemberType]
 
 
+async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:
+    """MODEL-71, MODEL-85: also of the next request that the same process answers, and the API is told."""
+    exporter = InMemorySpanExporter()
+    tracing = TracerProvider()
+    tracing.add_span_processor(SimpleSpanProcessor(exporter))
+    with receiving() as receiver:
+        async with ClaudeCodeProvider(env={**loopback.env(), **receiver.env()}, max_retries=0) as provider:
+            traced = InstrumentedModel(
+                ClaudeCodeModel(provider=provider), InstrumentationSettings(tracer_provider=tracing)
+            )
+            await Agent(traced).run("Hello.")
+            await Agent(traced).run("And you?")
+            await Agent(ClaudeCodeModel(provider=provider)).run("Without a span.")
+            inner = await to_thread.run_sync(receiver.wait_for, "claude_code.interaction", 3)
+            assert len(provider.transport.pids) == 1
+
+    ours = [span.context for span in exporter.get_finished_spans() if span.name.startswith("chat ")]
+    expected = [(f"{context.trace_id:032x}", f"{context.span_id:016x}") for context in ours if context is not None]
+    assert [(span.trace_id, span.parent_id) for span in inner[:2]] == expected
+    assert len({span.trace_id for span in inner}) == 3
+    sent = [call.headers.get("traceparent", "").split("-")[1:2] for call in loopback.calls]
+    assert sent == [[span.trace_id] for span in inner]
+
+
+async def test_without_telemetry_of_the_cli_a_span_costs_nothing(
+    loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
+    """MODEL-85"""
+    with TracerProvider().get_tracer("t").start_as_current_span("outer"):
+        await Agent(model).run("Hello.")
+    assert "traceparent" not in loopback.calls[-1].headers
+
+
 async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
     """MODEL-71: its own telemetry is silent."""
     agent = Agent(model)
@@ -42,6 +79,28 @@ async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, mode
 
     await agent.run("A number.")
     assert [call.path for call in loopback.calls] == ["/v1/messages"] * 2
+
+
+async def test_the_cli_calls_nobody_else(loopback: LoopbackServer) -> None:
+    """MODEL-71: what goes to other hosts would go by this proxy."""
+    heard: list[bytes] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.readline())
+        writer.close()
+
+    proxy = await asyncio.start_server(note, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    # What the loopback API's environment turns off is not what is tested.
+    env = {name: value for name, value in loopback.env().items() if name != "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"}
+    async with proxy, ClaudeCodeProvider(env={**env, "HTTPS_PROXY": address, "HTTP_PROXY": address}) as provider:
+        agent = Agent(ClaudeCodeModel(provider=provider))
+        first = await agent.run("Hello.")
+        loopback.fail_next(400)
+        with pytest.raises(ModelHTTPError):
+            await agent.run("Fail.", message_history=first.all_messages())
+    assert len(loopback.calls) >= 2
+    assert not heard
 
 
 async def test_logs_hold_no_prompt_and_no_key(

@@ -169,7 +169,7 @@ async def a_system_part_in_mid_conversation(model: AnthropicModel) -> object:
 
 @histories.scenario(echo, on=OPUS)
 async def a_system_part_where_the_model_would_take_one(model: AnthropicModel) -> object:
-    """MODEL-03, MODEL-11: Claude Code takes no system messages, so it arrives wrapped here, too."""
+    """MODEL-03, MODEL-11: it arrives as a system message, in its place."""
     history = [said("Hi."), answered(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
     return await Agent(model).run("Go on.", message_history=history)
 

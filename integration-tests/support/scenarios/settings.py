@@ -79,7 +79,7 @@ async def every_level_of_thinking(model: AnthropicModel) -> object:
 
 @settings.scenario(echo, on=OPUS)
 async def levels_of_thinking_where_they_could_change_within_a_conversation(model: AnthropicModel) -> object:
-    """MODEL-03, MODEL-28: a change of effort is said by the parameter, not by a message."""
+    """MODEL-03, MODEL-28: a change of effort is said by a message, so that what is cached stays so."""
     return await one_after_the_other(model, *LEVELS)
 
 

@@ -245,16 +245,29 @@ def test_a_line_that_is_cut_off_is_reported_with_its_place(maker: Maker, read: R
     assert [(problem.offset, problem.lost) for problem in logs.problems] == [(0, True), (201, True)]
 
 
-def test_a_line_that_was_written_over_keeps_its_whole_part(maker: Maker, read: Read) -> None:
-    """LOG-04: a writer was killed, and the next one went on behind it."""
+@pytest.mark.parametrize("cut", ["answer", "prompt", "result", "state"])
+@pytest.mark.parametrize("rest", [30, 200])
+def test_what_stands_behind_a_line_that_was_cut_off_counts(
+    maker: Maker, tmp_path: Path, read: Read, cut: str, rest: int
+) -> None:
+    """LOG-04: a writer was killed, and the next one went on behind it. The counts are the same in both answers."""
     log = maker()
-    log.answer("msg_1")
+    log.answer("msg_0")
+    match cut:
+        case "answer":
+            log.answer("msg_1")
+        case "prompt":
+            log.user("What is the weather like in Paris, and is it going to rain there tomorrow? " * 9)
+        case "result":
+            log.user([{"type": "tool_result", "tool_use_id": "t", "content": "x" * 9000}])
+        case _:
+            log.state({"claude-sonnet-5": (*ONE, 0.5)})
     log.answer("msg_2")
-    first, second = log.text().splitlines(keepends=True)
+    first, second, third = log.text().splitlines(keepends=True)
 
-    logs = read(first[:200] + second)
+    logs = read(first + second[: len(second) - rest if cut == "result" else rest] + third)
 
-    assert [row.key for row in logs.rows] == ["msg_2"]
+    assert [row.key for row in logs.rows] == ["msg_0", "msg_2"]
     assert [problem.lost for problem in logs.problems] == [True]
 
 

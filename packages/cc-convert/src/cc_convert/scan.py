@@ -22,15 +22,13 @@ LONGEST_LINE = 256 * 1024 * 1024
 """A longer line is reported and passed over. The largest that were seen in real logs have 5 MB."""
 
 # Large enough that the work per piece does not count, small enough for the processor's cache and for memory.
-_PIECE = 2 * 1024 * 1024
+_PIECE = 512 * 1024
+# A buffer that grew for a long line stays so: where one is, there are more.
+_KEPT = 8 * 1024 * 1024
 _USAGE = b'"usage":'
-_HEADS = (
-    b'{"type":"cost-state"',
-    b'{"type": "cost-state"',
-    b'{"type":"cc-convert-row"',
-    b'{"type":"system","subtype":"init"',
-    b'{"type": "system", "subtype": "init"',
-)
+_NAMES = (b'"cost-state"', b'"cc-convert-row"', b'"init"', b'"assistant"')
+"""What stands in records without usage that count nevertheless, or should have one."""
+_NAMED_WITHIN = 1024
 _PROMPT = b'"type":"user","message":{"role":"user"'
 _MESSAGE = b'"message":{"id":"msg_'
 _HEAD = 320
@@ -38,7 +36,6 @@ _HEAD = 320
 _COUNT = b"_input_tokens"
 _TAIL = 1280
 """Within so many bytes of the end of an answer stands the last of its counts of input."""
-_ANSWER = b'"role":"assistant"'
 _TOOL_USE = b'"type":"tool_use"'
 _TOOL_NAME = re.compile(rb'"type":"tool_use",(?:"id":"(?P<id>[!#-\[\]-~]+)",)?"name":"(?P<name>[!#-\[\]-~]+)"')
 _NO_REQUEST = b"\n"  # which stands in no line
@@ -85,8 +82,13 @@ def _spare_buffer() -> Generator[bytearray]:
     data = _spare.pop() if _spare else bytearray(_PIECE)
     yield data
     if not _spare:
-        del data[_PIECE:]
+        del data[_KEPT:]
         _spare.append(data)
+
+
+def _is_named(data: bytearray, start: int, stop: int) -> bool:
+    head = min(stop, start + _NAMED_WITHIN)
+    return any(data.find(name, start, head) >= 0 for name in _NAMES)
 
 
 class _Scanner:
@@ -123,7 +125,7 @@ class _Scanner:
     def _fill(self, stream: Readable, data: bytearray, held: int) -> int:
         with memoryview(data) as view:
             try:
-                return stream.readinto(view[held:]) or 0
+                return stream.readinto(view[held : held + _PIECE]) or 0
             except (EOFError, BadGzipFile, zlib.error) as error:
                 self._collector.report(self._base, f"packed, and damaged: {error}", lost=True)
                 return 0
@@ -186,8 +188,7 @@ class _Scanner:
             # From behind, since usage stands behind the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, position, stop, marker)
-            # An answer without usage: what damaged the word may have damaged more.
-            elif not whole or startswith(_HEADS, position) or find(_ANSWER, position, min(stop, position + _HEAD)) >= 0:
+            elif not whole or _is_named(data, position, stop):
                 self._patiently(bytes(data[position:stop]), self._base + position)
             position = stop + 1
 

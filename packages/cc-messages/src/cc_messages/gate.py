@@ -26,7 +26,7 @@ __all__ = ["Gate", "Limits"]
 logger = logging.getLogger(__name__)
 
 # What says something of a request. The client's token is for this server alone.
-_PASSED_ON = frozenset({b"anthropic-beta", b"anthropic-version", b"content-type"})
+_PASSED_ON = frozenset({b"anthropic-beta", b"anthropic-version", b"content-type", b"traceparent", b"tracestate"})
 
 # A place is free as soon as one of the answers has ended.
 _BUSY_RETRY_SECONDS = 1.0

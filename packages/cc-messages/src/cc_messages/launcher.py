@@ -1,5 +1,6 @@
 """How a process is started: sealed, but for what its requests say beside their bodies."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,11 @@ class Launcher:
     ) -> None:
         self._env, self._cwd, self._cli_path, self._timeouts = dict(env), cwd, cli_path, timeouts
         self._models: JsonValue = None
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment of the processes, as far as it is the caller's."""
+        return {**os.environ, **self._env}
 
     @property
     def api(self) -> APIAccess:

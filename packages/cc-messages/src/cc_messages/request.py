@@ -19,6 +19,7 @@ from .failure import DetailedError, invalid
 from .loop_answer import unfolded
 from .loop_request import loop_parameters, tool_server_key, with_cli_names
 from .own_tools import OwnTools
+from .passed_headers import PassedHeaders
 from .tool_server import ToolServerKey
 from .verbatim import PROMPT, as_parameter, obstacle
 
@@ -69,15 +70,20 @@ class MessagesRequest:
     """Whether the conversation stands in the parameters, and the message here is one that the API never gets."""
     beside: Beside | None = field(default=None, compare=False)
     """What the caller has said beside the body."""
+    headers: PassedHeaders = field(default_factory=PassedHeaders, compare=False)
+    """What goes to the API beside the body."""
 
 
-def parse_request(body: bytes, betas: str = "", beside: Beside | None = None) -> MessagesRequest:
+def parse_request(
+    body: bytes, betas: str = "", beside: Beside | None = None, headers: PassedHeaders | None = None
+) -> MessagesRequest:
     """Read a request.
 
     Args:
         body: The HTTP body.
         betas: The value of the `anthropic-beta` header.
         beside: What the caller has said beside the body.
+        headers: What goes to the API beside the body.
 
     Raises:
         APIError: The body is not what the Messages API takes (status 400), or says what the CLI cannot carry.
@@ -107,6 +113,7 @@ def parse_request(body: bytes, betas: str = "", beside: Beside | None = None) ->
             stream=_stream(fields),
             is_verbatim=reason is not None,
             beside=beside,
+            headers=headers or PassedHeaders(),
         )
     except RecursionError as error:
         raise invalid("The request body is nested too deeply") from error

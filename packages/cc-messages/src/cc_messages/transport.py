@@ -24,6 +24,7 @@ from .engine import serve
 from .exchange import Body, Exchange
 from .launcher import Launcher
 from .models import catalogue, find, page, resolve
+from .passed_headers import passed_headers
 from .pool import Route, WorkerPool
 from .request import parse_object, parse_request
 from .response import document, error_response
@@ -95,7 +96,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         body = await request.aread()
-        parsed = parse_request(body, request.headers.get("anthropic-beta", ""), current_beside())
+        headers = passed_headers(request.headers.multi_items(), self._launcher.env)
+        parsed = parse_request(body, request.headers.get("anthropic-beta", ""), current_beside(), headers)
         exchange = Exchange()
         timeout = request.extensions.get("timeout", {}).get("read")
         start_on_background(serve, self._pool, parsed, exchange)

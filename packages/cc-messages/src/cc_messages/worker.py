@@ -31,6 +31,7 @@ from .conversation import Held, Message, shared_prefix
 from .failure import as_logged
 from .loop_turn import LoopTurn
 from .own_tools import Caller
+from .passed_headers import PassedHeaders
 from .request import LaunchKey, MessagesRequest
 from .single_call import NO_LIMIT_ENV, mark
 from .tool_server import ToolServer
@@ -64,6 +65,7 @@ class Worker:
         self._is_limited = not launch.has_loop
         self._is_marked = False
         self._parameters: str | None = None
+        self._headers = PassedHeaders()
         self._turn: Turn | None = None
 
     @property
@@ -108,9 +110,7 @@ class Worker:
         else:
             await self._cut(shared_prefix(self.held, request.messages[:-1]))
             await self._write(request.messages[len(self.held) : -1])
-        if request.parameters != self._parameters:
-            await self.session.set_env({"CLAUDE_CODE_EXTRA_BODY": request.parameters})
-            self._parameters = request.parameters
+        await self._tell(request)
 
     async def answer(self, request: MessagesRequest) -> AsyncIterator[Event]:
         """Yield the API's events for a prepared request, up to `message_stop`. Then `settle()`, come what may.
@@ -193,6 +193,17 @@ class Worker:
         else:
             self._is_marked = False
             await self._mark()
+
+    async def _tell(self, request: MessagesRequest) -> None:
+        """Tell the process what goes to the API beside the conversation, as far as it does not know."""
+        env: dict[str, str] = {}
+        if request.parameters != self._parameters:
+            env["CLAUDE_CODE_EXTRA_BODY"] = request.parameters
+        if request.headers != self._headers:
+            env |= request.headers.env
+        if env:
+            await self.session.set_env(env)
+            self._parameters, self._headers = request.parameters, request.headers
 
     async def _mark(self) -> None:
         """Let the next prompt pass once: an answer that the CLI holds as the API gave it counts against the limit."""

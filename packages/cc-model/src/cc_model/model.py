@@ -47,8 +47,8 @@ class ClaudeCodeModel(AnthropicModel):
         settings: Default settings of requests.
         profile: What the model can do, if the default is not right.
         message_callback: Called in the event loop of a request with each message of the CLI that belongs to it, as
-            the SDK has them, up to the `ResultMessage`, which the request then waits for: some milliseconds. It may
-            be a coroutine function. What it raises is logged.
+            the SDK has them, up to the `ResultMessage`, which the request then waits for: some milliseconds. That of
+            a stream that is left early comes after it. It may be a coroutine function. What it raises is logged.
     """
 
     def __init__(

@@ -8,6 +8,7 @@ from typing import Self
 
 import httpx2
 from anthropic import AsyncAnthropic
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
@@ -17,6 +18,9 @@ from cc_session import Timeouts
 from .profile import claude_code_profile
 
 __all__ = ["ClaudeCodeProvider", "default_provider"]
+
+# The form that the CLI reads, whatever the application has chosen for others.
+_TRACE_CONTEXT = TraceContextTextMapPropagator()
 
 
 class ClaudeCodeProvider(AnthropicProvider):
@@ -57,7 +61,7 @@ class ClaudeCodeProvider(AnthropicProvider):
             api_key="claude-code",
             # Prices are looked up by it. Where requests really go is up to the CLI and its environment.
             base_url="https://api.anthropic.com",
-            http_client=httpx2.AsyncClient(transport=self._transport),
+            http_client=httpx2.AsyncClient(transport=self._transport, event_hooks={"request": [_trace]}),
             max_retries=max_retries,
         )
         super().__init__(anthropic_client=client)
@@ -97,6 +101,12 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     def __repr__(self) -> str:
         return f"ClaudeCodeProvider({self._transport!r})"
+
+
+async def _trace(request: httpx2.Request) -> None:
+    """Say which span the request belongs to."""
+    if "traceparent" not in request.headers:
+        _TRACE_CONTEXT.inject(request.headers)
 
 
 @cache

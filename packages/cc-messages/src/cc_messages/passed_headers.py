@@ -1,0 +1,95 @@
+"""Headers of a request: which of them go on to the API, and how a process is told, by environment variables.
+
+The CLI reads both variables for each request. Pure functions.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from .failure import invalid
+
+__all__ = ["CUSTOM_HEADERS", "PassedHeaders", "passed_headers"]
+
+CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
+"""The CLI's variable for headers of its own requests to the API, one to a line."""
+
+# What the client says of itself and of the connection, and what the CLI says in its place.
+_OF_THE_CLIENT = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "anthropic-beta",
+        "anthropic-version",
+        "authorization",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "cookie",
+        "host",
+        "idempotency-key",
+        "transfer-encoding",
+        "user-agent",
+        "x-api-key",
+        "x-app",
+    }
+)
+_OF_ITS_LIBRARY = ("x-stainless-", "x-claude-code-", "proxy-", "sec-")
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+
+# As the W3C's Trace Context has them.
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACESTATE = re.compile(r"[\x20-\x7e]{0,512}")
+
+
+@dataclass(frozen=True, slots=True)
+class PassedHeaders:
+    """What is passed on."""
+
+    custom: tuple[str, ...] = ()
+    """Lines for the API."""
+    traceparent: str = ""
+    """The span that the request belongs to; the CLI's own spans become its children."""
+    tracestate: str = ""
+    always: str = field(default="", compare=False)
+    """Lines that every request of the process has."""
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The variables that say so."""
+        return {
+            CUSTOM_HEADERS: "\n".join([*([self.always] if self.always else []), *self.custom]),
+            "TRACEPARENT": self.traceparent,
+            "TRACESTATE": self.tracestate,
+        }
+
+
+def passed_headers(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -> PassedHeaders:
+    """Choose among the headers of a request.
+
+    Args:
+        headers: Names and values.
+        env: The environment of the processes.
+
+    Raises:
+        APIError: A value has a line break in it (status 400).
+    """
+    # Where the CLI makes no spans, nobody there would look at the trace context, and telling it takes a millisecond.
+    is_traced = env.get("CLAUDE_CODE_ENABLE_TELEMETRY", "").lower() in _TRUE
+    always = env.get(CUSTOM_HEADERS, "")
+    custom: list[str] = []
+    trace = {"traceparent": "", "tracestate": ""}
+    for name, value in headers:
+        name = name.lower()
+        if name in trace:
+            trace[name] = value if is_traced else ""
+        elif name not in _OF_THE_CLIENT and not name.startswith(_OF_ITS_LIBRARY):
+            if {"\r", "\n"} & {*value}:
+                raise invalid(f"The header {name} has a line break in it")
+            custom.append(f"{name}: {value}")
+    if _TRACEPARENT.fullmatch(trace["traceparent"]) is None:
+        return PassedHeaders(tuple(custom), always=always)
+    state = trace["tracestate"] if _TRACESTATE.fullmatch(trace["tracestate"]) else ""
+    return PassedHeaders(tuple(custom), trace["traceparent"], state, always)

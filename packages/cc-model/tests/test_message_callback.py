@@ -1,0 +1,119 @@
+"""`message_callback`: all messages of the CLI, in order, whatever is asked and however."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelRequest
+from pydantic_ai.models import ModelRequestParameters
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+
+PROMPT: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
+
+
+@pytest.fixture
+async def provider(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
+        yield provider
+
+
+def kinds(messages: list[Message]) -> set[type[Message]]:
+    return {type(message) for message in messages}
+
+
+async def test_it_gets_every_message_up_to_the_result(provider: ClaudeCodeProvider) -> None:
+    """MODEL-81: of runs, streams and requests with metadata, when they have returned."""
+    heard: list[Message] = []
+    agent = Agent(model := ClaudeCodeModel(provider=provider, message_callback=heard.append))
+    for number in range(4):
+        heard.clear()
+        if number == 0:
+            await agent.run("Hello.")
+        elif number == 1:
+            async with agent.run_stream("Hello.") as result:
+                await result.get_output()
+        elif number == 2:
+            await model.request_with_metadata(PROMPT, None, ModelRequestParameters())
+        else:
+            told = [message async for message in model.stream_messages(PROMPT, None, ModelRequestParameters())]
+            assert heard == told
+        assert kinds(heard) >= {AssistantMessage, StreamEvent, ResultMessage}
+        assert [isinstance(message, ResultMessage) for message in heard].index(True) == len(heard) - 1
+
+
+async def test_a_stream_that_is_left_early_has_its_result_too() -> None:
+    """MODEL-81: a moment later."""
+    heard: list[Message] = []
+    ended = asyncio.Event()
+
+    def hear(message: Message) -> None:
+        heard.append(message)
+        if isinstance(message, ResultMessage):
+            ended.set()
+
+    with LoopbackServer(event_delay=0.02) as slow:
+        async with ClaudeCodeProvider(env=slow.env(), max_retries=0) as provider:
+            agent = Agent(ClaudeCodeModel(provider=provider, message_callback=hear))
+            async with agent.run_stream("one two three four five six seven eight nine ten") as result:
+                async for _ in result.stream_text(debounce_by=None):
+                    break
+            await asyncio.wait_for(ended.wait(), 5)
+    assert isinstance(heard[-1], ResultMessage)
+
+
+async def test_a_coroutine_is_awaited_before_the_next_message(provider: ClaudeCodeProvider) -> None:
+    """MODEL-81"""
+    heard: list[Message] = []
+    inside = 0
+
+    async def slowly(message: Message) -> None:
+        nonlocal inside
+        inside += 1
+        await asyncio.sleep(0.01)
+        assert inside == 1
+        inside -= 1
+        heard.append(message)
+
+    await Agent(ClaudeCodeModel(provider=provider, message_callback=slowly)).run("Hello.")
+    assert isinstance(heard[-1], ResultMessage)
+
+
+async def test_what_it_raises_is_logged_and_changes_nothing(
+    provider: ClaudeCodeProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    def raising(message: Message) -> None:
+        raise ValueError("made-up")
+
+    async def raising_later(message: Message) -> None:
+        raise ValueError("made-up")
+
+    for callback in (raising, raising_later):
+        with caplog.at_level(logging.ERROR):
+            caplog.clear()
+            result = await Agent(ClaudeCodeModel(provider=provider, message_callback=callback)).run("Hello.")
+            assert result.output
+            assert "The callback for messages failed" in caplog.text
+
+
+async def test_a_request_that_fails_does_not_wait(provider: ClaudeCodeProvider, loopback: LoopbackServer) -> None:
+    heard: list[Message] = []
+    agent = Agent(ClaudeCodeModel(provider=provider, message_callback=heard.append))
+    loopback.fail_next(400, message="made-up")
+    async with asyncio.timeout(5):
+        with pytest.raises(ModelHTTPError):
+            await agent.run("Hello.")
+
+
+def test_in_a_thread_without_a_loop_the_result_is_heard_too(loopback: LoopbackServer) -> None:
+    """MODEL-81"""
+    heard: list[Message] = []
+    provider = ClaudeCodeProvider(env=loopback.env(), max_retries=0)
+    Agent(ClaudeCodeModel(provider=provider, message_callback=heard.append)).run_sync("Hello.")
+    assert isinstance(heard[-1], ResultMessage)
+    asyncio.run(provider.aclose())
