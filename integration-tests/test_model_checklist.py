@@ -16,21 +16,34 @@ LEAST_THAT_HOLD = 65
 
 _FOLDERS = [ROOT, ROOT / "integration-tests", ROOT / "integration-tests" / "support"]
 _ID = re.compile(r"\bMODEL-\d\d\b")
+_NAME = re.compile(r"`([\w/.-]+\.py::\w+)`")
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @cache
-def docstrings(path: Path) -> dict[str, str]:
-    """The functions of a module, and what they say."""
+def functions(path: Path) -> dict[str, Function]:
+    """The functions of a module."""
     module = ast.parse(path.read_text(encoding="utf-8"))
-    functions = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return {function.name: ast.get_docstring(function) or "" for function in functions}
+    return {node.name: node for node in ast.walk(module) if isinstance(node, Function)}
 
 
-def cited(name: str) -> str:
-    """What the test or the scenario says that is named in the checklist."""
+def cited(name: str) -> Function:
+    """The test or the scenario that is named in the checklist."""
     path, _, function = name.partition("::")
     [found] = [folder / path for folder in _FOLDERS if (folder / path).exists()]
-    return docstrings(found)[function]
+    return functions(found)[function]
+
+
+def items(function: Function) -> set[str]:
+    """The items that a function cites."""
+    return {*_ID.findall(ast.get_docstring(function) or "")}
+
+
+def is_expected_to_fail(function: Function) -> bool:
+    """Whether a test has the mark for that, or a scenario its defect."""
+    return any(re.search(r"\bxfail\(|\bdefect=", ast.unparse(decorator)) for decorator in function.decorator_list)
 
 
 def test_each_item_has_its_row() -> None:
@@ -40,10 +53,17 @@ def test_each_item_has_its_row() -> None:
 @pytest.mark.parametrize(("item", "how"), ROWS, ids=[item for item, _ in ROWS])
 def test_an_item_holds_by_tests_that_cite_it_or_says_why_it_cannot(item: str, how: str) -> None:
     assert re.match(r"(inherited; )?holds(, but for [^:]+ \(.*\))?: `|not possible: \w", how)
-    names = re.findall(r"`([\w/.-]+\.py::\w+)`", how)
+    names = _NAME.findall(how)
     assert names
     for name in names:
-        assert item in _ID.findall(cited(name)), f"{name} does not cite {item}"
+        assert item in items(cited(name)), f"{name} does not cite {item}"
+
+
+@pytest.mark.parametrize(("item", "how"), ROWS, ids=[item for item, _ in ROWS])
+def test_what_is_expected_to_fail_is_named_as_what_an_item_does_not_hold_for(item: str, how: str) -> None:
+    exceptions, _, rest = how.partition("): ") if ", but for " in how else ("", "", how)
+    assert not [name for name in _NAME.findall(rest) if is_expected_to_fail(cited(name))]
+    assert all(is_expected_to_fail(cited(name)) for name in _NAME.findall(exceptions))
 
 
 def test_enough_items_hold() -> None:
@@ -54,5 +74,5 @@ def test_no_test_cites_an_item_that_there_is_not() -> None:
     known = set(re.findall(r"\*\*(MODEL-\d\d)\*\*", SPEC))
     folders = [ROOT / "integration-tests", ROOT / "packages" / "cc-model" / "tests"]
     for path in (path for folder in folders for path in folder.rglob("*.py")):
-        for name, text in docstrings(path).items():
-            assert {*_ID.findall(text)} <= known, f"{path.name}::{name}"
+        for name, function in functions(path).items():
+            assert items(function) <= known, f"{path.name}::{name}"

@@ -64,7 +64,7 @@ async def documents_as_bytes(model: AnthropicModel) -> object:
     )
 
 
-@content.scenario(SEEN, defect="a file can only be of 'anthropic', and only one of 'claude-code' would be taken")
+@content.scenario(SEEN, on=(SONNET, HAIKU))
 async def a_file_that_was_uploaded(model: AnthropicModel) -> object:
     """MODEL-13: it is known by its id, to the provider that took it."""
     return await show(model, UploadedFile("file_123", provider_name="anthropic", media_type="application/pdf"))

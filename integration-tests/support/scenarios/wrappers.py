@@ -29,7 +29,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.tools import ToolDefinition
 
-from api_script import call, echo, steps, stopped, text, thought
+from api_script import Body, Reply, call, echo, steps, stopped, text, thought
 
 from .scenario import HAIKU, SONNET, Theme
 from .tools import lucky_number
@@ -156,6 +156,28 @@ async def requests_without_an_agent(model: AnthropicModel) -> object:
     async with model_request_stream(model, [prompt, first, found], model_request_parameters=offer) as stream:
         events = [event async for event in stream]
     return [first, events, stream.get()]
+
+
+def rhyming(body: Body) -> Reply:
+    """What the tool asks for, and else a call of it, and then its result."""
+    prompt = str(body["messages"][-1]["content"])
+    if "What rhymes with" in prompt:
+        return "Trouse."
+    return "It is trouse." if "Trouse" in prompt else [call("rhyme", word="house")]
+
+
+@wrappers.scenario(rhyming, on=(SONNET, HAIKU))
+async def a_tool_that_asks_the_model_without_an_agent(model: AnthropicModel) -> object:
+    """MODEL-65: while its call is open; a server's request for a sample is the same."""
+    agent = Agent(model, instructions="Be brief.")
+
+    @agent.tool_plain
+    async def rhyme(word: str) -> str:
+        """Find a rhyme."""
+        question = ModelRequest.user_text_prompt(f"What rhymes with {word}?", instructions="You are a poet.")
+        return (await model_request(model, [question], model_settings={"max_tokens": 50})).text or ""
+
+    return await agent.run("A rhyme.")
 
 
 @wrappers.scenario(steps([thought("Hm."), text("I call. "), call("lookup", key="a")]), on=(SONNET, HAIKU))

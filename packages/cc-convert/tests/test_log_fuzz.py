@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,9 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cc_convert.archive import to_archive
+from cc_convert.cli import main
 from cc_convert.events import read_events
 from cc_convert.logs import merge, read_logs
-from cc_convert.rows import FileScan
+from cc_convert.rows import FileScan, Row
 from cc_convert.scan import scan_stream
 
 Maker: TypeAlias = Callable[..., Any]
@@ -28,6 +31,8 @@ settings.register_profile(
 settings.load_profile("unhurried")
 
 LOGS = Path(__file__).parent / "logs"
+ODD_TIMES = ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z", "2026-13-45T99:99:99Z"]
+ODD = [*ODD_TIMES, "\ud800", "\x1b[2J\n|<script>", 10**40, 1e300, float("inf"), [None]]
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
@@ -64,42 +69,67 @@ def test_of_bytes_that_are_no_log_every_line_is_reported(lines: list[bytes]) -> 
     assert [problem.lost for problem in found.problems] == [True] * len(lines)
 
 
+DAMAGE = [b"\0", b"\0" * 4096, b"\xff", b"{", b"]", b'"', b"\n", b"\\ud800", b"9" * 5000, b'{"a":' * 3000]
+
+
+@st.composite
+def damaged(draw: st.DrawFn, line: bytes) -> bytes:
+    """A line that something happened to."""
+    broken = bytearray(line)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, max(0, len(broken) - 1)))
+        match draw(st.sampled_from(["change", "cut", "behead", "insert", "delete"])):
+            case "change":
+                broken[at : at + 1] = bytes([draw(st.integers(0, 255).filter(lambda one: one != 10))])
+            case "cut":
+                del broken[at:]
+            case "behead":
+                del broken[:at]
+            case "insert":
+                broken[at:at] = draw(st.sampled_from(DAMAGE))
+            case _:
+                del broken[at : at + draw(st.integers(1, 300))]
+    return bytes(broken)
+
+
 @given(st.data())
 def test_damage_to_one_line_costs_no_other(maker: Maker, data: st.DataObject) -> None:
     """LOG-04, LOG-57: and if it costs the line itself, that is reported."""
     lines = intact(maker)
     number = data.draw(st.integers(0, len(lines) - 1))
-    line = bytearray(lines[number][:-1])
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, max(0, len(line) - 1)))
-        match data.draw(st.sampled_from(["change", "cut", "insert", "delete"])):
-            case "change":
-                line[at : at + 1] = bytes([data.draw(st.integers(0, 255).filter(lambda one: one != 10))])
-            case "cut":
-                del line[at:]
-            case "insert":
-                line[at:at] = data.draw(st.sampled_from([b"\0", b"\xff", b"{", b"]", b'"', b"\\ud800", b"9" * 5000]))
-            case _:
-                del line[at : at + data.draw(st.integers(1, 30))]
-    lines[number] = bytes(line) + b"\n"
+    lines[number] = data.draw(damaged(lines[number][:-1])) + b"\n"
 
     for strict in (False, True):
         found = scan(b"".join(lines), strict=strict)
 
         keys = {row.key for row in found.rows}
         assert {f"msg_{one // 2}" for one in range(1, len(lines), 2) if one != number} <= keys
-        # The quick way sees a line that is damaged where it looks; the strict one sees every damage.
-        if strict and number % 2 and f"msg_{number // 2}" not in keys and _was_one(bytes(line)):
+        if number % 2 and f"msg_{number // 2}" not in keys and not _is_json(lines[number]):
             assert found.problems
 
 
-def _was_one(line: bytes) -> bool:
-    """Whether nothing is said of the request any more: then it is not lost but gone, or it has another name."""
+@pytest.mark.parametrize("name", ["tool_call", "structured_output"])
+@given(data=st.data())
+def test_no_damage_changes_a_sum_in_silence(name: str, data: st.DataObject) -> None:
+    """LOG-04, LOG-57: in streams of the real CLI, on the quick way; a newline may be damaged, too."""
+    lines = (LOGS / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
+    before = merge([scan(b"".join(lines))])
+    number = data.draw(st.integers(0, len(lines) - 1))
+    end = data.draw(st.sampled_from([b"\n", b""]))
+    lines[number] = data.draw(damaged(lines[number][:-1])) + end
+
+    after = merge([scan(b"".join(lines))])
+
+    if [row[9:14] for row in after.rows] != [row[9:14] for row in before.rows] and not _is_json(lines[number]):
+        assert after.problems or after.unfinished
+
+
+def _is_json(line: bytes) -> bool:
+    """Whether a line still says something, though perhaps another thing: then it is not lost."""
     try:
-        record = json.loads(line)
-    except ValueError:
-        return bool(line.strip())
-    return not isinstance(record, dict)
+        return not line.strip() or isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 @given(record=st.dictionaries(st.text(max_size=9), values, max_size=4), message=values, usage=values)
@@ -173,6 +203,55 @@ def test_events_of_any_log_can_be_read(data: st.DataObject) -> None:
         )
         file.flush()
         list(read_events(file.name))
+
+
+COMMANDS = [
+    *(["report", by, "--format", form] for by in ("day", "block", "tool") for form in ("table", "csv", "html")),
+    *(["convert", "--format", form] for form in ("jsonl", "csv", "md", "html")),
+    ["report", "model", "--cost", "logged"], ["responses"], ["reconcile", "--all"], ["doctor"], ["watch", "--once"],
+    ["sql", "select * from requests", "--format", "md"],
+]  # fmt: skip
+
+
+@given(st.data())
+def test_no_command_crashes_on_a_damaged_log(data: st.DataObject) -> None:
+    """LOG-57: all that they print can be encoded."""
+    lines = (LOGS / "structured_output.jsonl").read_bytes().splitlines(keepends=True)
+    number = data.draw(st.integers(0, len(lines) - 1))
+    record = json.loads(lines[number])
+    for name in data.draw(st.lists(st.sampled_from(sorted(record)), max_size=3)):
+        record[name] = data.draw(values | st.sampled_from(ODD))
+    lines[number] = data.draw(st.just(json.dumps(record).encode()) | damaged(lines[number][:-1])) + b"\n"
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file, redirect_stdout(printed), redirect_stderr(io.StringIO()):
+        file.write(b"".join(lines))
+        file.flush()
+        assert main([*data.draw(st.sampled_from(COMMANDS)), file.name]) in (0, 1)
+        printed.flush()
+
+
+@pytest.mark.parametrize("time", ODD_TIMES)
+def test_a_time_that_no_calendar_has_is_none(maker: Maker, time: str) -> None:
+    """LOG-57: zones and spans would leave the calendar."""
+    log = maker()
+    log.answer("msg_1", timestamp=time)
+
+    assert [row.time for row in scan(log.text()).rows] == [None]
+
+
+@given(st.sampled_from(Row._fields), values | st.sampled_from([10**30, -1, 1e300, "error", [["a"]], [[1, 2, 3]]]))
+def test_a_damaged_row_of_an_archive_is_reported_or_sound(maker: Maker, name: str, value: Any) -> None:
+    """LOG-44, LOG-57"""
+    log = maker()
+    log.answer("msg_1")
+    [row] = scan(log.text()).rows
+    line = json.dumps({**json.loads(to_archive(row)), name: value}).encode() + b"\n"
+
+    found = scan(line)
+
+    assert len(found.rows) + len(found.problems) >= 1
+    assert all(one.time is None or 0 < one.time < 1e12 for one in found.rows)
+    assert json.loads(to_archive(merge([found]).priced()[0])) if found.rows else True
 
 
 @pytest.mark.parametrize("depth", [100, 5000, 200_000])

@@ -254,7 +254,9 @@ async def test_a_request_with_metadata_tells_what_the_cli_tells(model: ClaudeCod
 
 
 async def test_metadata_of_a_request_counts_that_request_alone(model: ClaudeCodeModel) -> None:
-    costs = [(await model.request_with_metadata([HELLO], None, parameters()))[1].total_cost_usd for _ in range(3)]
+    told = [(await model.request_with_metadata([HELLO], None, parameters()))[1] for _ in range(3)]
+    costs = [one.total_cost_usd for one in told]
+    assert [sum(usage.cost_usd for usage in (one.model_usage or {}).values()) for one in told] == pytest.approx(costs)
     assert costs[0] == costs[1] == costs[2]
 
 

@@ -14,7 +14,7 @@ Taken: TypeAlias = Literal["request", "whole", "other"]
 """What became of a record: a row, nothing yet because it has to be taken whole, or nothing because it says nothing."""
 
 _TOOLS = Row._fields.index("tools")
-_WHOLE = frozenset({"result", "cost-state", "stream_event", "system"})
+_WHOLE = frozenset({"result", "cost-state", "stream_event", "system", ARCHIVED})
 
 
 class Collector:

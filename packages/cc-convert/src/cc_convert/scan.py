@@ -27,8 +27,11 @@ _PIECE = 512 * 1024
 _KEPT = 8 * 1024 * 1024
 _USAGE = b'"usage":'
 _NAMES = (b'"cost-state"', b'"cc-convert-row"', b'"init"', b'"assistant"')
-"""What stands in records without usage that count nevertheless, or should have one."""
-_NAMED_WITHIN = 1024
+"""What stands near the start of records that count without usage, or should have one."""
+_SHORT = 1024
+"""A line below takes no time to decode; of a longer one so much is looked at for its name."""
+_MARKS = (b'_tokens"', b'Tokens"', b"\0")
+"""What stands in what is left of a usage or a result that was damaged, and in holes that a crash left."""
 _PROMPT = b'"type":"user","message":{"role":"user"'
 _MESSAGE = b'"message":{"id":"msg_'
 _HEAD = 320
@@ -86,9 +89,14 @@ def _spare_buffer() -> Generator[bytearray]:
         _spare.append(data)
 
 
-def _is_named(data: bytearray, start: int, stop: int) -> bool:
-    head = min(stop, start + _NAMED_WITHIN)
-    return any(data.find(name, start, head) >= 0 for name in _NAMES)
+def _may_count(data: bytearray, start: int, stop: int) -> bool:
+    """Whether a line that names no usage should be decoded nevertheless."""
+    head = start + _SHORT
+    return (
+        stop < head
+        or any(data.find(name, start, head) >= 0 for name in _NAMES)
+        or any(data.find(mark, start, stop) >= 0 for mark in _MARKS)
+    )
 
 
 class _Scanner:
@@ -188,8 +196,8 @@ class _Scanner:
             # From behind, since usage stands behind the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, position, stop, marker)
-            elif not whole or _is_named(data, position, stop):
-                self._patiently(bytes(data[position:stop]), self._base + position)
+            elif not whole or _may_count(data, position, stop):
+                self._line(bytes(data[position:stop]), self._base + position)
             position = stop + 1
 
     def _every_line(self, data: bytearray, end: int) -> None:
@@ -209,14 +217,17 @@ class _Scanner:
         repeated = data.startswith(self._last_usage, marker) and data.find(self._last_request, marker, stop) >= 0
         if patiently or not repeated:
             self._last_request = _NO_REQUEST
-            taken = "whole" if patiently else self._take(bytes(data[start:stop]))
-            if taken == "whole":
-                self._patiently(bytes(data[start:stop]), self._base + start)
-            if taken != "request":
+            if self._line(bytes(data[start:stop]), self._base + start, patiently=patiently) != "request":
                 return
             self._last_usage = bytes(data[marker : min(stop, marker + _SAME_USAGE)])
         if tool is not None:
             self._collector.add_tool(str(tool["id"] or b"", "ascii"), str(tool["name"], "ascii"))
+
+    def _line(self, line: bytes, offset: int, *, patiently: bool = False) -> Taken:
+        taken = "whole" if patiently else self._take(line)
+        if taken == "whole":
+            self._patiently(line, offset)
+        return taken
 
     def _take(self, line: bytes) -> Taken:
         """Take a line the quick way, if it can be."""

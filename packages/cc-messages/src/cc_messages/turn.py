@@ -22,9 +22,6 @@ from .request import MessagesRequest
 
 __all__ = ["Turn", "is_made_up"]
 
-# Of a price in US dollars; beyond them is the noise of subtracting floats.
-_DIGITS = 12
-
 # After these the turn is over, and the CLI keeps what the model said as it is.
 _KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
 
@@ -38,7 +35,6 @@ class Turn:
         self.history_length = len(request.messages) - 1
         self.is_verbatim = request.is_verbatim
         self._beside = request.beside
-        self._cost_before = session.cost_usd
         self._session = session
         self._prompt_uuid: str | None = None
         self._answer_uuid: str | None = None
@@ -113,8 +109,11 @@ class Turn:
     def is_as_left(self) -> bool:
         """Whether the CLI has left the conversation as it should be: the prompt, the answer, and nothing after it."""
         good = self._result is not None and not self._result.is_error
-        kept = self.answer.stop_reason in _KEPT and not self.answer.as_history().calls_tools
-        return good and kept and self.ends_by_itself
+        said = self.answer.as_history()
+        kept = self.answer.stop_reason in _KEPT and not said.calls_tools
+        # A blank text of its own is left out of the next request; one that was written in is not.
+        has_blank = any(block["type"] == "text" and says_nothing(block) for block in said.content)
+        return good and kept and not has_blank and self.ends_by_itself
 
     @property
     def says_something(self) -> bool:
@@ -157,7 +156,9 @@ class Turn:
             return
         if isinstance(message, ResultMessage):
             # The CLI tells what the process has cost since it was started, whoever asked.
-            message = replace(message, total_cost_usd=round(self._session.cost_usd - self._cost_before, _DIGITS))
+            spent = self._session.last_spent
+            models = {name: usage.model_dump(by_alias=True) for name, usage in spent.models.items()}
+            message = replace(message, total_cost_usd=spent.cost_usd, model_usage=models)
         self._beside.tell(message)
 
     def _take(self, message: Message) -> None:

@@ -18,6 +18,7 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.profiles import ModelProfileSpec
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.usage import RequestUsage
 
 from cc_ipc import TransportType
 from cc_messages import CLITools, OwnTools, beside_requests
@@ -30,6 +31,7 @@ from .own_tool_approvals import without_own_tools
 from .provider import ClaudeCodeProvider, default_provider
 from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback, Transcript, metadata
+from .uploaded_files import with_own_files
 
 __all__ = ["ClaudeCodeModel"]
 
@@ -193,11 +195,28 @@ class ClaudeCodeModel(AnthropicModel):
                 # Only while the request is sent: a stream may be closed in another task than it was opened in.
                 with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take):
                     response = await stack.enter_async_context(
-                        super().request_stream(messages, model_settings, parameters, run_context)
+                        super().request_stream(
+                            with_own_files(messages, self.system), model_settings, parameters, run_context
+                        )
                     )
                 yield response
             if transcript is not None:
                 await transcript.complete()
+
+    async def count_tokens(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> RequestUsage:
+        """Have the API count the tokens of a request, without what Claude Code adds. No process is asked.
+
+        Raises:
+            ModelHTTPError: There is no API key (status 404), or the API refuses.
+        """
+        return await super().count_tokens(
+            with_own_files(messages, self.system), model_settings, without_mcp_servers(model_request_parameters)
+        )
 
     async def _request(
         self,
@@ -211,7 +230,7 @@ class ClaudeCodeModel(AnthropicModel):
         with claude_code_errors(self.model_name):
             async with self._offered(parameters) as tools:
                 with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take):
-                    return await super().request(messages, model_settings, parameters)
+                    return await super().request(with_own_files(messages, self.system), model_settings, parameters)
 
     def _own_tools(self, model_settings: ModelSettings | None, parameters: ModelRequestParameters) -> OwnTools | None:
         settings = cast(ClaudeCodeModelSettings, merge_model_settings(self.settings, model_settings) or {})

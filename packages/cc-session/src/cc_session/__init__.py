@@ -24,6 +24,7 @@ from claude_agent_sdk import (
 import cc_compat as _cc_compat
 
 from ._launch import LeaseOverrides
+from ._ledger import Spent
 from .background import on_background, run_on_background, start_on_background, tell_background
 from .command_hooks import CommandFailedError, command_hook
 from .errors import (
@@ -84,6 +85,7 @@ __all__ = [
     "SessionBusyError",
     "SessionPool",
     "SessionState",
+    "Spent",
     "StdioServer",
     "StopHookInput",
     "SubagentStartHookInput",

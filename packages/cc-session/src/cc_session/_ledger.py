@@ -22,7 +22,9 @@ class Spent:
     """An amount of money and of tokens."""
 
     cost_usd: float = 0.0
+    """In US dollars, as the CLI reckons."""
     models: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
+    """Tokens and cost by the model's name."""
 
 
 class Ledger:
@@ -35,6 +37,8 @@ class Ledger:
         self._cost = 0.0
         self._models: Mapping[str, ModelUsage] = {}
         self._unsettled = Spent()
+        self.last = Spent()
+        """What the last result added."""
 
     def begin_at(self, usage: Mapping[str, JsonValue]) -> None:
         """Take the answer to `get_usage` for what was spent before this session was opened."""
@@ -51,6 +55,7 @@ class Ledger:
             # A conversation that was cleared goes on under another id, with totals of its own.
             self._cost, self._models = 0.0, dict[str, ModelUsage]()
         self._session_id = result.session_id
+        self.last = Spent()
         if result.total_cost_usd == self._cost and not result.num_turns:
             return  # the answer to a message that asks nothing
         totals = convert_sdk_messages_to_cli_response([result])
@@ -71,6 +76,7 @@ class Ledger:
 
     def _add(self, cost: float, models: Mapping[str, ModelUsage]) -> None:
         self.cost_usd = round(self.cost_usd + cost, _DIGITS)
+        self.last = Spent(round(cost, _DIGITS), models)
         before = self._unsettled
         self._unsettled = Spent(round(before.cost_usd + cost, _DIGITS), _sum(before.models, models))
 

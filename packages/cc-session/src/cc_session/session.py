@@ -14,6 +14,7 @@ from cc_types import JsonValue
 
 from ._driver import Driver
 from ._equipment import Equipment
+from ._ledger import Spent
 from ._mcp_methods import McpMethods
 from ._run import Limits, Run
 from .background import on_background, tell_background
@@ -131,6 +132,11 @@ class Session(McpMethods):
     def cost_usd(self) -> float:
         """What the session has cost since it was opened, in US dollars, as the CLI reckons. Grows when turns end."""
         return self._driver.ledger.cost_usd
+
+    @property
+    def last_spent(self) -> Spent:
+        """What the turn that ended last has cost, however many turns the totals of its result are about."""
+        return self._driver.ledger.last
 
     @property
     def info(self) -> Mapping[str, JsonValue]:
