@@ -2,7 +2,7 @@
 
 import inspect
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from anthropic import AsyncAnthropic
@@ -17,7 +17,7 @@ from pydantic_ai.models import (
     infer_model,
     override_allow_model_requests,
 )
-from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -25,7 +25,7 @@ from pydantic_ai.usage import UsageLimits
 
 from api_script import USAGE, call, steps, text, thought
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
 from cc_model.profile import resolve_alias
 
 PROMPT: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
@@ -99,6 +99,13 @@ async def test_an_alias_has_all_of_the_models_profile_and_the_response_names_wha
     result = await Agent(model).run("Hello.")
     assert [body["model"] for body in loopback.requests] == [model_id]
     assert result.response.model_name == f"{model_id}-20261101"
+
+
+def test_settings_of_its_own_have_its_prefix() -> None:
+    """MODEL-28"""
+    own = {*get_type_hints(ClaudeCodeModelSettings)} - {*get_type_hints(AnthropicModelSettings)}
+    assert own
+    assert all(name.startswith("claude_code_") for name in own)
 
 
 def test_what_cannot_be_passed_on_is_declared() -> None:

@@ -18,7 +18,6 @@ _FOLDERS = [ROOT, ROOT / "integration-tests", ROOT / "integration-tests" / "supp
 _ID = re.compile(r"\bMODEL-\d\d\b")
 _NAME = re.compile(r"`([\w/.-]+\.py::\w+)`")
 
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

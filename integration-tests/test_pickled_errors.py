@@ -90,7 +90,8 @@ async def test_an_api_that_talks_nonsense_is_a_connection_error(nonsense: bytes,
 
 async def test_the_error_of_a_missing_cli_can_be_pickled(loopback: LoopbackServer, tmp_path: Path) -> None:
     """MODEL-49, MODEL-50"""
-    async with ClaudeCodeProvider(env=loopback.env(), cli_path=tmp_path / "no-claude") as provider:
+    missing = tmp_path / "no-claude"
+    async with ClaudeCodeProvider(env=loopback.env(), cli_path=missing, max_retries=0) as provider:
         with pytest.raises(UserError, match="no-claude") as caught:
             await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
     same(caught.value)

@@ -120,7 +120,7 @@ async def test_the_setting_for_retries_wins_over_the_providers(
 
 async def test_by_default_what_may_pass_is_tried_three_times(loopback: LoopbackServer) -> None:
     """MODEL-27"""
-    loopback.fail_next(500, times=9)
+    loopback.fail_next(500, times=9, headers={"retry-after": "0.01"})
     async with ClaudeCodeProvider(env=loopback.env()) as provider:
         with pytest.raises(ModelHTTPError):
             await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")

@@ -1,9 +1,10 @@
 """How long it takes to convert 10,000 results with five messages each, and how that compares to validation alone.
 
-    python scripts/bench/convert.py
+    python scripts/bench/convert.py [--enough]
 
 Prints one JSON object. Times are of the processor, so that what else the computer does counts little; of several rounds
-the best counts, and the kinds take turns. Exits with 1 if a bound is missed: 1 s in all, 1.5 times validation.
+the best counts, and the kinds take turns. Exits with 1 if a bound is missed: 1 s in all, 1.5 times validation. With
+`--enough` no further round follows one that keeps the bounds.
 """
 
 import gc
@@ -57,12 +58,16 @@ def main() -> int:
         "conversion, text from the messages": (convert_sdk_messages_to_cli_response, without_text(turns)),
     }
     best = dict.fromkeys(tasks, float("inf"))
+    ratio, missed = float("inf"), True
     for _ in range(ROUNDS):
         for name, (work, over) in tasks.items():
             best[name] = min(best[name], seconds(work, over))
-    ratio = best["conversion"] / best["validation"]
+        ratio = best["conversion"] / best["validation"]
+        missed = best["conversion"] > MOST_SECONDS or ratio > MOST_TIMES_VALIDATION
+        if "--enough" in sys.argv and not missed:
+            break
     print(json.dumps({"results": RESULTS, "seconds": best, "times validation": ratio}))
-    return int(best["conversion"] > MOST_SECONDS or ratio > MOST_TIMES_VALIDATION)
+    return int(missed)
 
 
 if __name__ == "__main__":

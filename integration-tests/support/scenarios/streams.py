@@ -66,7 +66,14 @@ async def events_of_thinking_tools_and_texts(model: AnthropicModel) -> object:
 )
 async def events_of_redacted_thinking_and_parallel_calls(model: AnthropicModel) -> object:
     """MODEL-20, MODEL-37, MODEL-43: and all of it goes back with the next run."""
-    agent = Agent(model, tools=[lucky_number])
+    agent = Agent(model)
+
+    # Not a thread each, or their results would come in any order.
+    @agent.tool_plain(name="lucky_number")
+    async def number(low: int, high: int) -> int:
+        """A number between two."""
+        return lucky_number(low, high)
+
     events = await events_of(agent, "Two numbers.")
     return [events, await agent.run("Thanks.", message_history=_messages(events))]
 

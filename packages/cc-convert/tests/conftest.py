@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import pytest
+
+from cc_convert.cli import main
 
 Frame: TypeAlias = dict[str, object]
 Form: TypeAlias = Callable[[Frame], object]
@@ -242,3 +244,48 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
+
+
+# --- the command
+
+
+class Outcome:
+    """What a command did."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        """The output, decoded."""
+        return json.loads(self.out)
+
+
+Run: TypeAlias = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line in this process."""
+
+    def running(*words: object) -> Outcome:
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        return Outcome(code, out, err)
+
+    return running
+
+
+@pytest.fixture
+def short_log(maker: Maker, tmp_path: Path) -> Path:
+    """Three requests on two days, one of them a compaction."""
+    made = maker()
+    made.user("What is <b>this</b>?")
+    made.answer("msg_1", content=[{"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "x"}}])
+    made.user([{"type": "tool_result", "tool_use_id": "t1", "content": "```\nfile\n```"}])
+    made.answer("msg_2", timestamp="2026-11-21T10:00:00Z")
+    made.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 0.0045)})
+    return made.write(tmp_path / "log.jsonl")

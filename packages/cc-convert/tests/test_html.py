@@ -211,14 +211,20 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 
 
-def in_browser(page: Path, folder: Path, *options: str, place: str = "") -> str:
+def in_browser(page: Path, folder: Path, *options: str) -> str:
     """What the page is after its scripts ran."""
     command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-extensions"]
     command += ["--virtual-time-budget=2000", "--enable-logging=stderr", f"--user-data-dir={folder / 'browser'}"]
-    command += [*options, f"{page.as_uri()}{place}"]
+    command += [*options, page.as_uri()]
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE)
     (folder / "browser.log").write_bytes(done.stderr)
     return done.stdout.decode(errors="replace")
+
+
+FRAME = """<!doctype html><meta name="color-scheme" content="light dark">
+<style>body{{margin:0}}iframe{{border:0;display:block;width:{width}px;height:{height}px}}</style>
+<body><iframe src="page.html{place}" onload="document.body.prepend(
+'wide ' + this.contentDocument.documentElement.scrollWidth)"></iframe>"""
 
 
 @in_a_browser
@@ -239,19 +245,25 @@ def test_a_malicious_log_runs_nothing_in_a_browser(maker: Maker, tmp_path: Path)
 
 
 @in_a_browser
-@pytest.mark.parametrize(("size", "scheme"), [("1200,1600", "light"), ("390,1600", "dark")])
-def test_the_page_fills_a_desktop_and_a_phone(session: Path, tmp_path: Path, size: str, scheme: str) -> None:
-    """LOG-53: by day and by night."""
-    page, picture = tmp_path / "page.html", tmp_path / "page.png"
+@pytest.mark.parametrize(
+    ("size", "scheme", "place"), [("1200,1600", "light", "#s0"), ("390,1600", "dark", "#s0"), ("390,1600", "light", "")]
+)
+def test_the_page_fills_a_desktop_and_a_phone(
+    session: Path, tmp_path: Path, size: str, scheme: str, place: str
+) -> None:
+    """LOG-53: by day and by night, and nothing reaches over the edge."""
+    page, frame, picture = (tmp_path / name for name in ("page.html", "frame.html", "page.png"))
     page.write_text(page_of(session), encoding="utf-8")
-    dark = (
-        ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else ["--blink-settings=preferredColorScheme=1"]
-    )
+    # A window is never as narrow as a phone, a frame is.
+    frame.write_text(FRAME.format(width=size.split(",")[0], height=size.split(",")[1], place=place), encoding="utf-8")
+    colours = f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"
 
-    in_browser(
-        page, tmp_path, "--hide-scrollbars", f"--window-size={size}", f"--screenshot={picture}", *dark, place="#s0"
-    )
+    shown = in_browser(
+        frame, tmp_path, "--hide-scrollbars", f"--window-size={size}", "--allow-file-access-from-files", colours,
+        "--dump-dom", f"--screenshot={picture}",
+    )  # fmt: skip
 
+    assert f"<body>wide {size.split(',')[0]}<" in shown
     content = picture.read_bytes()
     assert content.startswith(b"\x89PNG")
     width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))

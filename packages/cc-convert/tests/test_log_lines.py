@@ -54,7 +54,7 @@ def with_input(maker: Maker, value: object) -> bytes:
     ids=["id", "several", "deep", "usage", "message"],
 )
 def test_what_stands_in_a_tools_input_costs_no_record(maker: Maker, read: Read, value: object) -> None:
-    """LOG-10"""
+    """LOG-10. Seen elsewhere: the record is lost where a tool's input has `"id": null` or `"model": null`."""
     logs = read(with_input(maker, value))
 
     assert counts(logs) == [ONE, ONE]
@@ -64,7 +64,7 @@ def test_what_stands_in_a_tools_input_costs_no_record(maker: Maker, read: Read, 
 
 @pytest.mark.parametrize("speed", ["warp", None, 3, ["fast"]], ids=repr)
 def test_an_unknown_speed_costs_no_record(maker: Maker, read: Read, speed: object) -> None:
-    """LOG-11"""
+    """LOG-11. Seen elsewhere: the record is lost where the speed is unknown."""
     log = maker()
     log.answer(usage=log.usage(speed=speed))
 
@@ -72,7 +72,7 @@ def test_an_unknown_speed_costs_no_record(maker: Maker, read: Read, speed: objec
 
 
 def test_spaces_and_another_order_of_keys_cost_no_record(maker: Maker, read: Read) -> None:
-    """LOG-12: in one file with lines as usual."""
+    """LOG-12: in one file with lines as usual. Seen elsewhere: JSON with spaces is not found."""
     log = maker()
     usual, spaced, turned = log.answer("msg_1"), log.answer("msg_2"), log.answer("msg_3")
     around: dict[str, object] = dict(reversed([(name, value) for name, value in turned.items()]))
@@ -90,7 +90,7 @@ def test_spaces_and_another_order_of_keys_cost_no_record(maker: Maker, read: Rea
 
 
 def test_a_byte_order_mark_costs_no_record(maker: Maker, read: Read) -> None:
-    """LOG-13"""
+    """LOG-13. Seen elsewhere: the first record is lost."""
     log = maker()
     log.answer()
 
@@ -111,7 +111,7 @@ def test_a_byte_order_mark_costs_no_record(maker: Maker, read: Read) -> None:
     ids=["invalid", "cut", "surrogate", "NUL", "hole"],
 )
 def test_damaged_text_is_read_and_reported(maker: Maker, read: Read, old: bytes, new: bytes, reason: str) -> None:
-    """LOG-14, LOG-15, LOG-04"""
+    """LOG-14, LOG-15, LOG-04. Seen elsewhere: the record is lost, and nothing is said."""
     log = maker()
     log.answer("msg_1")
     log.answer("msg_2")
@@ -127,7 +127,7 @@ def test_damaged_text_is_read_and_reported(maker: Maker, read: Read, old: bytes,
     ["2026-11-20T10:00:00Z", "2026-11-20T10:00:00.123456Z", "2026-11-20T12:00:00.123+02:00", 1795168800123, 1795168800],
 )
 def test_a_time_of_any_precision_is_read(maker: Maker, read: Read, timestamp: object) -> None:
-    """LOG-16"""
+    """LOG-16. Seen elsewhere: records with microseconds are lost."""
     log = maker()
     log.answer(timestamp=timestamp)
 
@@ -161,7 +161,7 @@ def test_windows_line_ends_and_long_lines_cost_no_record(maker: Maker, read: Rea
 
 
 def test_a_tool_result_that_is_a_list_hides_no_session(maker: Maker, read: Read) -> None:
-    """LOG-18"""
+    """LOG-18. Seen elsewhere: of all new logs no session is found."""
     log = maker()
     log.user([{"type": "tool_result", "tool_use_id": "t", "content": []}], toolUseResult=[{"type": "text"}])
     log.answer()
@@ -182,7 +182,7 @@ def test_odd_content_costs_no_record(maker: Maker, read: Read, content: object) 
 
 
 def test_without_ids_the_next_best_takes_their_place(maker: Maker, read: Read) -> None:
-    """LOG-19"""
+    """LOG-19. Seen elsewhere: without both ids every block counts as a request."""
     log = maker()
     for number in range(2):
         # Two blocks of an answer without the id of its request, then one with neither id.
@@ -195,13 +195,26 @@ def test_without_ids_the_next_best_takes_their_place(maker: Maker, read: Read) -
     assert sorted(row.key for row in read(log.text()).rows) == ["msg_1", "req_msg_2", "u", "v"]
 
 
+def test_a_request_that_nothing_names_counts(maker: Maker, read: Read) -> None:
+    """LOG-19: its place names it."""
+    log = maker()
+    for _ in range(2):
+        line = log.answer(requestId=..., uuid=...)
+        del line["message"]["id"]
+
+    logs = read(log.text())
+
+    assert counts(logs) == [ONE, ONE]
+    assert [problem.lost for problem in logs.problems] == [False, False]
+
+
 @pytest.mark.parametrize(
     ("value", "count"),
     [(12.0, 12), (True, 1), ("12", 0), (-5, 0), (10**400, 0), (10**30, 0), ([1], 0)],
     ids=["float", "bool", "text", "negative", "endless", "huge", "list"],
 )
 def test_what_is_no_count_is_named(maker: Maker, read: Read, value: object, count: int) -> None:
-    """LOG-04, LOG-57: the other counts of the record count."""
+    """LOG-04, LOG-57: the other counts of the record count. Seen elsewhere: the record is lost."""
     log = maker()
     log.answer(usage=log.usage(input_tokens=value))
 
@@ -250,7 +263,10 @@ def test_a_line_that_is_cut_off_is_reported_with_its_place(maker: Maker, read: R
 def test_what_stands_behind_a_line_that_was_cut_off_counts(
     maker: Maker, tmp_path: Path, read: Read, cut: str, rest: int
 ) -> None:
-    """LOG-04: a writer was killed, and the next one went on behind it. The counts are the same in both answers."""
+    """LOG-04: a writer was killed, and the next one went on behind it. The counts are the same in both answers.
+
+    Seen elsewhere: both records are lost, and nothing is said.
+    """
     log = maker()
     log.answer("msg_0")
     match cut:
@@ -272,7 +288,7 @@ def test_what_stands_behind_a_line_that_was_cut_off_counts(
 
 
 def test_a_packed_log_is_read(maker: Maker, read: Read, tmp_path: Path) -> None:
-    """LOG-02: also when it was cut off."""
+    """LOG-02: also when it was cut off. Seen elsewhere: packed logs are passed over."""
     log = maker()
     for number in range(2000):
         log.answer(f"msg_{number}")

@@ -48,7 +48,7 @@ _OF_OTHERS = re.compile(r"extra ==|win32|Windows|emscripten")
 
 
 def test_installing_brings_no_sdk_and_little_else() -> None:
-    """SDK-ADD-13: under 20 MB, counted over everything that gets installed."""
+    """LOG-58, SDK-ADD-13: under 20 MB, counted over everything that gets installed."""
     wanted, found = ["cc-convert"], set[str]()
     while wanted:
         name = wanted.pop()

@@ -50,7 +50,7 @@ def test_every_kind_of_token_has_its_price(row: Make) -> None:
     ],
 )
 def test_region_and_tier_are_factors(row: Make, usage: dict[str, object], factor: float) -> None:
-    """LOG-28: and a model without a fast mode costs the same."""
+    """LOG-28: a model without a fast mode costs the same. Seen elsewhere: the region is ignored, a tenth missing."""
     assert Prices().cost(row(**usage)) == pytest.approx(SONNET * factor)
 
 
@@ -60,7 +60,7 @@ def test_fast_mode_has_prices_of_its_own(row: Make) -> None:
 
 
 def test_searches_cost_the_same_everywhere(row: Make) -> None:
-    """LOG-28"""
+    """LOG-28. Seen elsewhere: searches are free."""
     searched = row(inference_geo="us", server_tool_use={"web_search_requests": 3, "web_fetch_requests": 9})
 
     assert Prices().cost(searched) == pytest.approx(SONNET * 1.1 + 0.03)
@@ -100,7 +100,7 @@ def test_a_model_has_the_same_price_under_every_name(row: Make, name: str) -> No
 
 @pytest.mark.parametrize("name", ["claude-opus-9", "claude-sonnet-5-turbo", "gpt-4o", ""])
 def test_an_unknown_model_has_no_price(row: Make, name: str) -> None:
-    """LOG-29"""
+    """LOG-29. Seen elsewhere: it costs nothing, and nothing is said."""
     assert Prices().cost(row(name)) is None
     assert not Prices().knows(name)
 
@@ -128,3 +128,34 @@ def test_a_file_that_is_no_list_is_refused(tmp_path: Path, content: str) -> None
 
     with pytest.raises(PriceFileError, match="no price list"):
         Prices.from_file(path)
+
+
+# --- whose figures
+
+
+def test_the_cost_that_old_versions_wrote_is_used_unless_it_shall_be_calculated(maker: Maker, tmp_path: Path) -> None:
+    """LOG-42"""
+    log = maker()
+    log.answer(costUSD=0.5)
+    logs = read_logs(log.write(tmp_path / "log.jsonl"))
+
+    def costs(mode: Any) -> list[float | None]:
+        return [row.cost for row in logs.priced(mode=mode)]
+
+    assert costs("auto") == [0.5]
+    assert costs("logged") == [0.5]
+    assert costs("calculate") == [pytest.approx(SONNET)]
+
+
+def test_the_logged_cost_of_a_session_is_shared_out(maker: Maker, tmp_path: Path) -> None:
+    """LOG-42: a price that is agreed on shows only in the CLI's total."""
+    log = maker()
+    log.answer("msg_1")
+    log.answer("msg_2", model="claude-of-next-year")
+    log.state(
+        {"claude-sonnet-5": (100, 20, 1000, 200, 100, 0.5), "claude-of-next-year": (100, 20, 1000, 200, 100, 0.25)}
+    )
+    logs = read_logs(log.write(tmp_path / "log.jsonl"))
+
+    assert [row.cost for row in logs.priced(mode="logged")] == [0.5, 0.25]
+    assert [row.cost for row in logs.priced(mode="calculate")] == [pytest.approx(SONNET), None]

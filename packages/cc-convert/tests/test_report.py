@@ -47,7 +47,7 @@ Buckets: TypeAlias = Callable[..., list[Bucket]]
     ids=str,
 )
 def test_days_are_those_of_the_zone(buckets: Buckets, zone: tzinfo | None, days: list[str]) -> None:
-    """LOG-41: Kathmandu is 5:45 ahead."""
+    """LOG-41: Kathmandu is 5:45 ahead; `None` is this machine's zone. Seen elsewhere: another fixed zone by default."""
     found = group(buckets("2026-11-19T18:20:00Z", "2026-11-20T04:00:00Z"), "day", zone)
 
     assert [line.key for line in found] == days

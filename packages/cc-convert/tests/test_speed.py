@@ -11,7 +11,7 @@ BENCHMARK = Path(__file__).parents[3] / "scripts" / "bench" / "convert.py"
 
 def benchmark() -> subprocess.CompletedProcess[str]:
     untraced = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-    command = [sys.executable, str(BENCHMARK)]
+    command = [sys.executable, str(BENCHMARK), "--enough"]
     return subprocess.run(command, capture_output=True, check=False, env=untraced, text=True)
 
 

@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias, cast
 
 from .archive import ARCHIVED, from_archive
-from .extract import event_usage, model_totals, request_row, session_of, time_of, tool_calls
+from .extract import event_usage, model_totals, request_row, session_of, time_of, tool_calls, traits_of
 from .fields import Record, clean_record, clean_usage, count
 from .model_names import canonical_model
 from .rows import NO_COUNTS, Counts, FileScan, Ledger, Problem, Row, add_counts, counts_of, make_row
@@ -60,7 +60,9 @@ class Collector:
         """Take a clean record, if it is a request; say what it was."""
         kind = record.get("type") or "assistant"
         if kind == "assistant":
-            return "request" if self._take_request(record) else "other"
+            if self._take_request(record):
+                return "request"
+            return "whole" if _has_usage(record) else "other"
         return "whole" if kind in _WHOLE else "other"
 
     def take_whole(self, record: Record, offset: int) -> None:
@@ -68,7 +70,8 @@ class Collector:
         clean, odd = clean_record(record)
         kind = clean.get("type") or "assistant"
         if kind == "assistant":
-            self._take_request(clean)
+            if not self._take_request(clean) and _has_usage(clean):
+                self._take_nameless(clean, offset)
             if odd:
                 self.report(offset, f"{odd} is no count", lost=False)
         elif kind == "system":
@@ -116,6 +119,13 @@ class Collector:
         self.rows[row.key] = self._last = row if known is None else _with_block(known, row)
         return True
 
+    def _take_nameless(self, record: Record, offset: int) -> None:
+        """A request without any id. In a transcript its place can name it; a stream tells it again with each block."""
+        known = "sessionId" in record
+        if known:
+            self._take_request(record | {"uuid": f"{self.path}:{offset}"})
+        self.report(offset, "a request without an id", lost=not known)
+
     def _new_tools(self, message: Record) -> tuple[str, ...]:
         calls = [(one, name) for one, name in tool_calls(message) if not one or one not in self._tool_ids]
         self._tool_ids.update(one for one, _ in calls)
@@ -158,7 +168,7 @@ class Collector:
                 {},
                 tuple(self._open_keys),
                 count(record.get("num_turns")),
-                self._traits() if self._open_keys else _traits_of(record.get("usage")),
+                self._traits() if self._open_keys else _stated_traits(record.get("usage")),
             )
         )
         self._open_keys = []
@@ -191,9 +201,13 @@ class Collector:
         return (self._last.tier, self._last.geo, self._last.speed) if self._last else ("", "", "")
 
 
-def _traits_of(usage: object) -> tuple[str, str, str]:
-    clean = clean_usage(cast("Record", usage))[0] if isinstance(usage, dict) else {}
-    return (clean.get("service_tier", ""), clean.get("inference_geo", ""), clean.get("speed", ""))
+def _has_usage(record: Record) -> bool:
+    message: Record = record.get("message") or {}
+    return bool(message.get("usage"))
+
+
+def _stated_traits(usage: object) -> tuple[str, str, str]:
+    return traits_of(clean_usage(cast("Record", usage))[0]) if isinstance(usage, dict) else ("", "", "")
 
 
 def better(old: Row, new: Row) -> Row:

@@ -123,8 +123,8 @@ def _short_int(digits: str) -> int | None:
 
 def _without_half_characters(value: object) -> tuple[object, str | None]:
     """JSON can name one half of a pair of surrogates; no file and no terminal takes it, so a mark takes its place."""
+    text = json.dumps(value, ensure_ascii=False)
     try:
-        text = json.dumps(value, ensure_ascii=False)
         text.encode()
     except UnicodeEncodeError:
         return json.loads(text.encode("utf-8", "replace")), "half of a character"

@@ -10,7 +10,7 @@ from .fields import MOST, Record, clean_usage, count
 from .model_names import canonical_model
 from .rows import NO_COUNTS, Counts, Row, add_counts, make_row
 
-__all__ = ["LATEST", "event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls"]
+__all__ = ["LATEST", "event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls", "traits_of"]
 
 SYNTHETIC = "<synthetic>"
 """The model of messages that the CLI made up itself."""
@@ -55,9 +55,7 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     key = message_id or request_id or uuid
     if not key:
         return None
-    session = get("sessionId")
-    streamed = session is None
-    session = session or get("session_id") or ""
+    session = session_of(record)
     origin = get("requestSessionId") or session
     model = message.get("model") or ""
     failed = model == SYNTHETIC or get("isApiErrorMessage") is True
@@ -76,19 +74,20 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
             get("attributionAgent") or get("subagent_type") or "",
             model,
             *numbers,
-            usage.get("service_tier") or "",
-            usage.get("inference_geo") or "",
-            usage.get("speed") or "",
+            *traits_of(usage),
             tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
             _steps(steps, numbers) if steps and len(steps) > 1 else (),
             get("costUSD"),
-            failed or not streamed or bool(message.get("stop_reason")),
-            message_id,
-            request_id,
-            uuid,
-            None,
+            # A transcript is written when an answer is complete; a stream tells how it began.
+            failed or get("sessionId") is not None or bool(message.get("stop_reason")),
+            message_id, request_id, uuid, None,
         )
-    )
+    )  # fmt: skip
+
+
+def traits_of(usage: Record) -> tuple[str, str, str]:
+    """What changes the price of a request, of its clean usage: tier, geo and speed."""
+    return usage.get("service_tier") or "", usage.get("inference_geo") or "", usage.get("speed") or ""
 
 
 def tool_calls(message: Record) -> list[tuple[str, str]]:

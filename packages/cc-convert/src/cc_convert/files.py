@@ -71,12 +71,9 @@ def read_files(
         if known:
             (done if known[1] else started)[path] = known[0]
     waiting = [path for path in paths if path not in done]
-    sizes = {path: _left(path, identities.get(path), started.get(path)) for path in waiting}
-
-    def scan(path: str) -> FileScan:
-        return read_file(path, before=started.get(path), strict=strict)
-
-    read = _read_all(waiting, sizes, scan, _useful(processes, sum(sizes.values())), progress)
+    sizes = {path: _left(identities.get(path), started.get(path)) for path in waiting}
+    reader = _Reader(sizes, started, strict=strict, progress=progress)
+    read = reader.read(_useful(processes, sum(sizes.values())))
     for path, result in read.items():
         identity = identities.get(path)
         # What was written while it was read belongs to the next time: the identity is that of before.
@@ -86,7 +83,7 @@ def read_files(
     return [done[path] for path in paths]
 
 
-def _left(path: str, identity: Identity | None, before: FileScan | None) -> int:
+def _left(identity: Identity | None, before: FileScan | None) -> int:
     return max(0, identity.size - (before.offset if before else 0)) if identity else 0
 
 
@@ -97,51 +94,55 @@ def _useful(processes: int, size: int) -> int:
     return max(1, min(processes, size // _WORTH_A_PROCESS + 1))
 
 
-def _read_all(
-    paths: list[str],
-    sizes: dict[str, int],
-    scan: Callable[[str], FileScan],
-    processes: int,
-    progress: Progress | None,
-) -> dict[str, FileScan]:
-    total, finished = sum(sizes.values()), 0
-    jobs = _jobs(paths, sizes)
-    done: dict[str, FileScan] = {}
+class _Reader:
+    """Reads files, in this process and in others, and tells how far it is."""
 
-    def work(job: int) -> None:
-        nonlocal finished
-        for path in jobs[job]:
-            done[path] = scan(path)
-            finished += sizes[path]
-        if progress:
-            progress(finished, total)
+    def __init__(
+        self, sizes: dict[str, int], started: dict[str, FileScan], *, strict: bool, progress: Progress | None
+    ) -> None:
+        self._sizes, self._started, self._strict, self._progress = sizes, started, strict, progress
+        self._done: dict[str, FileScan] = {}
+        self._read, self._all = 0, sum(sizes.values())
 
-    if processes == 1 or len(jobs) < 2:
-        for job in range(len(jobs)):
-            work(job)
-        return done
-    queue, fill = os.pipe()
-    os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(len(jobs))))
-    os.close(fill)
-    helpers = [_Helper(queue, jobs, scan) for _ in range(processes - 1)]
-    try:
-        while number := os.read(queue, 4):
-            work(int.from_bytes(number, "big"))
-        for helper in helpers:
-            for result in helper.results():
-                done[result.path] = result
-                finished += sizes[result.path]
-    finally:
-        os.close(queue)
-        for helper in helpers:
-            helper.end()
-    # Of a helper that was killed the results are missing.
-    for path in paths:
-        if path not in done:
-            done[path] = scan(path)
-    if progress:
-        progress(total, total)
-    return done
+    def read(self, processes: int) -> dict[str, FileScan]:
+        """Read all of them."""
+        jobs = _jobs(list(self._sizes), self._sizes)
+        if processes > 1 and len(jobs) > 1:
+            self._share(jobs, processes - 1)
+        # Of a helper that was killed the results are missing.
+        for job in jobs:
+            self._work([path for path in job if path not in self._done])
+        return self._done
+
+    def scan(self, path: str) -> FileScan:
+        """Read one."""
+        return read_file(path, before=self._started.get(path), strict=self._strict)
+
+    def _work(self, paths: list[str]) -> None:
+        for path in paths:
+            self._take(self.scan(path))
+
+    def _take(self, result: FileScan) -> None:
+        self._done[result.path] = result
+        self._read += self._sizes[result.path]
+        if self._progress:
+            self._progress(self._read, self._all)
+
+    def _share(self, jobs: list[list[str]], helpers: int) -> None:
+        queue, fill = os.pipe()
+        os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(len(jobs))))
+        os.close(fill)
+        started = [_Helper(queue, jobs, self.scan) for _ in range(helpers)]
+        try:
+            while number := os.read(queue, 4):
+                self._work(jobs[int.from_bytes(number, "big")])
+            for helper in started:
+                for result in helper.results():
+                    self._take(result)
+        finally:
+            os.close(queue)
+            for helper in started:
+                helper.end()
 
 
 def _jobs(paths: list[str], sizes: dict[str, int]) -> list[list[str]]:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import cast
 
 __all__ = ["FINDINGS", "INTERRUPTED", "MISUSE", "OK", "main"]
 
@@ -28,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .parser import make_parser, parse
 
     parser = make_parser()
+    # A letter that a terminal's encoding does not have is no reason to stop.
+    if reconfigure := cast("Callable[..., None] | None", getattr(sys.stdout, "reconfigure", None)):
+        reconfigure(errors="replace")
     try:
         options = parse(parser, arguments)
         code = _run(options.run, options)

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from ..archive import to_archive
 from ..rows import Row
-from ..table import duckdb_with, record_of
+from ..table import COLUMNS, duckdb_with, record_of
 from .inputs import load_rows, mention, overview, with_costs
 from .output import RefusedError, check_free, say, write_output, write_records
 
@@ -26,7 +26,7 @@ def run(options: Namespace) -> int:
     else:
         with write_output(options.output, force=options.force) as file:
             if form == "csv":
-                write_records(file, [record_of(row) for row in rows], "csv")
+                write_records(file, [record_of(row) for row in rows], "csv", COLUMNS)
             else:
                 file.writelines(f"{to_archive(row)}\n" for row in rows)
     if options.output != "-":

@@ -168,9 +168,9 @@ def overview(logs: Logs, rows: Iterable[tuple[Row, float | None]]) -> Overview:
 def mention(seen: Overview) -> None:
     """Say on stderr what is not in the sums, or not for certain."""
     if seen.lost:
-        say(f"note: {seen.lost} lines could not be read; cc-convert doctor lists them")
+        say(f"note: lines that could not be read: {seen.lost:,}; cc-convert doctor lists them")
     elif seen.odd:
-        say(f"note: {seen.odd} lines are damaged but were read; cc-convert doctor lists them")
+        say(f"note: lines that are damaged but were read: {seen.odd:,}; cc-convert doctor lists them")
     for model, tokens in sorted(seen.unpriced.items()):
         say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; --prices FILE can tell it")
 

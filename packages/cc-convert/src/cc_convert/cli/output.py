@@ -4,7 +4,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO, TypeAlias
 
@@ -47,12 +47,14 @@ def check_free(path: str, *, force: bool) -> None:
         raise RefusedError(f"{path} is there; --force writes over it")
 
 
-def write_records(file: TextIO, records: Sequence[Mapping[str, Any]], form: str) -> None:
-    """Write records as `json` (one document), `csv`, or `md`."""
+def write_records(
+    file: TextIO, records: Sequence[Mapping[str, Any]], form: str, headings: Iterable[str] | None = None
+) -> None:
+    """Write records as `json` (one document), `csv`, or `md`; without `headings`, those of the records."""
     if form == "json":
         file.write(json.dumps(list(records), indent=1, default=str) + "\n")
         return
-    headings = list(dict.fromkeys(name for record in records for name in record))
+    headings = list(dict.fromkeys(name for record in records for name in record) if headings is None else headings)
     if form == "csv":
         import csv  # which takes a while, and tables are made more often
 

@@ -65,6 +65,13 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argpa
     return options
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return number
+
+
 class _Version(argparse.Action):
     """Looks up the version only when it is asked for, which takes longer than a short report."""
 
@@ -150,7 +157,7 @@ def _add_doctor(add: _Add) -> None:
     doctor.add_argument("--all", action="store_true", help="list every line that is wrong, not only the first ones")
     doctor.add_argument("--clear-cache", action="store_true", help="forget what was read before")
     doctor.add_argument("--prices", metavar="FILE", help="a price list in JSON")
-    doctor.add_argument("--jobs", type=int, metavar="N", help=argparse.SUPPRESS)
+    doctor.add_argument("--jobs", type=_positive, metavar="N", help=argparse.SUPPRESS)
 
 
 def _add_sql(add: _Add) -> None:
@@ -192,5 +199,5 @@ def _add_prices(parser: argparse.ArgumentParser) -> None:
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     reading = parser.add_argument_group("reading")
     reading.add_argument("--no-cache", action="store_true", help="read everything anew, and keep nothing")
-    reading.add_argument("--jobs", type=int, metavar="N", help="processes (default: one for each processor)")
+    reading.add_argument("--jobs", type=_positive, metavar="N", help="processes (default: one for each processor)")
     reading.add_argument("--strict", action="store_true", help="decode every line; exit with 1 if one cannot be read")

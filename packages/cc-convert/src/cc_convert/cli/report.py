@@ -56,7 +56,7 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
         }
         file.write(json.dumps(document, indent=1) + "\n")
     elif options.format == "csv":
-        write_records(file, [record(line, zone) for line in lines] or [record(whole, zone)], "csv")
+        write_records(file, [record(line, zone) for line in lines], "csv", None if lines else record(whole, zone))
     elif not lines:
         file.write("No requests.\n")
     else:

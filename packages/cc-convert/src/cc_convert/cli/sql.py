@@ -19,7 +19,7 @@ def run(options: Namespace) -> int:
     ask = _duckdb if options.engine == "duckdb" else _sqlite
     names, found = ask(rows, options.query)
     records = [dict(zip(names, values, strict=True)) for values in found]
-    write_records(sys.stdout, records, "plain" if options.format == "table" else options.format)
+    write_records(sys.stdout, records, options.format, names)
     return 0
 
 

@@ -16,6 +16,9 @@ __all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "mo
 _MOST_DAYS = 92
 _MOST_BLOCKS = 60
 _COLOURS = 8
+# Room for a date, and for a date with a time, in the larger letters of a phone.
+_DATE, _MOMENT = 66, 130
+_LAST = PLOT[2] - 90
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -54,10 +57,10 @@ def _columns(count: int) -> tuple[float, Callable[[int], float]]:
 
 def _dates(keys: list[str]) -> list[str]:
     width, at = _columns(len(keys))
-    step = max(1, round(72 / width))
+    step = max(1, round(_DATE / width))
     lower = PLOT[3]
     return [
-        label(at(number) + width / 2, lower + 18, keys[number][5:], "middle") for number in range(0, len(keys), step)
+        label(at(number) + width / 2, lower + 20, keys[number][5:], "middle") for number in range(0, len(keys), step)
     ]
 
 
@@ -115,7 +118,7 @@ def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
             kind = f"h{round(9 * (tokens / top) ** 0.5)}" if tokens else "h"
             tip = f"{_DAYS[day]} {hour}:00: {tokens:,} tokens"
             parts.append(rect(left + width * hour + 1, y + 1, width - 2, height - 2, kind, tip))
-    parts += [label(left + width * (hour + 0.5), lower + 18, f"{hour}", "middle") for hour in range(0, 24, 3)]
+    parts += [label(left + width * (hour + 0.5), lower + 20, f"{hour}", "middle") for hour in range(0, 24, 3)]
     return picture(parts, "Tokens by weekday and hour")
 
 
@@ -138,9 +141,10 @@ def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
         parts.append(
             line(at(number) + width * 0.12, lower + 3, at(number) + width * (0.12 + 0.76 * share), lower + 3, "used")
         )
-    step = max(1, round(110 / width))
+    step = max(1, round(_MOMENT / width))
     parts += [
-        label(at(number) + width / 2, lower + 20, lines[number].key[5:], "middle")
-        for number in range(0, len(lines), step)
+        label(at(number), lower + 20, one.key[5:])
+        for number, one in enumerate(lines)
+        if number % step == 0 and at(number) < _LAST
     ]
     return picture(parts, "Cost of each five-hour block")

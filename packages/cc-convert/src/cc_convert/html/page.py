@@ -94,17 +94,22 @@ def _facts(line: Line) -> str:
 
 
 def _sessions(sessions: list[Line], places: dict[str, str], zone: tzinfo | None) -> str:
-    rows = "".join(
-        f"<tr data-entry><td>{_moment(line.last, zone)}</td><td>{_link(line.key, places.get(line.key))}</td>"
-        f'<td>{text(line.about["project"])}</td><td class="n">{line.requests:,}</td>'
-        f'<td class="n">{line.output:,}</td><td class="n">${line.cost:,.2f}</td></tr>\n'
-        for line in sessions
-    )
+    rows = "".join(_session_row(line, places.get(line.key), _moment(line.last, zone)) for line in sessions)
     head = "<th>Last</th><th>Session</th><th>Project</th>"
-    head += "".join(f'<th class="n">{name}</th>' for name in ("Requests", "Output", "Cost"))
+    head += '<th class="n wide">Requests</th><th class="n wide">Output</th><th class="n">Cost</th>'
     return (
         f'<section class="card"><h2>Sessions</h2>{search_box("sessions", "Search sessions")}<div class="scroll">'
         f'<table><thead><tr>{head}</tr></thead><tbody id="sessions">{rows}</tbody></table></div></section>\n'
+    )
+
+
+def _session_row(line: Line, place: str | None, last: str) -> str:
+    # What is wide is not shown on a phone.
+    return (
+        f'<tr data-entry><td>{last[:10]}<span class="wide">{last[10:]}</span></td>'
+        f'<td class="id">{_link(line.key, place)}</td><td class="where">{text(line.about["project"])}</td>'
+        f'<td class="n wide">{line.requests:,}</td><td class="n wide">{line.output:,}</td>'
+        f'<td class="n">${line.cost:,.2f}</td></tr>\n'
     )
 
 

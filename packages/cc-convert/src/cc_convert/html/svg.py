@@ -7,8 +7,9 @@ from .safe import text
 
 __all__ = ["HEIGHT", "PLOT", "WIDTH", "axis", "circle", "label", "line", "nice_ceiling", "path", "picture", "rect"]
 
-WIDTH, HEIGHT = 960, 260
-PLOT = (56.0, 14.0, 944.0, 222.0)
+WIDTH, HEIGHT = 640, 190
+"""Small units, so that a phone shows all of a chart with words that can be read."""
+PLOT = (52.0, 12.0, 632.0, 162.0)
 """Left, top, right and bottom of where the data stands."""
 
 
@@ -16,7 +17,7 @@ def picture(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
     """A picture; the title says what it shows to those who do not see it."""
     name = text(title)
     return (
-        f'<div class="scroll"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{name}">'
+        f'<div class="chart"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{name}">'
         f"<title>{name}</title>{''.join(parts)}</svg></div>\n"
     )
 

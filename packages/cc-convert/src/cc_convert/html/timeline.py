@@ -11,9 +11,12 @@ __all__ = ["context_chart", "timeline_chart"]
 
 # A pause that is longer is drawn as if it took only this long: what matters is what happens, not that nothing does.
 _PAUSE = 300.0
-_LANE = 26.0
+_LANE = 20.0
 _MOST_LANES = 14
 _MOST_MARKS = 4000
+_MINUTE, _DAY = 60, 86400
+# Room for a time in the larger letters of a phone.
+_LABEL = 110.0
 
 
 class _Scale:
@@ -71,9 +74,11 @@ def _marks(timed: Sequence[Event], lanes: dict[str, int], scale: _Scale, top: fl
                 took = (end or 0.0) - (event.time or 0.0)
                 kind = "failed" if result and result.failed else "tool"
                 tip = f"{event.name}: {took:.2f} s" if result else f"{event.name}: no result"
-                parts.append(rect(at, y - 7, max(2.5, scale(end or 0.0) - at), 14, kind, tip))
+                parts.append(rect(at, y - 5, max(2.0, scale(end or 0.0) - at), 10, kind, tip))
             case "text" | "thinking" | "error":
-                parts.append(circle(at, y, 3, "failed" if event.kind == "error" else "said", event.name or event.kind))
+                parts.append(
+                    circle(at, y, 2.5, "failed" if event.kind == "error" else "said", event.name or event.kind)
+                )
             case "prompt":
                 parts.append(line(at, y - _LANE / 2, at, y + _LANE / 2, "prompt", "prompt"))
             case "compaction":
@@ -84,13 +89,14 @@ def _marks(timed: Sequence[Event], lanes: dict[str, int], scale: _Scale, top: fl
 
 
 def _times(scale: _Scale, y: float, zone: tzinfo | None) -> list[str]:
-    step = max(1, len(scale.times) // 6)
+    step, span = max(1, len(scale.times) // 6), scale.times[-1] - scale.times[0]
+    form = "%H:%M:%S.%f" if span < _MINUTE else "%H:%M:%S" if span < _DAY else "%m-%d %H:%M"
     parts: list[str] = []
-    last = -100.0
+    last = -_LABEL
     for time in scale.times[::step]:
         at = scale(time)
-        if at - last >= 100 and at < WIDTH - 110:
-            parts.append(label(at, y, datetime.fromtimestamp(time, zone).strftime("%m-%d %H:%M:%S"), "start"))
+        if at - last >= _LABEL and at < WIDTH - _LABEL:
+            parts.append(label(at, y, datetime.fromtimestamp(time, zone).strftime(form)[:11]))
             last = at
     return parts
 
@@ -119,6 +125,6 @@ def context_chart(events: Sequence[Event]) -> str:
     for (x, _), event in zip(places, points, strict=True):
         if event.kind == "compaction":
             parts.append(line(x, upper, x, lower, "compaction", f"compaction of {event.tokens:,} tokens"))
-    parts.append(label(left, lower + 18, "first answer"))
-    parts.append(label(right, lower + 18, "last answer", "end"))
+    parts.append(label(left, lower + 20, "first answer"))
+    parts.append(label(right, lower + 20, "last answer", "end"))
     return picture(parts, "Tokens in the context at each answer")

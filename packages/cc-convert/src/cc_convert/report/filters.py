@@ -70,13 +70,13 @@ def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:
     try:
         compact = len(text) == 8 and text.isdigit()
         found = datetime.strptime(text, "%Y%m%d") if compact else datetime.fromisoformat(text)
-    except ValueError:
+        if found.tzinfo is None:
+            if end and (compact or len(text) == 10):
+                found += timedelta(days=1)
+            found = found.replace(tzinfo=zone) if zone else found
+        return found.timestamp()
+    except (ValueError, OverflowError):
         raise FilterError(f"{text!r} is no day (2026-11-20) and no time (2026-11-20T14:00)") from None
-    if found.tzinfo is None:
-        if end and (compact or len(text) == 10):
-            found += timedelta(days=1)
-        found = found.replace(tzinfo=zone) if zone else found
-    return found.timestamp()
 
 
 def last_days(text: str, zone: tzinfo | None, now: datetime) -> float:

@@ -1,0 +1,130 @@
+"""The commands that convert: files, SQL, responses."""
+
+import stat
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from cc_types import CLIResponse
+
+Maker: TypeAlias = Callable[..., Any]
+Run: TypeAlias = Callable[..., Any]
+LOGS = Path(__file__).parent / "logs"
+
+
+# --- convert
+
+
+def test_an_archive_tells_the_same_as_the_logs(run: Run, short_log: Path, tmp_path: Path) -> None:
+    """LOG-44: also together with them, and with what was read before."""
+    archive = tmp_path / "archive.jsonl"
+    before = run("report", "session", "--format", "json", short_log).json["lines"]
+
+    assert run("convert", "-o", archive, short_log).code == 0
+
+    assert run("report", "session", "--format", "json", archive, short_log).json["lines"] == before
+    short_log.unlink()
+    assert run("report", "session", "--format", "json", archive).json["lines"] == before
+    assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+
+
+def test_a_file_is_not_written_over_unasked(run: Run, short_log: Path, tmp_path: Path) -> None:
+    """LOG-44"""
+    (tmp_path / "kept.csv").write_text("kept")
+
+    refused = run("convert", "-o", tmp_path / "kept.csv", short_log)
+
+    assert (refused.code, (tmp_path / "kept.csv").read_text()) == (2, "kept")
+    assert run("convert", "-o", tmp_path / "kept.csv", "--force", short_log).code == 0
+    assert (tmp_path / "kept.csv").read_text().startswith("key,kind,time")
+
+
+def test_a_transcript_is_written_as_markdown(run: Run, short_log: Path) -> None:
+    """LOG-44"""
+    text = run("convert", "--format", "md", short_log).out
+
+    assert "# Session s1" in text
+    assert "What is <b>this</b>?" in text
+    # The result has a fence of its own, so it stands in a longer one.
+    assert "````\n```\nfile\n```\n````" in text
+
+
+def test_parquet_says_what_to_install_or_is_written(run: Run, short_log: Path, tmp_path: Path) -> None:
+    """LOG-44, LOG-48"""
+    target = tmp_path / "rows.parquet"
+    done = run("convert", "-o", target, short_log)
+
+    if find_spec("duckdb") is None:
+        assert (done.code, target.exists()) == (2, False)
+        assert 'pip install "cc-convert[sql]"' in done.err
+        return
+    assert done.code == 0
+    [found] = pytest.importorskip("duckdb").sql(f"select count(*), sum(cost), min(time) from '{target}'").fetchall()
+    assert (found[0], round(found[1], 9), found[2].year) == (3, 0.0045, 2026)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+# --- sql
+
+
+def test_sql_asks_the_rows(run: Run, short_log: Path) -> None:
+    """LOG-46"""
+    query = "select kind, count(*) as n, round(sum(cost), 6) as cost from requests group by kind order by kind"
+
+    done = run("sql", query, short_log, "--format", "json")
+
+    assert done.json == [{"kind": "request", "n": 2, "cost": 0.003}, {"kind": "unlogged", "n": 1, "cost": 0.0015}]
+
+
+def test_sql_by_duckdb_says_what_to_install_or_asks(run: Run, short_log: Path) -> None:
+    """LOG-46, LOG-48"""
+    done = run(
+        "sql",
+        "select count(*) as n, max(tools) as t from requests",
+        short_log,
+        "--engine",
+        "duckdb",
+        "--format",
+        "json",
+    )
+
+    if find_spec("duckdb") is None:
+        assert done.code == 2
+        assert 'pip install "cc-convert[sql]"' in done.err
+        return
+    assert done.json == [{"n": 3, "t": "Read"}]
+    assert run("sql", "select min(time) as t from requests", short_log, "--engine", "duckdb").code == 0
+
+
+def test_a_cluster_says_what_to_install(run: Run, short_log: Path) -> None:
+    """LOG-48"""
+    if find_spec("distributed") is None:
+        done = run("report", short_log, "--dask", "tcp://127.0.0.1:1")
+        assert done.code == 2
+        assert 'pip install "cc-convert[dask]"' in done.err
+
+
+# --- responses
+
+
+def test_responses_are_those_of_the_library(run: Run) -> None:
+    """LOG-45"""
+    done = run("responses", LOGS / "tool_call.jsonl")
+
+    assert CLIResponse.model_validate_json(done.out).result == "The file says: sunny, 21 degrees."
+    assert done.code == 0
+    assert run("responses", "--text", LOGS / "tool_call.jsonl").out == "The file says: sunny, 21 degrees.\n"
+
+
+def test_a_stream_without_a_result_is_a_finding(run: Run, tmp_path: Path) -> None:
+    """LOG-45, LOG-47"""
+    lines = (LOGS / "tool_call.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "cut.jsonl").write_bytes(b"".join(lines[:-1]))
+    (tmp_path / "odd.jsonl").write_bytes(b"odd\n" + b"".join(lines))
+
+    assert run("responses", tmp_path / "cut.jsonl").code == 1
+    odd = run("responses", tmp_path / "odd.jsonl")
+    assert (odd.code, odd.out.count("\n")) == (1, 1)

@@ -1,0 +1,143 @@
+"""The command `cc-convert` as a process: pipes, signals, a terminal, a status line, a shell."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from cc_types import CLIResponse
+
+Maker: TypeAlias = Callable[..., Any]
+Run: TypeAlias = Callable[..., Any]
+LOGS = Path(__file__).parent / "logs"
+COMMAND = [sys.executable, "-m", "cc_convert"]
+# No command takes a second; a busy machine may need many.
+PATIENCE = 40.0
+
+
+def test_a_response_comes_while_the_pipe_is_open() -> None:
+    """LOG-45"""
+    content = (LOGS / "tool_call.jsonl").read_bytes()
+    process = subprocess.Popen([*COMMAND, "responses", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdin and process.stdout
+        for _ in range(2):
+            process.stdin.write(content)
+            process.stdin.flush()
+            assert CLIResponse.model_validate_json(process.stdout.readline()).succeeded
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()  # type: ignore[union-attr]
+
+
+# --- as a process
+
+
+def process(*words: object, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*COMMAND, *map(str, words)], input=given, capture_output=True, timeout=PATIENCE)
+
+
+def test_a_pipe_is_read(short_log: Path) -> None:
+    """LOG-02"""
+    done = process("report", "-", "--format", "json", given=short_log.read_bytes())
+
+    assert json.loads(done.stdout)["total"]["requests"] == 2
+
+
+def test_a_terminal_that_lacks_a_letter_is_no_crash(maker: Maker, tmp_path: Path, monkeypatch: Any) -> None:
+    """LOG-47"""
+    made = maker(project="/home/user/\u00e4\u65e5")
+    made.answer()
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+
+    done = process("report", "project", made.write(tmp_path / "log.jsonl"))
+
+    assert (done.returncode, b"/home/user/??" in done.stdout) == (0, True)
+
+
+def test_a_closed_pipe_is_no_crash(maker: Maker, tmp_path: Path) -> None:
+    """LOG-47"""
+    made = maker()
+    for number in range(5000):
+        made.answer(f"msg_{number}")
+    path = made.write(tmp_path / "log.jsonl")
+    process = subprocess.Popen([*COMMAND, "convert", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout and process.stderr
+    process.stdout.readline()
+    process.stdout.close()
+
+    assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")
+    process.stderr.close()
+
+
+def test_an_interrupt_is_quiet(short_log: Path) -> None:
+    """LOG-47"""
+    process = subprocess.Popen(
+        [*COMMAND, "responses", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin and process.stdout and process.stderr
+    process.stdin.write((LOGS / "tool_call.jsonl").read_bytes())
+    process.stdin.flush()
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+
+    assert (process.wait(PATIENCE), process.stderr.read()) == (130, b"")
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        pipe.close()
+
+
+def test_watch_shows_what_came_in(maker: Maker, tmp_path: Path) -> None:
+    """LOG-46"""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    made, path = maker(), tmp_path / "log.jsonl"
+    made.answer("msg_1", timestamp=now)
+    made.write(path)
+    process = subprocess.Popen(
+        [*COMMAND, "watch", path, "--interval", "0.2", "--tz", "UTC"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stdout and process.stderr
+        assert any(line.startswith(b"today") and b"  1 " in line for line in iter(process.stdout.readline, b""))
+        made.answer("msg_2", timestamp=now)
+        made.write(path)
+        assert any(line.startswith(b"today") and b"  2 " in line for line in iter(process.stdout.readline, b""))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr.read() == b""
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()  # type: ignore[union-attr]
+        process.stderr.close()  # type: ignore[union-attr]
+
+
+def test_the_status_line_is_one_line(maker: Maker, tmp_path: Path) -> None:
+    """LOG-46: whatever it is given."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    made = maker()
+    made.answer(timestamp=now)
+    made.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
+    given = {"session_id": "s1", "model": {"display_name": "Sonnet\x1b[2J"}, "cost": {"total_cost_usd": 0.25}}
+
+    lines = [process("statusline", given=one).stdout.decode() for one in (json.dumps(given).encode(), b"odd", b"[3]")]
+
+    assert lines[0].startswith("Sonnet[2J | session $0.25 | today $0.0015 | block $0.0015, ")
+    assert all(line.count("\n") == 1 for line in lines)
+
+
+def test_completion_knows_the_commands(run: Run) -> None:
+    """LOG-47"""
+    for shell in ("bash", "zsh", "fish"):
+        script = run("completion", shell).out
+        assert all(word in script for word in ("report", "reconcile", "week-start", "tool"))
+    tried = "COMP_WORDS=(cc-convert report mo); COMP_CWORD=2; _cc_convert; echo ${COMPREPLY[@]}"
+    script = f"{run('completion', 'bash').out}\n{tried}"
+    checked = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd="/")
+    assert checked.stdout.split()[0] == "month"

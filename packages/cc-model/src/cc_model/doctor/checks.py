@@ -1,0 +1,205 @@
+"""The checks, in the order in which one needs the other. Each says what it found, and what to do about it.
+
+Nothing is changed, and no secret is read or shown. Unless it is wished for, the API is not asked: the round trip then
+goes to a scripted model on this machine.
+"""
+
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
+from typing import Literal
+
+import cc_compat
+from cc_ipc import TransportUnavailableError, resolve_transport
+
+from .cli import CLI, find_cli, login_of, version_of
+from .round_trip import offline, online
+
+__all__ = ["Check", "Outcome", "Plan", "examine"]
+
+Outcome = Literal["ok", "warning", "problem", "skipped"]
+
+_PACKAGES = ("cc-types", "cc-convert", "cc-compat", "cc-ipc", "cc-session", "cc-messages", "cc-model")
+_LIBRARIES = ("pydantic-ai-slim", "anthropic", "claude-agent-sdk", "mcp", "httpx2")
+
+# Measured with CLI 2.1.329 on Linux: the first process with the program itself, which all of them share, and the rest.
+_FIRST_PROCESS_MB = 280
+_PROCESS_MB = 85
+_MB = 1024 * 1024
+# What the CLI and its bridges put there is small; a disk that is so full will soon be full.
+_LEAST_DISK_MB = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one check found."""
+
+    name: str
+    outcome: Outcome
+    found: str
+    advice: str = ""
+    """What to do, in plain words; empty if there is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be checked."""
+
+    cli_path: str | None = None
+    """The CLI; the one that the SDK brings if None."""
+    pool: int = 8
+    """For how many processes there should be memory."""
+    online: bool = False
+    """Whether to ask the API, which may cost some tokens."""
+    model: str = "sonnet"
+    """Which model to ask then."""
+
+
+async def examine(plan: Plan) -> AsyncIterator[Check]:
+    """Yield the checks as they are made."""
+    for check in (_python, _packages, _sockets, _temporary_folder):
+        yield check()
+    yield _memory(plan.pool)
+    cli = find_cli(plan.cli_path)
+    yield (checked := await _cli(cli))
+    if cli is None or checked.outcome == "problem":
+        yield Check("login", "skipped", "there is no CLI to ask")
+        yield Check("round trip", "skipped", "there is no CLI to ask")
+        return
+    yield (login := await _login(cli))
+    if plan.online and login.outcome == "problem":
+        yield Check("round trip", "skipped", "nobody is logged in")
+    else:
+        yield await _round_trip(plan, cli)
+
+
+def _python() -> Check:
+    found = f"{platform.python_implementation()} {platform.python_version()} on {platform.system()}"
+    if sys.platform == "win32":
+        return Check(
+            "Python", "warning", found, "Windows is untested, and tools cannot go over a bridge process there."
+        )
+    return Check("Python", "ok", found)
+
+
+def _packages() -> Check:
+    versions: list[str] = []
+    for name in (*_PACKAGES, *_LIBRARIES):
+        try:
+            versions.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            return Check("packages", "problem", f"{name} is missing", "Install again: pip install --upgrade cc-model")
+    if odd := _of_another_release():
+        advice = "The packages belong together: pip install --upgrade cc-model"
+        return Check("packages", "warning", f"{', '.join(odd)} is of another release than cc-model", advice)
+    patch = cc_compat.status()
+    if not patch.applied and not patch.sdk_skips_unknown:
+        advice = (
+            "Messages of a newer CLI may end a session; install a version of claude-agent-sdk that cc-compat knows."
+        )
+        return Check("packages", "warning", patch.reason, advice)
+    return Check("packages", "ok", ", ".join(versions))
+
+
+def _of_another_release() -> list[str]:
+    series = version("cc-model").rsplit(".", 1)[0]
+    return [name for name in _PACKAGES if distribution(name).version.rsplit(".", 1)[0] != series]
+
+
+def _sockets() -> Check:
+    try:
+        choice = resolve_transport()
+    except TransportUnavailableError as error:
+        return Check("tools in the CLI's loop", "problem", str(error), "Upgrade claude-agent-sdk and mcp.")
+    if not hasattr(socket, "AF_UNIX"):
+        return Check("tools in the CLI's loop", "ok", f"over {choice.transport!r}; there are no Unix sockets here")
+    try:
+        with tempfile.TemporaryDirectory(prefix="cc-doctor-") as folder, socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(Path(folder) / "s"))
+    except OSError as error:
+        advice = "Set TMPDIR to a folder with a short name, on a disk of this machine that allows sockets."
+        return Check("tools in the CLI's loop", "problem", f"no socket can be made: {error}", advice)
+    return Check("tools in the CLI's loop", "ok", f"over {choice.transport!r}: {choice.reason}")
+
+
+def _temporary_folder() -> Check:
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free // _MB
+    if free < _LEAST_DISK_MB:
+        advice = "Make room, or set TMPDIR to a folder with more."
+        return Check("temporary folder", "problem", f"{folder} has {free} MB left", advice)
+    return Check("temporary folder", "ok", f"{folder}, {free} MB free")
+
+
+def _memory(pool: int) -> Check:
+    needed = _FIRST_PROCESS_MB + (pool - 1) * _PROCESS_MB
+    free = _free_memory_mb()
+    found = f"{pool} processes need {needed} MB"
+    if free is None:
+        return Check("memory", "skipped", f"{found}; how much there is, this system does not tell")
+    if free < needed:
+        fitting = max(0, 1 + (free - _FIRST_PROCESS_MB) // _PROCESS_MB)
+        return Check(
+            "memory", "problem", f"{found}, and {free} MB are free", f"Use ClaudeCodeProvider(pool={fitting or 1})."
+        )
+    return Check("memory", "ok", f"{found}, and {free} MB are free")
+
+
+def _free_memory_mb() -> int | None:
+    try:
+        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
+        return int(fields["MemAvailable"].split()[0]) // 1024
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MB
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+async def _cli(cli: CLI | None) -> Check:
+    if cli is None:
+        advice = "Install claude-agent-sdk from a wheel, which brings it, or name one with --cli."
+        return Check("Claude Code CLI", "problem", "there is none", advice)
+    try:
+        found = await version_of(cli)
+    except OSError as error:
+        return Check("Claude Code CLI", "problem", f"{cli.path}: {error}", "Name another one with --cli.")
+    if not cli.is_bundled:
+        advice = "What any other than the one that claude-agent-sdk brings does was not tested."
+        return Check("Claude Code CLI", "warning", f"{found}, {cli.path}", advice)
+    return Check("Claude Code CLI", "ok", f"{found}, {cli.path}")
+
+
+async def _login(cli: CLI) -> Check:
+    try:
+        login = await login_of(cli)
+    except (OSError, ValueError) as error:
+        return Check("login", "warning", f"the CLI does not say: {error}", "Try a round trip with --online.")
+    if login is None:
+        advice = "Set ANTHROPIC_API_KEY, or run `claude` in a terminal and type /login."
+        return Check("login", "problem", "nobody is logged in", advice)
+    return Check("login", "ok", login)
+
+
+async def _round_trip(plan: Plan, cli: CLI) -> Check:
+    ask: Callable[[], Awaitable[str]] = (
+        (lambda: online(cli.path, plan.model)) if plan.online else lambda: offline(cli.path)
+    )
+    try:
+        return Check("round trip", "ok", await ask())
+    except ModuleNotFoundError as error:
+        if error.name != "cc_loopback":
+            raise
+        advice = 'For a try without the API: pip install "cc-model[demo]". With --online the API is asked.'
+        return Check("round trip", "skipped", "the scripted model is not installed", advice)
+    except Exception as error:
+        advice = "If the message does not help: `claude --debug` in a terminal says more."
+        return Check("round trip", "problem", str(error), advice)

@@ -1,0 +1,131 @@
+"""`cc-model doctor`, against the real CLI."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cc_loopback import LoopbackServer
+from cc_model.command_line import main
+
+Run = Callable[..., tuple[int, dict[str, dict[str, str]]]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run with `--json` and no login of this machine; returns the exit code, and the checks by name."""
+    for name in [*os.environ]:
+        if name.startswith(("ANTHROPIC_", "CLAUDE_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+
+    def run(*options: str) -> tuple[int, dict[str, dict[str, str]]]:
+        code = main(["doctor", "--json", *options])
+        told: Any = json.loads(capsys.readouterr().out)
+        assert told["ok"] is (code == 0)
+        return code, {check["name"]: check for check in told["checks"]}
+
+    return run
+
+
+def test_where_all_is_well_nothing_is_to_be_done(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-key")
+    code, checks = run("--pool", "1")
+    assert code == 0
+    assert {check["outcome"] for check in checks.values()} == {"ok"}
+    assert list(checks) == [
+        "Python",
+        "packages",
+        "tools in the CLI's loop",
+        "temporary folder",
+        "memory",
+        "Claude Code CLI",
+        "login",
+        "round trip",
+    ]
+    assert "ANTHROPIC_API_KEY" in checks["login"]["found"]
+    assert "sk-secret" not in str(checks)
+    assert "scripted model" in checks["round trip"]["found"]
+
+
+def test_without_a_login_it_says_how_to_log_in(run: Run) -> None:
+    code, checks = run()
+    assert code == 1
+    assert checks["login"]["outcome"] == "problem"
+    assert "ANTHROPIC_API_KEY" in checks["login"]["advice"]
+    assert checks["round trip"]["outcome"] == "ok"
+    assert run("--online")[1]["round trip"]["outcome"] == "skipped"
+
+
+def test_online_the_api_is_asked(run: Run, monkeypatch: pytest.MonkeyPatch, loopback: LoopbackServer) -> None:
+    for name, value in loopback.env().items():
+        monkeypatch.setenv(name, value)
+    code, checks = run("--online", "--model", "haiku")
+    assert (code, checks["round trip"]["outcome"]) == (0, "ok")
+    assert "claude-haiku" in checks["round trip"]["found"]
+    assert len(loopback.requests) == 2
+    loopback.fail_next(401, message="made-up refusal")
+    code, checks = run("--online")
+    assert (code, checks["round trip"]["outcome"]) == (1, "problem")
+    assert "made-up refusal" in checks["round trip"]["found"]
+
+
+def test_a_cli_that_is_not_there_is_a_problem(run: Run, tmp_path: Path) -> None:
+    code, checks = run("--cli", str(tmp_path / "none"))
+    assert code == 1
+    assert checks["Claude Code CLI"]["outcome"] == "problem"
+    assert checks["login"]["outcome"] == checks["round trip"]["outcome"] == "skipped"
+
+
+def test_another_version_of_the_cli_is_a_warning(run: Run, tmp_path: Path) -> None:
+    other = tmp_path / "claude"
+    other.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "1.0.0 (Claude Code)"\n')
+    other.chmod(0o700)
+    _, checks = run("--cli", str(other))
+    assert checks["Claude Code CLI"]["outcome"] == "warning"
+    assert "1.0.0" in checks["Claude Code CLI"]["found"]
+    assert checks["login"]["outcome"] == "warning"
+    assert checks["round trip"]["outcome"] == "problem"
+
+
+def test_too_many_processes_for_the_memory_are_a_problem(run: Run) -> None:
+    code, checks = run("--pool", "1000000")
+    assert (code, checks["memory"]["outcome"]) == (1, "problem")
+    assert "pool=" in checks["memory"]["advice"]
+
+
+def test_a_temporary_folder_for_which_sockets_have_too_long_names_is_a_problem(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    _, checks = run()
+    assert checks["tools in the CLI's loop"]["outcome"] == "problem"
+    assert "TMPDIR" in checks["tools in the CLI's loop"]["advice"]
+
+
+def test_without_the_scripted_model_the_round_trip_is_skipped(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cc_loopback", None)
+    _, checks = run()
+    assert checks["round trip"]["outcome"] == "skipped"
+    assert 'pip install "cc-model[demo]"' in checks["round trip"]["advice"]
+
+
+def test_for_people_it_is_one_line_for_each_check(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 1
+    output = capsys.readouterr().out
+    assert "PROBLEM  login: nobody is logged in\n         Set ANTHROPIC_API_KEY" in output
+    assert output.endswith("Something is to be done first, see above.\n")
+
+
+@pytest.mark.parametrize("options", [[], ["doctor", "--pool", "0"], ["doctor", "--nonsense"]])
+def test_wrong_options_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(options)
+    assert ended.value.code == 2
+    assert "usage: cc-model" in capsys.readouterr().err

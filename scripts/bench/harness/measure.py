@@ -1,0 +1,80 @@
+"""Statistics of repeated measurements, and the clock. Pure, except for `milliseconds`."""
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the middle of some values.
+
+    Raises:
+        ValueError: There are none.
+    """
+    if not values:
+        raise ValueError("nothing was measured")
+    return statistics.median(values)
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that so large a share of all does not exceed.
+
+    Raises:
+        ValueError: There are no values, or the share is not between 0 and 1.
+    """
+    if not values:
+        raise ValueError("nothing was measured")
+    if not 0 <= share <= 1:
+        raise ValueError(f"not a share: {share}")
+    rank = -int(-share * len(values) // 1)  # the ceiling
+    return sorted(values)[max(0, rank - 1)]
+
+
+def p90(values: Sequence[float]) -> float:
+    """Return what nine of ten values do not exceed."""
+    return quantile(values, 0.9)
+
+
+def ratio_of_neighbours(values: Sequence[float], floor: Sequence[float]) -> float:
+    """Return the median of ratios between values that were measured one after the other.
+
+    Whatever else the computer did then fell on both, which it does not for medians of their own. The shorter sequence
+    is measured at even distances along the longer one.
+
+    Raises:
+        ValueError: One of them is empty, or the floor has a zero.
+    """
+    if not values or not floor:
+        raise ValueError("nothing was measured")
+    if 0 in floor:
+        raise ValueError("a floor of nothing has no multiples")
+    count = min(len(values), len(floor))
+    pairs = zip(spread(values, count), spread(floor, count), strict=True)
+    return statistics.median(mine / least for mine, least in pairs)
+
+
+def spread(values: Sequence[T], count: int) -> list[T]:
+    """Pick so many values at even distances."""
+    return [values[number * len(values) // count] for number in range(count)]
+
+
+def rotated(names: Sequence[T], by: int) -> list[T]:
+    """Return them in another order for each round, so that nobody always follows the same one."""
+    start = by % len(names) if names else 0
+    return [*names[start:], *names[:start]]
+
+
+async def milliseconds(action: Callable[[], Awaitable[object]]) -> float:
+    """Return how long something takes."""
+    begun = time.perf_counter()
+    await action()
+    return (time.perf_counter() - begun) * 1_000
+
+
+async def repeated(action: Callable[[], Awaitable[object]], times: int) -> list[float]:
+    """Return the milliseconds of so many repetitions, after a tenth as many to warm up."""
+    warm_up = times // 10
+    return [await milliseconds(action) for _ in range(warm_up + times)][warm_up:]
