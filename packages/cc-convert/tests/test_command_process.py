@@ -124,11 +124,19 @@ def test_the_status_line_is_one_line(maker: Maker, tmp_path: Path) -> None:
     made = maker()
     made.answer(timestamp=now)
     made.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
-    given = {"session_id": "s1", "model": {"display_name": "Sonnet\x1b[2J"}, "cost": {"total_cost_usd": 0.25}}
+    given: dict[str, object] = {
+        "session_id": "s1", "transcript_path": "/home/user/s1.jsonl", "cwd": "/home/user/p", "version": "2.1.329",
+        "model": {"id": "claude-sonnet-5", "display_name": "Sonnet\x1b[2J"}, "output_style": {"name": "default"},
+        "workspace": {"current_dir": "/home/user/p", "project_dir": "/home/user/p", "added_dirs": []},
+        "cost": {"total_cost_usd": 0.25, "total_duration_ms": 9000, "total_lines_added": 3},
+        "context_window": {"context_window_size": 200_000, "used_percentage": 42, "remaining_percentage": 58},
+        "rate_limits": {"five_hour": {"used_percentage": 7.4, "resets_at": 1795200000}}, "exceeds_200k_tokens": False,
+    }  # fmt: skip
 
     lines = [process("statusline", given=one).stdout.decode() for one in (json.dumps(given).encode(), b"odd", b"[3]")]
 
-    assert lines[0].startswith("Sonnet[2J | session $0.25 | today $0.0015 | block $0.0015, ")
+    assert lines[0].startswith("Sonnet[2J | context 42% | session $0.25 | today $0.0015 | block $0.0015, ")
+    assert lines[0].endswith(" left | limit 7%\n")
     assert all(line.count("\n") == 1 for line in lines)
 
 

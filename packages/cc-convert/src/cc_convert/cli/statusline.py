@@ -38,12 +38,14 @@ def run(options: Namespace) -> int:
     block = next((line for line in blocks(buckets, zone, now=now) if line.about.get("kind") == "active"), None)
     parts = [
         _text(asked, "model", "display_name"),
+        _share("context", asked, "context_window", "used_percentage"),
         _session(asked, buckets),
         f"today {spell_cost(day.cost if day else 0.0)}",
     ]
     if block:
         left = int(block.first // 3600 * 3600 + BLOCK - now) // 60
         parts.append(f"block {spell_cost(block.cost)}, {left // 60}h{left % 60:02} left")
+    parts.append(_share("limit", asked, "rate_limits", "five_hour", "used_percentage"))
     print(" | ".join(part for part in parts if part))  # noqa: T201 - the output of the command
     return 0
 
@@ -58,17 +60,26 @@ def _asked() -> dict[str, Any]:
     return cast("dict[str, Any]", asked) if isinstance(asked, dict) else {}
 
 
-def _text(asked: dict[str, Any], *path: str) -> str:
+def _value(asked: dict[str, Any], *path: str) -> object:
     value: object = asked
     for name in path:
         value = cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _share(name: str, asked: dict[str, Any], *path: str) -> str:
+    value = _value(asked, *path)
+    return f"{name} {value:.0f}%" if isinstance(value, int | float) else ""
+
+
+def _text(asked: dict[str, Any], *path: str) -> str:
+    value = _value(asked, *path)
     return "".join(one for one in value if one.isprintable()) if isinstance(value, str) else ""
 
 
 def _session(asked: dict[str, Any], buckets: list[Bucket]) -> str:
     """Claude Code's own figure, if it tells one; it also has what is not in the log yet."""
-    cost: object = asked.get("cost")
-    stated = cast("dict[str, object]", cost).get("total_cost_usd") if isinstance(cost, dict) else None
+    stated = _value(asked, "cost", "total_cost_usd")
     if isinstance(stated, int | float):
         return f"session {spell_cost(float(stated))}"
     session = _text(asked, "session_id")
