@@ -120,7 +120,6 @@ def test_what_cannot_be_passed_on_is_declared() -> None:
     assert model.resolve_cache_retention({"cache": "1h"}) is None
 
 
-@pytest.mark.xfail(reason="AnthropicModel's own cache settings are reported as if they were sent", strict=True)
 @pytest.mark.parametrize("setting", ["anthropic_cache", "anthropic_cache_messages"])
 def test_no_retention_is_reported_that_was_not_asked_for(setting: str) -> None:
     """MODEL-31: Claude Code places its own breakpoints, whatever the caller sets."""

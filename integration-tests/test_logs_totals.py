@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from cc_convert.cli import main
 from cc_convert.events import read_events
 from cc_convert.logs import Logs, Prices, Row, read_logs, read_messages
 from cc_convert.price_table import FAST, MODELS
 from cc_convert.reconcile import reconcile
 from cc_loopback import LoopbackServer
+from cc_types import CLIResponse
 from cli_logs import CliRuns
 
 CENT = 0.005
@@ -177,6 +179,29 @@ def test_several_turns_of_one_process(cli: CliRuns) -> None:
         check(logs, result)
     messages = [json.loads(line) for line in cli.streams[0].read_text("utf-8").splitlines()]
     assert counts(read_messages(messages).rows) == stated(result["modelUsage"])
+
+
+def test_the_commands_on_logs_of_the_cli(
+    cli: CliRuns, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-31, LOG-45, LOG-46, LOG-30: nothing to complain about, and the same figures everywhere."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(cli.transcripts.parent))
+    monkeypatch.setenv("CC_CONVERT_CACHE", str(cli.folder / "cache"))
+    result = cli.run("AGENT please")
+
+    def run(*words: str) -> str:
+        assert main(words) == 0
+        return capsys.readouterr().out
+
+    *_, last = run("responses", str(cli.streams[0])).splitlines()
+    assert CLIResponse.model_validate_json(last).result == result["result"]
+    assert json.loads(run("report", "--format", "json"))["total"]["cost"] == pytest.approx(result["total_cost_usd"])
+    assert [one["agrees"] for one in json.loads(run("reconcile", "--format", "json"))] == [True]
+    assert "1 sessions agree" in run("doctor")
+    assert {"Agent", "Read"} <= {line.split(",")[0] for line in run("report", "tool", "--format", "csv").splitlines()}
+    query = "select count(*) as n from requests where agent <> ''"
+    assert json.loads(run("sql", query, "--format", "json")) == [{"n": 2}]
+    assert "sunny, 21 degrees" in run("convert", "--format", "md")
 
 
 @pytest.mark.parametrize(

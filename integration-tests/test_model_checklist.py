@@ -2,37 +2,18 @@
 
 import ast
 import re
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from cited_tests import NAME, ROOT, Function, cited, functions
+
 SPEC = (ROOT / "specs" / "008-model-contract.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| \*\*(MODEL-\d\d)\*\* \| .* \| ([^|]+) \|$", SPEC, flags=re.MULTILINE)
 # Beyond these there are promises that are asked for elsewhere.
 ITEMS = [f"MODEL-{number:02}" for number in range(1, 73)]
 LEAST_THAT_HOLD = 65
 
-_FOLDERS = [ROOT, ROOT / "integration-tests", ROOT / "integration-tests" / "support"]
 _ID = re.compile(r"\bMODEL-\d\d\b")
-_NAME = re.compile(r"`([\w/.-]+\.py::\w+)`")
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@cache
-def functions(path: Path) -> dict[str, Function]:
-    """The functions of a module."""
-    module = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name: node for node in ast.walk(module) if isinstance(node, Function)}
-
-
-def cited(name: str) -> Function:
-    """The test or the scenario that is named in the checklist."""
-    path, _, function = name.partition("::")
-    [found] = [folder / path for folder in _FOLDERS if (folder / path).exists()]
-    return functions(found)[function]
 
 
 def items(function: Function) -> set[str]:
@@ -52,7 +33,7 @@ def test_each_item_has_its_row() -> None:
 @pytest.mark.parametrize(("item", "how"), ROWS, ids=[item for item, _ in ROWS])
 def test_an_item_holds_by_tests_that_cite_it_or_says_why_it_cannot(item: str, how: str) -> None:
     assert re.match(r"(inherited; )?holds(, but for [^:]+ \(.*\))?: `|not possible: \w", how)
-    names = _NAME.findall(how)
+    names = NAME.findall(how)
     assert names
     for name in names:
         assert item in items(cited(name)), f"{name} does not cite {item}"
@@ -61,8 +42,8 @@ def test_an_item_holds_by_tests_that_cite_it_or_says_why_it_cannot(item: str, ho
 @pytest.mark.parametrize(("item", "how"), ROWS, ids=[item for item, _ in ROWS])
 def test_what_is_expected_to_fail_is_named_as_what_an_item_does_not_hold_for(item: str, how: str) -> None:
     exceptions, _, rest = how.partition("): ") if ", but for " in how else ("", "", how)
-    assert not [name for name in _NAME.findall(rest) if is_expected_to_fail(cited(name))]
-    assert all(is_expected_to_fail(cited(name)) for name in _NAME.findall(exceptions))
+    assert not [name for name in NAME.findall(rest) if is_expected_to_fail(cited(name))]
+    assert all(is_expected_to_fail(cited(name)) for name in NAME.findall(exceptions))
 
 
 def test_enough_items_hold() -> None:

@@ -17,15 +17,20 @@ from typing import Any, TypeAlias
 
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import CLIResponse
+from command_line import main
+from harness.figures import Effort, Figure, Group, Suite
+from harness.measure import ratios_of_neighbours
 
 Turn: TypeAlias = list[dict[str, Any]]
 
 LOG = Path(__file__).parents[2] / "packages" / "cc-convert" / "tests" / "logs" / "tool_call.jsonl"
 RESULTS = 10_000
 DISTINCT = 500
-ROUNDS = 3
-MOST_SECONDS = 1.0
-MOST_TIMES_VALIDATION = 1.5
+ROUNDS = 5
+
+VALIDATION = "validation of the result alone"
+CONVERSION = "cc-convert"
+CONVERSION_OF_TEXT = "cc-convert, text from the messages"
 
 
 def recorded_turns() -> list[Turn]:
@@ -39,36 +44,38 @@ def without_text(turns: list[Turn]) -> list[Turn]:
     return [[*turn[:-1], {**turn[-1], "result": None}] for turn in turns]
 
 
-def seconds(work: Callable[[Any], object], over: Sequence[object]) -> float:
-    """The time for `RESULTS` calls."""
+def seconds(work: Callable[[Any], object], over: Sequence[object], results: int) -> float:
+    """The processor's time for so many calls."""
     gc.collect()
     started = time.process_time()
-    for _ in range(RESULTS // len(over)):
+    for _ in range(results // len(over)):
         for one in over:
             work(one)
     return time.process_time() - started
 
 
-def main() -> int:
-    """Measure, print, compare."""
+async def measure(effort: Effort) -> list[Figure]:
+    """Measure all in turns."""
     turns = recorded_turns()
     tasks: dict[str, tuple[Callable[[Any], object], Sequence[object]]] = {
-        "validation": (CLIResponse.model_validate, [turn[-1] for turn in turns]),
-        "conversion": (convert_sdk_messages_to_cli_response, turns),
-        "conversion, text from the messages": (convert_sdk_messages_to_cli_response, without_text(turns)),
+        VALIDATION: (CLIResponse.model_validate, [turn[-1] for turn in turns]),
+        CONVERSION: (convert_sdk_messages_to_cli_response, turns),
+        CONVERSION_OF_TEXT: (convert_sdk_messages_to_cli_response, without_text(turns)),
     }
-    best = dict.fromkeys(tasks, float("inf"))
-    ratio, missed = float("inf"), True
-    for _ in range(ROUNDS):
+    taken: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(effort.times(ROUNDS, 1)):
         for name, (work, over) in tasks.items():
-            best[name] = min(best[name], seconds(work, over))
-        ratio = best["conversion"] / best["validation"]
-        missed = best["conversion"] > MOST_SECONDS or ratio > MOST_TIMES_VALIDATION
-        if "--enough" in sys.argv and not missed:
-            break
-    print(json.dumps({"results": RESULTS, "seconds": best, "times validation": ratio}))
-    return int(missed)
+            taken[name].append(seconds(work, over, effort.times(RESULTS, DISTINCT)))
+    title = f"Convert {RESULTS:,} results of five messages"
+    return [
+        *Group("convert", title, "s").figures(taken, VALIDATION),
+        Group("convert", f"{title}, in multiples of validation", "times").figure(
+            CONVERSION, ratios_of_neighbours(taken[CONVERSION], taken[VALIDATION])
+        ),
+    ]
 
+
+SUITE = Suite("convert", "Messages of the SDK into results", measure)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main([SUITE], __doc__))

@@ -1,31 +1,30 @@
 """What cc-ipc costs, each figure beside its floor, measured in the same run.
 
-    python scripts/bench/ipc.py
+    python scripts/bench/ipc.py [--quick] [--json FILE] [--html FILE]
 
 Ready (IPC-P-70): from spawning a bridge to its answer of `tools/list`, beside an empty server of the standard library
 and a bridge built on the `mcp` library's own server. Round trip (IPC-P-71): 1 KB through `IPCClient` and `IPCServer`,
 and through a bridge, beside a bare asyncio echo with the same codec. Large (IPC-P-72): a result of 5 MB from the
 handler to an MCP client, beside a bare echo of it.
-
-Prints medians and ratios; exits with 1 if a bound is missed. Milliseconds depend on the computer; ratios do not, much.
 """
 
 import asyncio
 import contextlib
 import json
-import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from cc_ipc import IPCClient, IPCServer, IPCSession, ToolHandler, ToolSchema
+from command_line import main
+from harness.figures import Effort, Figure, Group, Suite
+from harness.measure import quantile, ratios_of_neighbours, repeated, rotated
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
@@ -33,12 +32,11 @@ if TYPE_CHECKING:
 SPAWNS = 40
 ROUND_TRIPS = 4_000
 LARGE = 12
+SPAWNS_PER_SLOW_ONE = 5
 
-MOST_READY_MS = 40.0
-LEAST_TIMES_FASTER_THAN_MCP = 10.0
-MOST_ROUND_TRIP_MS = 0.3
-MOST_ROUND_TRIP_P99_MS = 1.0
-MOST_TIMES_LARGE_ECHO = 2.0
+BRIDGE, EMPTY, LIBRARY = "cc-ipc's bridge", "empty server of the standard library", "server on the mcp library"
+DIRECT, THROUGH = "cc-ipc: IPCClient, IPCServer", "cc-ipc: MCP client, bridge, handler"
+ECHO = "bare asyncio echo, same codec"
 
 LIST_TOOLS = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
 SCHEMAS: list[ToolSchema] = [{"name": "tool", "description": "A tool.", "input_schema": {"type": "object"}}]
@@ -79,77 +77,41 @@ LIST_TOOLS_IN_ENVELOPE = (
 )
 
 
-missed: list[str] = []
-
-
-class Times:
-    """Milliseconds of one thing that was done again and again."""
-
-    def __init__(self, name: str, seconds: Iterable[float]) -> None:
-        values = sorted(value * 1_000 for value in seconds)
-        self.name = name
-        self.median = statistics.median(values)
-        self.p99 = values[int(len(values) * 0.99)]
-
-    def show(self) -> None:
-        """Print a line."""
-        print(f"  {self.name:44} p50 {self.median:8.3f} ms   p99 {self.p99:8.3f} ms")
-
-
-def bound(name: str, value: float, limit: float, *, least: bool = False) -> None:
-    """Print a figure beside its bound, and remember it if it misses that."""
-    kept = value >= limit if least else value <= limit
-    print(f"  {name:44} {value:12.3f}      {'at least' if least else 'at most'} {limit:g}{'' if kept else '   MISSED'}")
-    if not kept:
-        missed.append(name)
-
-
 def ready_time(command: list[str], request: bytes) -> float:
-    """Return the seconds from spawning a server to its answer."""
+    """Return the milliseconds from spawning a server to its answer."""
     start = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         stdin, stdout = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
         stdin.write(request)
         stdin.flush()
         answer = json.loads(stdout.readline())
-        seconds = time.perf_counter() - start
+        taken = (time.perf_counter() - start) * 1_000
         stdin.close()
     if "tools" not in answer["result"]:
         raise RuntimeError(f"no list of tools: {answer}")
-    return seconds
+    return taken
 
 
-async def measure_ready() -> None:
+async def measure_ready(effort: Effort) -> list[Figure]:
     """Compare the starts of three servers, in turns, so that a busy moment meets them all."""
+    spawns = effort.times(SPAWNS)
     async with IPCSession({}, SCHEMAS) as session:
         servers: dict[str, tuple[list[str], bytes, int]] = {
-            "bridge": (session.command, LIST_TOOLS, SPAWNS),
-            "floor: empty standard library server": ([sys.executable, "-P", "-c", EMPTY_SERVER], LIST_TOOLS, SPAWNS),
-            "server on the mcp library": ([sys.executable, "-P", "-c", MCP_SERVER], LIST_TOOLS_IN_ENVELOPE, 8),
+            BRIDGE: (session.command, LIST_TOOLS, 1),
+            EMPTY: ([sys.executable, "-P", "-c", EMPTY_SERVER], LIST_TOOLS, 1),
+            LIBRARY: ([sys.executable, "-P", "-c", MCP_SERVER], LIST_TOOLS_IN_ENVELOPE, SPAWNS_PER_SLOW_ONE),
         }
-        seconds: dict[str, list[float]] = {name: [] for name in servers}
-        for turn in range(SPAWNS):
-            for name, (command, request, turns) in servers.items():
-                if turn < turns:
-                    seconds[name].append(await asyncio.to_thread(ready_time, command, request))
-    print("Ready: spawn to the answer of tools/list")
-    bridge, floor, library = (Times(name, values) for name, values in seconds.items())
-    for times in (bridge, floor, library):
-        times.show()
-    print(f"  {'bridge / floor':44} {bridge.median / floor.median:12.3f}")
-    bound("bridge, ms", bridge.median, MOST_READY_MS)
-    bound("mcp library / bridge", library.median / bridge.median, LEAST_TIMES_FASTER_THAN_MCP, least=True)
-
-
-async def timed(action: Callable[[], Awaitable[object]], times: int) -> list[float]:
-    """Return the seconds that each of some repetitions takes, after a few to warm up."""
-    seconds: list[float] = []
-    for number in range(times + times // 10):
-        start = time.perf_counter()
-        await action()
-        if number >= times // 10:
-            seconds.append(time.perf_counter() - start)
-    return seconds
+        taken: dict[str, list[float]] = {name: [] for name in servers}
+        for turn in range(spawns):
+            for name in rotated(list(servers), turn):
+                command, request, rarely = servers[name]
+                if turn % rarely == 0:
+                    taken[name].append(await asyncio.to_thread(ready_time, command, request))
+    more = Group("ipc", "Server on the mcp library, in multiples of the bridge", "times")
+    return [
+        *Group("ipc", "Ready: spawn to the answer of tools/list").figures(taken, EMPTY),
+        more.figure(LIBRARY, ratios_of_neighbours(taken[LIBRARY], taken[BRIDGE])),
+    ]
 
 
 async def echo_json(reader: StreamReader, writer: StreamWriter) -> None:
@@ -209,26 +171,27 @@ async def bridged(folder: Path, tool: ToolHandler) -> AsyncGenerator[Callable[[d
         await bridge.wait()
 
 
-async def measure_round_trip(folder: Path) -> None:
+async def measure_round_trip(folder: Path, effort: Effort) -> list[Figure]:
     """Compare 1 KB through client and server, through a bridge, and through a bare echo."""
     arguments: dict[str, JsonValue] = {"text": "a" * 1_000}
     request = {"method": "call_tool", "params": {"name": "tool", "arguments": arguments}}
+    times = effort.times(ROUND_TRIPS, 20)
 
     async def tool(arguments: dict[str, object]) -> dict[str, object]:
         return {"content": [{"type": "text", "text": arguments["text"]}]}
 
     async with bare_echo(folder, request) as exchange:
-        floor = Times("floor: bare asyncio echo, same codec", await timed(exchange, ROUND_TRIPS))
+        floor = await repeated(exchange, times)
     async with IPCServer(folder / "server", {"tool": tool}), IPCClient(folder / "server") as client:
-        direct = Times("IPCClient, IPCServer", await timed(lambda: client.call_tool("tool", arguments), ROUND_TRIPS))
+        direct = await repeated(lambda: client.call_tool("tool", arguments), times)
     async with bridged(folder, tool) as call:
-        through = Times("MCP client, bridge, handler", await timed(lambda: call({**arguments}), ROUND_TRIPS // 4))
-    print("\nRound trip: 1 KB there and back, client and server in one event loop")
-    for times in (direct, floor, through):
-        times.show()
-    print(f"  {'IPCClient, IPCServer / floor':44} {direct.median / floor.median:12.3f}")
-    bound("IPCClient, IPCServer, p50, ms", direct.median, MOST_ROUND_TRIP_MS)
-    bound("IPCClient, IPCServer, p99, ms", direct.p99, MOST_ROUND_TRIP_P99_MS)
+        through = await repeated(lambda: call({**arguments}), times // 4)
+    group = Group("ipc", "Round trip of 1 KB, client and server in one event loop")
+    slowest = Group("ipc", "Round trip of 1 KB, 99th percentile")
+    return [
+        *group.figures({ECHO: floor, DIRECT: direct, THROUGH: through}, ECHO),
+        *(slowest.figure(name, [quantile(found, 0.99)]) for name, found in ((DIRECT, direct), (THROUGH, through))),
+    ]
 
 
 def records(size: int) -> list[object]:
@@ -236,37 +199,35 @@ def records(size: int) -> list[object]:
     return [{"id": number, "name": f"name {number}", "ok": True} for number in range(size // 42)]
 
 
-async def measure_large(folder: Path, kind: str, result: dict[str, object]) -> None:
+async def measure_large(folder: Path, effort: Effort, kind: str, result: dict[str, object]) -> list[Figure]:
     """Compare a large result from handler to MCP client, and a bare echo of it."""
+    times = effort.times(LARGE)
 
     async def tool(arguments: dict[str, object]) -> dict[str, object]:
         return result
 
     async with bare_echo(folder, result) as exchange:
-        floor = Times("floor: bare asyncio echo, same codec", await timed(exchange, LARGE))
+        floor = await repeated(exchange, times)
     async with bridged(folder, tool) as call:
-        ours = Times("handler, bridge, MCP client", await timed(lambda: call({}), LARGE))
-    print(f"\nLarge: {len(json.dumps(result)) / 1e6:.1f} MB, {kind}")
-    for times in (ours, floor):
-        times.show()
-    bound("handler, bridge, MCP client / floor", ours.median / floor.median, MOST_TIMES_LARGE_ECHO)
+        ours = await repeated(lambda: call({}), times)
+    return Group("ipc", f"Round trip of 5 MB, {kind}").figures({ECHO: floor, THROUGH: ours}, ECHO)
 
 
-async def main() -> int:
-    """Measure everything, and return the exit status."""
-    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} CPUs\n")
-    await measure_ready()
+async def measure(effort: Effort) -> list[Figure]:
+    """Measure everything."""
+    content: list[object] = [{"type": "text", "text": "ok"}]
+    data: dict[str, object] = {"records": records(5_000_000)}
     with tempfile.TemporaryDirectory(prefix="ipc") as name:
         folder = Path(name)
-        await measure_round_trip(folder)
-        await measure_large(folder, "one text", {"content": [{"type": "text", "text": "a" * 5_000_000}]})
-        content: list[object] = [{"type": "text", "text": "ok"}]
-        data: dict[str, object] = {"records": records(5_000_000)}
-        await measure_large(folder, "small values", {"content": content, "structuredContent": data})
-    if missed:
-        print(f"\nMissed: {', '.join(missed)}")
-    return 1 if missed else 0
+        return [
+            *await measure_ready(effort),
+            *await measure_round_trip(folder, effort),
+            *await measure_large(folder, effort, "one text", {"content": [{"type": "text", "text": "a" * 5_000_000}]}),
+            *await measure_large(folder, effort, "small values", {"content": content, "structuredContent": data}),
+        ]
 
+
+SUITE = Suite("ipc", "Tool calls across processes: a bridge's start, and round trips", measure)
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(main([SUITE], __doc__))

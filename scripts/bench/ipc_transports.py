@@ -1,15 +1,14 @@
 """How fast tools reach the real CLI over each transport: the bridge, and the SDK's in-process server.
 
-    python scripts/bench/ipc_transports.py
+    python scripts/bench/ipc_transports.py [--quick] [--json FILE] [--html FILE]
 
 This is what `cc_ipc.resolve_transport()` leans on when it prefers one. The CLI runs offline, against a scripted
 API. Connect: from starting a client to the end of its first turn, without a tool call. Call: a turn with twenty calls,
-one after another, less a turn without any, divided by twenty. Prints medians and ratios.
+one after another, less a turn without any, divided by twenty.
 """
 
 import asyncio
 import json
-import statistics
 import sys
 import time
 from collections.abc import AsyncGenerator
@@ -21,6 +20,9 @@ from claude_agent_sdk.types import McpServerConfig
 
 from cc_ipc import IPCSession, ToolSchema
 from cc_loopback import LoopbackServer
+from command_line import main
+from harness.figures import Effort, Figure, Group, Suite
+from harness.measure import rotated
 
 STARTS = 10
 TURNS = 4
@@ -50,7 +52,8 @@ async def in_process() -> AsyncGenerator[McpServerConfig]:
     yield create_sdk_mcp_server("t", tools=[tool("echo", "Echo.", {})(echo)])
 
 
-TRANSPORTS = {"stdio": over_bridge, "sdk": in_process}
+BRIDGE, SERVER = "cc-ipc's bridge (stdio)", "in-process server (sdk)"
+TRANSPORTS = {BRIDGE: over_bridge, SERVER: in_process}
 
 
 def respond(body: Message) -> str | list[Message]:
@@ -77,46 +80,47 @@ async def turn(client: ClaudeSDKClient, prompt: str) -> float:
     return time.perf_counter() - start
 
 
-async def measure(client: ClaudeSDKClient, calls: list[float]) -> None:
+async def add_call(client: ClaudeSDKClient, calls: list[float]) -> None:
     """Add the milliseconds of a call."""
     without, with_calls = await turn(client, "Hello."), await turn(client, "CALL")
     calls.append((with_calls - without) * 1_000 / CALLS)
 
 
-async def main() -> None:
-    """Measure both."""
+def options_with(config: McpServerConfig, api: LoopbackServer) -> ClaudeAgentOptions:
+    """Return options with the tool and nothing else."""
+    return ClaudeAgentOptions(
+        tools=[],
+        mcp_servers={"t": config},
+        allowed_tools=["mcp__t__*"],
+        permission_mode="dontAsk",
+        setting_sources=[],
+        strict_mcp_config=True,
+        system_prompt="You are a test.",
+        model="claude-sonnet-5",
+        env=api.env(),
+    )
+
+
+async def measure(effort: Effort) -> list[Figure]:
+    """Measure both, in turns."""
+    connects: dict[str, list[float]] = {name: [] for name in TRANSPORTS}
+    calls: dict[str, list[float]] = {name: [] for name in TRANSPORTS}
     with LoopbackServer(respond) as api:
-
-        def options(config: McpServerConfig) -> ClaudeAgentOptions:
-            return ClaudeAgentOptions(
-                tools=[],
-                mcp_servers={"t": config},
-                allowed_tools=["mcp__t__*"],
-                permission_mode="dontAsk",
-                setting_sources=[],
-                strict_mcp_config=True,
-                system_prompt="You are a test.",
-                model="claude-sonnet-5",
-                env=api.env(),
-            )
-
-        connects: dict[str, list[float]] = {name: [] for name in TRANSPORTS}
-        calls: dict[str, list[float]] = {name: [] for name in TRANSPORTS}
-        for _ in range(STARTS):  # in turns, so that a busy moment meets both
-            for name, transport in TRANSPORTS.items():
+        for number in range(effort.times(STARTS)):
+            for name in rotated(list(TRANSPORTS), number):
                 start = time.perf_counter()
-                async with transport() as config, ClaudeSDKClient(options(config)) as client:
+                async with TRANSPORTS[name]() as config, ClaudeSDKClient(options_with(config, api)) as client:
                     await turn(client, "Hello.")
                     connects[name].append((time.perf_counter() - start) * 1_000)
-                    for _ in range(TURNS):
-                        await measure(client, calls[name])
-    print(f"Python {sys.version.split()[0]}")
-    medians = {name: (statistics.median(connects[name]), statistics.median(calls[name])) for name in TRANSPORTS}
-    for name, (connect, call) in medians.items():
-        print(f"  {name:6} connect and first turn {connect:8.1f} ms   call {call:8.3f} ms")
-    connect, call = (bridge / other for bridge, other in zip(medians["stdio"], medians["sdk"], strict=True))
-    print(f"  stdio / sdk: connect {connect:.2f}, call {call:.2f}")
+                    for _ in range(effort.times(TURNS, 1)):
+                        await add_call(client, calls[name])
+    return [
+        *Group("transports", "Connect and first turn, with a tool").figures(connects, SERVER),
+        *Group("transports", "One call of a tool by the CLI").figures(calls, SERVER),
+    ]
 
+
+SUITE = Suite("transports", "Tools for the CLI's own loop: the bridge, and the SDK's in-process server", measure)
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    sys.exit(main([SUITE], __doc__))

@@ -1,20 +1,17 @@
 """What a session pool gains, beside the SDK's own `query()` in the same run.
 
-    python scripts/bench/session_pool.py
+    python scripts/bench/session_pool.py [--quick] [--json FILE] [--html FILE]
 
-Lease (SES-80): the time from asking for a session that was started ahead to having it. Queries (SES-81): a thousand
-independent one-shot queries through a pool, its start included, beside some of the SDK's `query()` with the same
-sealed options, in turns, each with as many at once as suits it best. Memory (SES-F21): how large the processes become
-over five hundred leases, when they are never replaced and when they are.
+Lease (SES-80): the time from asking for a session that was started ahead to having it. Reset: back to an empty
+conversation. Queries (SES-81): a thousand independent one-shot queries through a pool, its start included, beside some
+of the SDK's `query()` with the same sealed options, in turns, each with as many at once as suits it best. Memory
+(SES-F21): how large the processes become over five hundred leases, when they are never replaced and when they are.
 
-The scripted API runs in a process of its own. Prints medians and ratios; exits with 1 if a bound is missed.
-Milliseconds depend on the computer and on what else it does; ratios do not, much.
+The scripted API runs in a process of its own.
 """
 
 import asyncio
-import os
 import resource
-import statistics
 import subprocess
 import sys
 import time
@@ -26,34 +23,29 @@ import psutil
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from claude_agent_sdk import query as sdk_query
 
-from cc_session import SessionPool, sealed_options
+from cc_session import Session, SessionPool, sealed_options
+from command_line import main
+from harness.figures import Effort, Figure, Group, Suite
+from harness.measure import milliseconds
 
 LEASES = 200
+RESETS = 60
 QUERIES = 1_000
 SDK_QUERIES = 40
 ROUNDS = 4
 MEMORY_LEASES = 500
+LEASES_PER_LOOK = 50
 TRIAL = 60
 SDK_TRIAL = 6
 MOST_AT_ONCE = 4
 
-MOST_LEASE_MS = 5.0
-LEAST_TIMES_THROUGHPUT = 12.0
+POOL, SDK = "SessionPool", "claude_agent_sdk.query()"
+NEVER, FROM_250 = "SessionPool, processes never replaced", "SessionPool, replaced from 250 MB on"
 
 # Longer than a pool trusts a process without asking it whether it is still there.
 PAUSE_SECONDS = 0.06
 
 Ask: TypeAlias = Callable[[str], Awaitable[str | None]]
-
-missed: list[str] = []
-
-
-def bound(name: str, value: float, limit: float, *, least: bool = False) -> None:
-    """Print a figure and remember it if it misses its bound."""
-    holds = value >= limit if least else value <= limit
-    print(f"  {name:44} {value:12.3f}   {'at least' if least else 'at most'} {limit:g}{'' if holds else '   MISSED'}")
-    if not holds:
-        missed.append(name)
 
 
 @contextmanager
@@ -108,9 +100,9 @@ class Spent:
         self.seconds += time.perf_counter() - begun
         self._cpu += _cpu_seconds() - cpu
 
-    def cpu_ms(self, count: int) -> str:
-        """The processor's share of one of so many queries."""
-        return f"{self._cpu / count * 1_000:8.1f} ms"
+    def cpu_ms(self, count: int) -> float:
+        """The processor's milliseconds for one of so many queries."""
+        return self._cpu / count * 1_000
 
 
 def _children() -> list[psutil.Process]:
@@ -160,92 +152,106 @@ async def warm_pool(options: ClaudeAgentOptions, size: int) -> AsyncGenerator[Se
         yield pool
 
 
-async def measure_lease(options: ClaudeAgentOptions) -> None:
+async def measure_lease(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
     """Time leases of a session that waits for one."""
     times: list[float] = []
     async with warm_pool(options, 1) as pool:
-        for _ in range(LEASES):
+        for _ in range(effort.times(LEASES)):
             await asyncio.sleep(PAUSE_SECONDS)
             begun = time.perf_counter()
             async with pool.lease() as session:
                 times.append((time.perf_counter() - begun) * 1_000)
                 await session.run("Hello.")
-    print(f"\nLease of a session that was started ahead, {LEASES} times")
-    print(f"  {'p99, ms':44} {statistics.quantiles(times, n=100)[98]:12.3f}")
-    bound("median, ms", statistics.median(times), MOST_LEASE_MS)
+    return [Group("session_pool", "Lease of a session that was started ahead").figure(POOL, times)]
 
 
-async def best_pool_size(options: ClaudeAgentOptions) -> int:
+async def measure_reset(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
+    """Time the way back to an empty conversation, after a turn."""
+    times: list[float] = []
+    async with await Session.open(options) as session:
+        for _ in range(effort.times(RESETS)):
+            await session.run("Hello.")
+            times.append(await milliseconds(session.reset))
+    return [Group("session_pool", "Reset of a session after a turn").figure("Session", times)]
+
+
+async def best_pool_size(options: ClaudeAgentOptions, effort: Effort) -> int:
     """Return with how many processes a pool answers most."""
     rates: dict[int, float] = {}
-    for size in range(1, MOST_AT_ONCE + 1):
+    for size in range(1, effort.times(MOST_AT_ONCE) + 1):
         async with warm_pool(options, size) as pool:
-            rates[size] = await throughput(with_pool(pool), TRIAL, size)
+            rates[size] = await throughput(with_pool(pool), effort.times(TRIAL, 4), size)
     return max(rates, key=lambda size: rates[size])
 
 
-async def best_at_once(options: ClaudeAgentOptions) -> int:
+async def best_at_once(options: ClaudeAgentOptions, effort: Effort) -> int:
     """Return with how many queries at once the SDK answers most."""
     rates = {
-        at_once: await throughput(with_sdk(options), SDK_TRIAL * at_once, at_once)
-        for at_once in range(1, MOST_AT_ONCE + 1)
+        at_once: await throughput(with_sdk(options), effort.times(SDK_TRIAL, 1) * at_once, at_once)
+        for at_once in range(1, effort.times(MOST_AT_ONCE) + 1)
     }
     return max(rates, key=lambda at_once: rates[at_once])
 
 
-async def measure_queries(options: ClaudeAgentOptions) -> None:
+async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
     """Compare the throughput of one-shot queries."""
-    size, at_once = await best_pool_size(options), await best_at_once(options)
+    size, at_once = await best_pool_size(options, effort), await best_at_once(options, effort)
+    queries, sdk_queries, rounds = effort.times(QUERIES, 16), effort.times(SDK_QUERIES, 4), effort.times(ROUNDS)
     ours, theirs = Spent(), Spent()
     async with SessionPool(options, size=size, prewarm=0) as pool:
         with ours.measured():
             await pool.warm(size)
-        for _ in range(ROUNDS):  # in turns, so that a busy moment meets both
+        for _ in range(rounds):  # in turns, so that a busy moment meets both
             with ours.measured():
-                await throughput(with_pool(pool), QUERIES // ROUNDS, 2 * size)
+                await throughput(with_pool(pool), queries // rounds, 2 * size)
             with theirs.measured():
-                await throughput(with_sdk(options), SDK_QUERIES // ROUNDS, at_once)
-    of_pool, of_sdk = QUERIES / ours.seconds, SDK_QUERIES / theirs.seconds
-    print("\nIndependent one-shot queries, per second; and what one takes of a processor, without the API")
-    print(f"  {f'pool of {size}, {QUERIES} queries, start included':44} {of_pool:12.3f} {ours.cpu_ms(QUERIES)}")
-    print(f"  {f'SDK, {at_once} at once, {SDK_QUERIES} queries':44} {of_sdk:12.3f} {theirs.cpu_ms(SDK_QUERIES)}")
-    bound("pool / SDK", of_pool / of_sdk, LEAST_TIMES_THROUGHPUT, least=True)
+                await throughput(with_sdk(options), sdk_queries // rounds, at_once)
+    of_pool, of_sdk = queries / ours.seconds, sdk_queries / theirs.seconds
+    rate = Group("session_pool", "Independent one-shot queries, start included", "per s")
+    work = Group("session_pool", "Processor time for a one-shot query, without the API")
+    return [
+        *rate.figures({POOL: [of_pool], SDK: [of_sdk]}),
+        Group("session_pool", "Throughput of the pool, in multiples of the SDK's", "times").figure(
+            POOL, [of_pool / of_sdk]
+        ),
+        *work.figures({POOL: [ours.cpu_ms(queries)], SDK: [theirs.cpu_ms(sdk_queries)]}, SDK),
+    ]
 
 
-async def largest_over_leases(pool: SessionPool) -> float:
+async def largest_over_leases(pool: SessionPool, leases: int) -> float:
     """Return the most megabytes that a process of the pool had, over many leases."""
     largest = 0.0
-    for _ in range(MEMORY_LEASES // 50):
-        await throughput(with_pool(pool), 50, 2)
+    for _ in range(leases // LEASES_PER_LOOK):
+        await throughput(with_pool(pool), LEASES_PER_LOOK, 2)
         largest = max([largest, *(child.memory_info().rss / 1e6 for child in _children())])
     return largest
 
 
-async def measure_memory(options: ClaudeAgentOptions) -> None:
+async def measure_memory(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
     """See how large processes become."""
-    print(f"\nMemory over {MEMORY_LEASES} leases, two processes")
-    for name, limit in (("never replaced", 100_000.0), ("replaced from 250 MB on", 250.0)):
+    largest: dict[str, list[float]] = {}
+    for name, limit in ((NEVER, 100_000.0), (FROM_250, 250.0)):
         async with SessionPool(options, size=2, prewarm=0, max_rss_mb=limit) as pool:
             await pool.warm(2)
-            start = pool.stats().memory_mb
-            largest = await largest_over_leases(pool)
-            stats = pool.stats()
-        figures = f"all at the start {start:.0f}, at the end {stats.memory_mb:.0f}; largest resident {largest:.0f}"
-        print(f"  {name + ', MB':30} {figures}; replaced {sum(stats.recycled.values())}")
+            largest[name] = [await largest_over_leases(pool, effort.times(MEMORY_LEASES, LEASES_PER_LOOK))]
+    return Group("session_pool", "Most resident memory of one of two processes, over many leases", "MB").figures(
+        largest
+    )
 
 
-async def main() -> int:
-    """Measure everything, and return the exit status."""
-    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+async def measure(effort: Effort) -> list[Figure]:
+    """Measure everything."""
     with scripted_api() as env:
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=env)
-        await measure_lease(options)
-        await measure_queries(options)
-        await measure_memory(options)
-    if missed:
-        print(f"\nMissed: {', '.join(missed)}")
-    return 1 if missed else 0
+        return [
+            *await measure_lease(options, effort),
+            *await measure_reset(options, effort),
+            *await measure_queries(options, effort),
+            *await measure_memory(options, effort),
+        ]
 
+
+SUITE = Suite("session_pool", "A pool of sessions beside the SDK's query()", measure)
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(main([SUITE], __doc__))

@@ -12,6 +12,7 @@ import pytest
 
 from cc_convert.logs import LogsNotFoundError, read_logs
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 fsspec = pytest.importorskip("fsspec")
 
@@ -111,6 +112,24 @@ def test_a_worker_that_is_killed_half_way_takes_nothing_with_it(
     assert str(victim) in {mark.name.split("-")[0] for mark in marks.iterdir()}
     with pytest.raises(ProcessLookupError):
         os.kill(victim, 0)
+
+
+def test_a_report_is_made_on_a_cluster(client: Any, tree: Path, run: Callable[..., Any]) -> None:
+    """LOG-55"""
+    words = ["report", "session", "--format", "json"]
+
+    done = run(*words, "--dask", client.scheduler_info()["address"], tree.as_uri())
+
+    assert (done.code, done.json["lines"]) == (0, run(*words, tree).json["lines"])
+    assert run("report", "tool", "--dask", client.scheduler_info()["address"], tree.as_uri()).code == 2
+
+
+def test_a_cluster_that_does_not_answer_is_said(run: Callable[..., Any], tree: Path) -> None:
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        done = run("report", "--dask", "tcp://127.0.0.1:1", tree.as_uri())
+
+    assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
+    assert "127.0.0.1:1" in done.err
 
 
 def test_a_source_that_is_not_there_is_said(client: Any, tmp_path: Path) -> None:

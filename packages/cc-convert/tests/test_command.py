@@ -1,6 +1,7 @@
 """The command `cc-convert`: reports, filters, findings, misuse."""
 
 import csv
+import gzip
 import io
 import os
 import subprocess
@@ -207,3 +208,24 @@ def test_a_report_imports_no_models() -> None:
     loaded = set(done.stdout.split())
     assert "cc_convert.scan" in loaded
     assert not {"pydantic.main", "asyncio", "rich.console", "duckdb", "sqlite3", "multiprocessing"} & loaded
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["report"], ["report", "tool"], ["convert", "--format", "md"], ["doctor"], ["responses"], ["watch", "--once"]],
+)
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_packed_log_is_no_crash(run: Run, tmp_path: Path, words: list[str], damage: str) -> None:
+    """LOG-02, LOG-57: what can be unpacked is used, and the rest is said."""
+    packed = bytearray(gzip.compress((LOGS / "tool_call.jsonl").read_bytes()))
+    if damage == "cut":
+        del packed[-300:]
+    else:
+        packed[-300:-280] = b"\0" * 20
+    path = tmp_path / "log.jsonl.gz"
+    path.write_bytes(packed)
+
+    done = run(*words, path)
+
+    assert done.code in (0, 1)
+    assert "damaged" in done.err + done.out or "could not be read" in done.err or words[0] == "watch"

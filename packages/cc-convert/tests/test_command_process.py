@@ -1,6 +1,7 @@
 """The command `cc-convert` as a process: pipes, signals, a terminal, a status line, a shell."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import pytest
 
 from cc_types import CLIResponse
 
@@ -49,6 +52,25 @@ def test_a_pipe_is_read(short_log: Path) -> None:
     done = process("report", "-", "--format", "json", given=short_log.read_bytes())
 
     assert json.loads(done.stdout)["total"]["requests"] == 2
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100, 200])
+def test_no_number_is_cut_where_a_terminal_is_narrow(maker: Maker, tmp_path: Path, columns: int) -> None:
+    """LOG-47"""
+    made = maker("0123abcd-0123-0123-0123-0123456789ab", project="/home/user/a-long-way/down/project")
+    made.answer(usage=made.usage(input_tokens=987_654_321))
+    path = made.write(tmp_path / "log.jsonl")
+    code = f"import os, pty; raise SystemExit(pty.spawn({[*COMMAND, 'report', 'session', str(path)]}) >> 8)"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
+        env={**os.environ, "COLUMNS": str(columns), "TERM": "dumb"}, text=True,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout
+    assert ("987,654,321" if columns == 200 else "988M") in done.stdout
+    assert "0123abcd" in done.stdout
+    assert "$1,975.31" in done.stdout
 
 
 def test_a_terminal_that_lacks_a_letter_is_no_crash(maker: Maker, tmp_path: Path, monkeypatch: Any) -> None:

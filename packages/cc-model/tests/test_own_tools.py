@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny
+from claude_agent_sdk import AgentDefinition, PermissionResultAllow, PermissionResultDeny
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, PartStartEvent, RunContext, ToolDenied
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart, TextPart, ToolCallPart
 
 from cc_loopback import LoopbackServer
@@ -200,3 +201,62 @@ async def test_what_the_policy_allows_runs_without_a_question(
 def test_a_policy_without_tools_is_refused() -> None:
     with pytest.raises(ValueError, match="tools="):
         claude_code(policy=Policy())
+
+
+async def test_all_tools_that_are_named_are_there(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    names = ["Read", "Grep", "Glob", "Write", "Edit", "Bash", "WebFetch", "NotebookEdit"]
+    script(loopback, [{"type": "tool_use", "name": "Grep", "input": {"pattern": "secret", "path": str(folder)}}], "Ok.")
+    tools = claude_code(tools=names, cwd=folder)
+    result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Search.")
+    assert result.output == "Ok."
+    assert {tool["name"] for tool in loopback.requests[0]["tools"]} == {*names}
+    assert "note.txt" in str(loopback.requests[-1]["messages"][-1])
+
+
+async def test_a_sub_agent_works_with_the_tools_it_has(
+    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+) -> None:
+    def respond(body: dict[str, Any]) -> Any:
+        said = str(body["messages"])
+        is_helper = "Read the note, helper." in str(body["messages"][0])
+        if is_helper:
+            return "The helper says 42." if "the secret is 42" in said else [read(folder)]
+        given = {"subagent_type": "helper", "description": "reads", "prompt": "Read the note, helper."}
+        return "Done." if "The helper says 42." in said else [{"type": "tool_use", "name": "Agent", "input": given}]
+
+    loopback.respond = respond
+    helper = AgentDefinition(description="reads", prompt="You read.", tools=["Read"])
+    tools = claude_code(tools=["Agent", "Read"], agents={"helper": helper}, cwd=folder)
+    result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Have the note read.")
+    assert result.output == "Done."
+    answers = [part for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
+    assert "The helper says 42." in str(answers[0].content)
+
+
+async def test_skills_are_found_by_name_with_the_folder_or_the_user(
+    loopback: LoopbackServer, tmp_path: Path, folder: Path
+) -> None:
+    config = tmp_path / "config"
+    for place, name in ((folder / ".claude", "ours"), (config, "mine"), (config, "other")):
+        (place / "skills" / name).mkdir(parents=True)
+        (place / "skills" / name / "SKILL.md").write_text(
+            f"---\nname: {name}\ndescription: is {name}\n---\nAll {name}!\n"
+        )
+    uses = [{"type": "tool_use", "name": "Skill", "input": {"skill": name}} for name in ("ours", "mine", "other")]
+    script(loopback, uses, "Ok.")
+    env = {**loopback.env(), "CLAUDE_CONFIG_DIR": str(config)}
+    async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
+        tools = claude_code(skills=["ours", "mine"], cwd=folder)
+        await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Go.")
+    last = str(loopback.requests[-1])
+    assert "All ours!" in last
+    assert "All mine!" in last
+    assert "All other!" not in last
+
+
+async def test_a_skill_that_is_not_there_is_an_error(provider: ClaudeCodeProvider, folder: Path) -> None:
+    tools = claude_code(skills=["none"], cwd=folder)
+    with pytest.raises(ModelHTTPError, match="There is no skill 'none' in "):
+        await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Go.")

@@ -19,11 +19,23 @@ def configs(**servers: Any) -> dict[str, Any]:
     return dict(wire_servers(servers, taken=frozenset()).configs)
 
 
+NO_LOGIN = dict.fromkeys(
+    (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "CLAUDE_CODE_EXTRA_BODY",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+    ),
+    "",
+)
+
+
 def test_servers_are_written_down_for_the_cli() -> None:
     """SES-55."""
     in_process = MCPServer("x")
     assert configs(a=STDIO, b=HTTP, c=SSE, d=in_process) == {
-        "a": {"type": "stdio", "command": "program", "args": ["--flag"], "env": {"TOKEN": "s3cret"}},
+        "a": {"type": "stdio", "command": "program", "args": ["--flag"], "env": {**NO_LOGIN, "TOKEN": "s3cret"}},
         "b": {"type": "http", "url": HTTP.url, "headers": {"Authorization": "Bearer s3cret"}},
         "c": {"type": "sse", "url": SSE.url, "headers": {"Authorization": "Bearer s3cret"}},
         "d": {"type": "sdk", "name": "d"},
@@ -33,7 +45,7 @@ def test_servers_are_written_down_for_the_cli() -> None:
 def test_the_sdk_s_dicts_are_taken_as_well() -> None:
     """SES-55."""
     assert configs(
-        a={"command": "program", "args": ["--flag"], "env": {"TOKEN": "s3cret"}, "alwaysLoad": True},
+        a={"command": "program", "args": ["--flag"], "env": {**NO_LOGIN, "TOKEN": "s3cret"}, "alwaysLoad": True},
         b={"type": "http", "url": HTTP.url, "headers": HTTP.headers},
         c={"type": "sse", "url": SSE.url, "headers": SSE.headers},
         d=create_sdk_mcp_server("other name"),

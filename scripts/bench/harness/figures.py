@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from .measure import median, p90, ratio_of_neighbours
+from .measure import median, p90, ratios_of_neighbours
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Group:
 
     def figure(self, name: str, values: Sequence[float], floor: Sequence[float] | None = None) -> Figure:
         """Sum up measurements, and compare them with those of the floor that were made beside them."""
-        ratio = None if floor is None else ratio_of_neighbours(values, floor)
+        ratio = None if floor is None else median(ratios_of_neighbours(values, floor))
         return Figure(self.suite, self.title, name, self.unit, len(values), median(values), p90(values), ratio)
 
     def figures(self, values: dict[str, list[float]], floor: str | None = None) -> list[Figure]:

@@ -38,11 +38,11 @@ def p90(values: Sequence[float]) -> float:
     return quantile(values, 0.9)
 
 
-def ratio_of_neighbours(values: Sequence[float], floor: Sequence[float]) -> float:
-    """Return the median of ratios between values that were measured one after the other.
+def ratios_of_neighbours(values: Sequence[float], floor: Sequence[float]) -> list[float]:
+    """Return the ratios between values that were measured one after the other.
 
-    Whatever else the computer did then fell on both, which it does not for medians of their own. The shorter sequence
-    is measured at even distances along the longer one.
+    Whatever else the computer did then fell on both, which it does not for medians of their own. Of the longer sequence
+    those count that stand at even distances.
 
     Raises:
         ValueError: One of them is empty, or the floor has a zero.
@@ -52,8 +52,7 @@ def ratio_of_neighbours(values: Sequence[float], floor: Sequence[float]) -> floa
     if 0 in floor:
         raise ValueError("a floor of nothing has no multiples")
     count = min(len(values), len(floor))
-    pairs = zip(spread(values, count), spread(floor, count), strict=True)
-    return statistics.median(mine / least for mine, least in pairs)
+    return [mine / least for mine, least in zip(spread(values, count), spread(floor, count), strict=True)]
 
 
 def spread(values: Sequence[T], count: int) -> list[T]:

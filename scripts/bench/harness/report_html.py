@@ -84,7 +84,9 @@ def _facts(machine: Machine) -> str:
         "Python": machine.python,
         "Claude Code": machine.cli,
     }
-    return f'<ul class="facts">{"".join(f"<li><b>{escape(value)}</b>{name}</li>" for name, value in facts.items())}</ul>'
+    return (
+        f'<ul class="facts">{"".join(f"<li><b>{escape(value)}</b>{name}</li>" for name, value in facts.items())}</ul>'
+    )
 
 
 def _suite(title: str, figures: Sequence[Figure], *, judged: bool) -> str:

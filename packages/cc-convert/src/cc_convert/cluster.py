@@ -4,9 +4,7 @@ Workers read files and send back rows; sums are made here, by the same code as f
 nothing with it: its files are read again by another.
 """
 
-import gzip
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
 from .cache import Packed, pack_scan, unpack_scan
@@ -14,7 +12,8 @@ from .extras import need
 from .logs import Logs, merge
 from .rows import FileScan, Problem
 from .scan import scan_stream
-from .sources import ENDINGS, Blocks, LogsNotFoundError
+from .sources import ENDINGS, LogsNotFoundError
+from .streams import Blocks, unpacked
 
 __all__ = ["connect", "read_logs_on", "scan_urls"]
 
@@ -75,8 +74,8 @@ def _scan(file: Any, url: str) -> FileScan:
     file.seek(0)
     if not packed:
         return scan_stream(Blocks(file.read), url)
-    with closing(gzip.GzipFile(fileobj=file)) as unpacked:
-        return scan_stream(Blocks(unpacked.read1), url)
+    with unpacked(file) as content:
+        return scan_stream(content, url)
 
 
 def _found(sources: Iterable[str], options: dict[str, Any]) -> Iterable[tuple[str, int]]:

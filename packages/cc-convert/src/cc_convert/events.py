@@ -5,21 +5,19 @@ Where `scan` looks for usage only, this decodes every line. It serves pages for 
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 from .decode import decode_line
 from .extract import SYNTHETIC, session_of, time_of
 from .fields import Record, clean_record
 from .sources import open_log
+from .streams import DamagedLogError, lines_of
 
 __all__ = ["Event", "EventKind", "read_events"]
 
 EventKind: TypeAlias = Literal["prompt", "text", "thinking", "call", "result", "compaction", "error"]
 """What an event is. A `compaction` is where a conversation was replaced by a summary of it."""
-
-_LINE = 1 << 20
-# A line that is longer is left out of pages for people; the sums have it.
-_LONGEST = 64 << 20
 
 
 class Event(NamedTuple):
@@ -50,27 +48,15 @@ def read_events(path: str) -> Iterator[Event]:
         OSError: The file cannot be read.
     """
     seen: set[tuple[str, str, str]] = set()
-    for line in _lines(path):
-        for record in decode_line(line).records:
-            for event in _events(record):
+    with open_log(path) as stream, suppress(DamagedLogError):
+        for line in lines_of(stream):
+            for event in (event for record in decode_line(line).records for event in _events(record)):
                 # A fork, and a stream that was resumed, tell the same again.
                 key = (event.kind, event.identity or event.text[:80], event.text[:200])
                 if event.kind in ("call", "result", "text", "thinking") and key in seen:
                     continue
                 seen.add(key)
                 yield event
-
-
-def _lines(path: str) -> Iterator[bytes]:
-    with open_log(path) as stream:
-        piece, held = bytearray(_LINE), b""
-        while came := stream.readinto(memoryview(piece)):
-            first, *more = bytes(piece[:came]).split(b"\n")
-            held = held + first if len(held) < _LONGEST else held
-            for line in more:
-                yield held
-                held = line
-        yield held
 
 
 def _events(record: Record) -> Iterator[Event]:

@@ -48,12 +48,10 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     get = record.get
     message: Record = get("message") or {}
     usage: Record | None = message.get("usage")
-    if usage is None:
-        return None
     uuid, message_id = get("uuid") or "", message.get("id") or ""
     request_id = get("requestId") or get("request_id") or ""
     key = message_id or request_id or uuid
-    if not key:
+    if usage is None or not key:
         return None
     session = session_of(record)
     origin = get("requestSessionId") or session
@@ -61,28 +59,23 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     failed = model == SYNTHETIC or get("isApiErrorMessage") is True
     steps = usage.get("iterations")
     numbers = NO_COUNTS if failed else _counts(usage)
+    # A transcript is written when an answer is complete; a stream tells how it began.
+    final = failed or get("sessionId") is not None or bool(message.get("stop_reason"))
     return make_row(
         (
-            uuid or key if failed else key,
-            "error" if failed else "request",
-            time_of(get("timestamp")),
-            origin,
-            parent if origin == session else "",
-            get("cwd") or project,
-            # Before stream-json told the agent's id, it told only the call that started the agent.
-            get("agentId") or get("agent_id") or get("parent_tool_use_id") or "",
-            get("attributionAgent") or get("subagent_type") or "",
-            model,
-            *numbers,
-            *traits_of(usage),
-            tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
-            _steps(steps, numbers) if steps and len(steps) > 1 else (),
-            get("costUSD"),
-            # A transcript is written when an answer is complete; a stream tells how it began.
-            failed or get("sessionId") is not None or bool(message.get("stop_reason")),
+            uuid or key if failed else key, "error" if failed else "request", time_of(get("timestamp")),
+            origin, parent if origin == session else "", get("cwd") or project, *_agent(record), model, *numbers,
+            *traits_of(usage), tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
+            _steps(steps, numbers) if steps and len(steps) > 1 else (), get("costUSD"), final,
             message_id, request_id, uuid, None,
         )
     )  # fmt: skip
+
+
+def _agent(record: Record) -> tuple[str, str]:
+    # Before stream-json told the agent's id, it told only the call that started the agent.
+    agent = record.get("agentId") or record.get("agent_id") or record.get("parent_tool_use_id") or ""
+    return agent, record.get("attributionAgent") or record.get("subagent_type") or ""
 
 
 def traits_of(usage: Record) -> tuple[str, str, str]:

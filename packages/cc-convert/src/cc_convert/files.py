@@ -3,7 +3,8 @@
 import marshal
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from .cache import Cache, Identity, identity_of, pack_scan, unpack_scan
@@ -56,18 +57,11 @@ def read_files(
         strict: Decode every line. The cache is then only written.
         progress: Called now and then.
     """
-    done: dict[str, FileScan] = {}
+    identities = _identities(paths)
+    done = {path: read_file(path, strict=strict) for path in paths if path == STDIN}
     started: dict[str, FileScan] = {}
-    identities: dict[str, Identity] = {}
-    for path in paths:
-        if path == STDIN:
-            done[path] = read_file(path, strict=strict)
-            continue
-        try:
-            identities[path] = identity_of(path)
-        except OSError:
-            continue
-        known = cache.get(path, identities[path]) if cache and not strict else None
+    for path, identity in identities.items():
+        known = cache.get(path, identity) if cache and not strict else None
         if known:
             (done if known[1] else started)[path] = known[0]
     waiting = [path for path in paths if path not in done]
@@ -81,6 +75,16 @@ def read_files(
             cache.put(path, identity, result)
     done |= read
     return [done[path] for path in paths]
+
+
+def _identities(paths: Iterable[str]) -> dict[str, Identity]:
+    """Those of the files that can be looked at."""
+    found: dict[str, Identity] = {}
+    for path in paths:
+        if path != STDIN:
+            with suppress(OSError):
+                found[path] = identity_of(path)
+    return found
 
 
 def _left(identity: Identity | None, before: FileScan | None) -> int:

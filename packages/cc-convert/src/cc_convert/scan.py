@@ -6,17 +6,15 @@ their two ends, which shows a line that was cut off; those with usage are decode
 
 import json
 import re
-import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
-from gzip import BadGzipFile
-from typing import Protocol
 
 from .collector import Collector, Taken
 from .decode import decode_line, fast_decoder
 from .rows import FileScan
+from .streams import DamagedLogError, Readable
 
-__all__ = ["LONGEST_LINE", "Readable", "scan_stream"]
+__all__ = ["LONGEST_LINE", "scan_stream"]
 
 LONGEST_LINE = 256 * 1024 * 1024
 """A longer line is reported and passed over. The largest that were seen in real logs have 5 MB."""
@@ -47,14 +45,6 @@ _SAME_USAGE = 200
 _FIRST = 200
 _OPEN = ord("{")
 _ENDS = b"}\r"
-
-
-class Readable(Protocol):
-    """What can be read in pieces."""
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill a buffer; return how many bytes came, 0 at the end."""
-        ...
 
 
 def scan_stream(stream: Readable, path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
@@ -134,8 +124,8 @@ class _Scanner:
         with memoryview(data) as view:
             try:
                 return stream.readinto(view[held : held + _PIECE]) or 0
-            except (EOFError, BadGzipFile, zlib.error) as error:
-                self._collector.report(self._base, f"packed, and damaged: {error}", lost=True)
+            except DamagedLogError as error:
+                self._collector.report(self._base, str(error), lost=True)
                 return 0
 
     def _make_room(self, data: bytearray) -> int:
@@ -177,7 +167,7 @@ class _Scanner:
             self._every_line(data, end)
             return
         find, rfind, startswith = data.find, data.rfind, data.startswith
-        position = prompt_at = answer_at = 0
+        position = prompt_at = answer_at = behind = 0
         while position < end:
             stop = find(b"\n", position, end)
             whole = data[position] == _OPEN and data[stop - 1] in _ENDS
@@ -191,13 +181,16 @@ class _Scanner:
                     answer_at = max(0, find(_MESSAGE, position, head) - position)
             # Prompts and tool results are the bulk of a log, and have no usage of their own; only where one was cut off
             # an answer may stand behind it.
-            if prompt and whole and find(_COUNT, max(position, stop - _TAIL), stop) < 0:
-                pass
-            # From behind, since usage stands behind the content, which may be long.
-            elif (marker := rfind(_USAGE, position, stop)) >= 0:
-                self._line_with_usage(data, position, stop, marker)
-            elif not whole or _may_count(data, position, stop):
-                self._line(bytes(data[position:stop]), self._base + position)
+            if not (prompt and whole and find(_COUNT, max(position, stop - _TAIL), stop) < 0):
+                marker = stop - behind
+                if marker < position or not startswith(_USAGE, marker):
+                    # From behind, since usage stands behind the content, which may be long.
+                    marker = rfind(_USAGE, position, stop)
+                if marker >= 0:
+                    behind = stop - marker
+                    self._line_with_usage(data, position, stop, marker)
+                elif not whole or _may_count(data, position, stop):
+                    self._line(bytes(data[position:stop]), self._base + position)
             position = stop + 1
 
     def _every_line(self, data: bytearray, end: int) -> None:

@@ -1,15 +1,14 @@
 """Which files are meant, and how a log is opened."""
 
-import gzip
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from glob import glob, has_magic
 
-from .scan import Readable
+from .streams import Readable, unpacked
 
-__all__ = ["ENDINGS", "STDIN", "Blocks", "LogsNotFoundError", "default_folders", "find_logs", "is_packed", "open_log"]
+__all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "is_packed", "open_log"]
 
 STDIN = "-"
 """The name of the standard input among the sources."""
@@ -109,25 +108,11 @@ def open_log(path: str, offset: int = 0) -> Generator[Readable]:
     with open(path, "rb", buffering=0) as file:
         if file.read(2) == _GZIP:
             file.seek(0)
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                # Not `readinto`, which loses what it has when it comes to where the file was cut off.
-                yield Blocks(unpacked.read1)
+            with unpacked(file) as content:
+                yield content
         else:
             file.seek(offset)
             yield file
-
-
-class Blocks:
-    """Fills buffers from something that gives blocks of bytes."""
-
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read = read
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        """Fill a buffer; return how many bytes came, 0 at the end."""
-        block = self._read(len(buffer))
-        buffer[: len(block)] = block
-        return len(block)
 
 
 class _Pipe:

@@ -15,6 +15,7 @@ from .counting import APIAccess
 from .own_tools import Caller, OwnTools, with_own_tools
 from .request import LaunchKey
 from .single_call import LIMIT_ENV
+from .skill_folder import SkillFolder, skill_places
 from .tool_server import ToolServer, ToolServerKey
 from .worker import Worker
 
@@ -69,19 +70,25 @@ class Launcher:
             ClaudeCodeError: It did not start; nothing is left of it.
         """
         caller, log = Caller(), APILog()
-        options = replace(self._options(launch), stderr=log.take)
+        skills = self._skills(launch.own)
+        options = replace(self._options(launch, skills), stderr=log.take)
         if launch.tool_server is None:
-            return Worker(launch, await self._session(options, launch.own, caller), caller, log=log)
+            return Worker(launch, await self._session(options, launch.own, caller), caller, log=log, skills=skills)
         tools = ToolServer(launch.tool_server)
         try:
             server = await tools.start()
             options = with_tool_server(options, launch.tool_server.name, server)
-            return Worker(launch, await self._session(options, launch.own, caller), caller, tools, log)
+            return Worker(launch, await self._session(options, launch.own, caller), caller, tools, log, skills)
         except BaseException:
             await tools.stop()
             raise
 
-    def _options(self, launch: LaunchKey) -> ClaudeAgentOptions:
+    def _skills(self, own: OwnTools | None) -> SkillFolder | None:
+        if own is None or not own.skills:
+            return None
+        return SkillFolder(own.skills, skill_places(own.cwd or self._cwd, self.env))
+
+    def _options(self, launch: LaunchKey, skills: SkillFolder | None) -> ClaudeAgentOptions:
         env = {**self._env}
         if launch.betas:
             env["ANTHROPIC_BETAS"] = ",".join(launch.betas)
@@ -94,7 +101,7 @@ class Launcher:
         if not launch.has_loop:
             return replace(options, env={**options.env, **LIMIT_ENV, **self._env})
         options = replace(options, env={**options.env, **_LOOP_ENV, **_names(launch.tool_server), **self._env})
-        return options if launch.own is None else with_own_tools(options, launch.own)
+        return options if launch.own is None else with_own_tools(options, launch.own, skills)
 
     async def _session(self, options: ClaudeAgentOptions, own: OwnTools | None, caller: Caller) -> Session:
         if own is None:

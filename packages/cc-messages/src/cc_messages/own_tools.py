@@ -15,6 +15,8 @@ from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, PermissionResu
 
 from cc_session import Ask, McpServer, Policy
 
+from .skill_folder import PLUGIN, SkillFolder
+
 if TYPE_CHECKING:
     from .approvals import Approvals
     from .cli_tools import Beside
@@ -24,8 +26,9 @@ __all__ = ["Caller", "OwnTools", "with_own_tools"]
 # `Read`, `Bash(git *)`, `mcp__server__tool`, as the CLI's rules name them.
 _ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
 
-# What keeps a sealed process from what is asked for here. An empty value counts as none.
-_FOR_SKILLS = {"CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": ""}
+
+# What there is where the CLI runs `--bare`. All else it leaves out there without a word. Measured on CLI 2.1.329.
+_IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +52,7 @@ class OwnTools:
     agents: Mapping[str, AgentDefinition] = field(default_factory=dict[str, AgentDefinition])
     """Sub-agents by name, for the tool `Agent`."""
     skills: Sequence[str] = ()
-    """Skills by name, of those that Claude Code finds in its folders."""
+    """Skills by name, of those in `.claude/skills` of the folder or of the user. Nothing else there is looked at."""
     cwd: str | Path | None = None
     """The folder they work in; that of the transport if None."""
     max_turns: int | None = None
@@ -70,18 +73,20 @@ class OwnTools:
         return list(dict.fromkeys(tool.partition("(")[0] for tool in self.tools))
 
 
-def with_own_tools(options: ClaudeAgentOptions, own: OwnTools) -> ClaudeAgentOptions:
+def with_own_tools(options: ClaudeAgentOptions, own: OwnTools, skills: SkillFolder | None = None) -> ClaudeAgentOptions:
     """Return the options of a sealed process, opened as far as `own` says."""
+    if skills is not None or own.agents or not _IN_BARE_MODE.issuperset(own.names):
+        options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
+    if skills is not None:
+        plain = [full for name in own.skills for full in (name, f"{PLUGIN}:{name}")]
+        options = replace(options, plugins=[{"type": "local", "path": str(skills.path)}], skills=plain)
     return replace(
         options,
-        tools=[name for name in own.names if not name.startswith("mcp__")],
+        tools=[*(["Skill"] if skills else []), *(name for name in own.names if not name.startswith("mcp__"))],
         allowed_tools=[*options.allowed_tools, *own.tools, *(f"mcp__{name}" for name in own.mcp_servers)],
         max_turns=own.max_turns,
         cwd=own.cwd or options.cwd,
         agents=dict(own.agents) or None,
-        skills=list(own.skills) or None,
-        setting_sources=["user", "project"] if own.skills else options.setting_sources,
-        env={**options.env, **(_FOR_SKILLS if own.skills else {})},
     )
 
 

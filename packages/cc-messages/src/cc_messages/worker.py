@@ -34,6 +34,7 @@ from .own_tools import Caller
 from .passed_headers import PassedHeaders
 from .request import LaunchKey, MessagesRequest
 from .single_call import NO_LIMIT_ENV, mark
+from .skill_folder import SkillFolder
 from .tool_server import ToolServer
 from .turn import Turn
 
@@ -53,6 +54,7 @@ class Worker:
         caller: Caller | None = None,
         tools: ToolServer | None = None,
         log: APILog | None = None,
+        skills: SkillFolder | None = None,
     ) -> None:
         self.launch = launch
         self.session = session
@@ -60,6 +62,7 @@ class Worker:
         """What the process has logged of its last API call."""
         self._caller = caller or Caller()
         self._tools = tools
+        self._skills = skills
         self.held: list[Held] = []
         """The conversation; from `message_stop` on, as it will be when the worker has settled."""
         self._is_limited = not launch.has_loop
@@ -157,6 +160,8 @@ class Worker:
         try:
             await self.session.close()
         finally:
+            if self._skills is not None:
+                self._skills.remove()
             if self._tools is not None:
                 await self._tools.stop()
 

@@ -85,7 +85,8 @@ def claude_code(
             call once more, which takes one more API call, and then it runs.
         mcp_servers: MCP servers for Claude Code to connect to.
         agents: Sub-agents by name, for the tool `Agent`.
-        skills: Skills by name, of those that Claude Code finds in its folders.
+        skills: Skills by name, of those in `.claude/skills` of `cwd` or of the user. Nothing else there is looked at,
+            so neither settings nor hooks come with them.
         cwd: The folder that the tools work in; that of the provider if None.
         max_turns: How many API calls one request may take.
 

@@ -7,6 +7,7 @@ mapped there. Here stands only what is different when Claude Code answers.
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import Any, cast
 
 from claude_agent_sdk import Message
@@ -69,6 +70,10 @@ class ClaudeCodeModel(AnthropicModel):
     @property
     def batch_max_requests(self) -> int | None:
         """None: Claude Code has no batches."""
+        return None
+
+    def resolve_cache_retention(self, model_settings: ModelSettings | None) -> timedelta | None:
+        """None: Claude Code places its own cache breakpoints, whatever the settings say."""
         return None
 
     def set_agent_toolsets(

@@ -25,6 +25,16 @@ InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
+# What the CLI has in its environment and a program of somebody else's does not need: logins, and parts of requests.
+_NOT_FOR_SERVERS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "CLAUDE_CODE_EXTRA_BODY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class StdioServer:
     """A server that is a program, spoken to over its stdin and stdout. The CLI starts it, and ends it.
@@ -39,7 +49,8 @@ class StdioServer:
     args: Sequence[str] = field(default=(), repr=False)
     """Its arguments. Every user of the machine can read them."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Environment variables, on top of those that the CLI has."""
+    """Environment variables, on top of those that the CLI has. Its login and what requests carry are not among them: a
+    server that is to have `ANTHROPIC_API_KEY` gets it here."""
 
     def __post_init__(self) -> None:
         if isinstance(self.args, str):
@@ -51,7 +62,8 @@ class StdioServer:
 
     def to_wire(self) -> dict[str, JsonValue]:
         """Return it as the CLI takes it."""
-        return {"type": "stdio", "command": self.command, "args": [*self.args], "env": {**self.env}}
+        env: dict[str, JsonValue] = {**dict.fromkeys(_NOT_FOR_SERVERS, ""), **self.env}
+        return {"type": "stdio", "command": self.command, "args": [*self.args], "env": env}
 
 
 @dataclass(frozen=True, slots=True)

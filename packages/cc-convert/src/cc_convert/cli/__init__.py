@@ -62,5 +62,6 @@ def _run(command: object, options: object) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        print(f"cc-convert: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"cc-convert: {place}{error.strerror or error}", file=sys.stderr)  # noqa: T201
         return MISUSE

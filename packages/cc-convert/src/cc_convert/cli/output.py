@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,18 @@ from typing import Any, TextIO, TypeAlias
 
 from ..extras import has_extra, need
 
-__all__ = ["RefusedError", "Table", "say", "spell_cost", "spell_count", "write_output", "write_records", "write_table"]
+__all__ = [
+    "RefusedError",
+    "Table",
+    "is_too_wide",
+    "say",
+    "spell_cost",
+    "spell_count",
+    "spell_short",
+    "write_output",
+    "write_records",
+    "write_table",
+]
 
 Table: TypeAlias = Sequence[Sequence[str]]
 """Rows of cells; the first row has the headings."""
@@ -88,7 +100,8 @@ def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool =
     clean = [[_visible(cell) for cell in row] for row in table]
     if form == "md":
         _write_markdown(file, clean)
-    elif file is sys.stdout and file.isatty() and has_extra("rich"):
+    elif file is sys.stdout and file.isatty() and has_extra("rich") and not is_too_wide(file, clean):
+        # Which cuts what has no room; numbers without their ends would be others.
         _write_rich(clean, title, last=last)
     else:
         _write_plain(file, clean, title, last=last)
@@ -134,16 +147,36 @@ def _write_rich(table: Table, title: str, *, last: bool) -> None:
     for at, (heading, cell) in enumerate(zip(table[0], foot, strict=True)):
         made.add_column(
             heading, justify="left" if _is_text(table, at) else "right", footer=text.Text(cell, style="bold"),
-            no_wrap=at == 0, overflow="fold",
+            no_wrap=at == 0 or not _is_text(table, at), overflow="fold",
         )  # fmt: skip
     for row in table[1 : len(table) - last]:
         made.add_row(*(text.Text(cell) for cell in row))
-    console.Console().print(made)
+    # The width that was looked at before, whatever rich would make of the terminal.
+    columns, lines = shutil.get_terminal_size()
+    console.Console(width=columns, height=lines).print(made)
 
 
 def spell_count(number: int) -> str:
     """A count for people."""
     return f"{number:,}"
+
+
+def spell_short(number: int) -> str:
+    """A count for people with little room: three digits or four, and a letter."""
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= 10 * size:
+            return f"{number / size:.0f}{letter}"
+        if number >= size:
+            return f"{number / size:.1f}{letter}"
+    return str(number)
+
+
+def is_too_wide(file: TextIO, table: Table) -> bool:
+    """Whether a table goes to a terminal that is narrower."""
+    if not (file is sys.stdout and file.isatty()):
+        return False
+    widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
+    return sum(widths) + 3 * len(widths) > shutil.get_terminal_size().columns
 
 
 def spell_cost(cost: float) -> str:

@@ -3,7 +3,7 @@
 import json
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -11,12 +11,22 @@ from ..report.blocks import GAP, blocks
 from ..report.groups import group, total
 from ..report.sums import Line
 from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, mention, overview, with_costs
-from .output import spell_cost, spell_count, write_output, write_records, write_table
+from .output import (
+    RefusedError,
+    is_too_wide,
+    spell_cost,
+    spell_count,
+    spell_short,
+    write_output,
+    write_records,
+    write_table,
+)
 from .parser import WEEKDAYS
 
 if TYPE_CHECKING:
     from ..report.tools import ToolLine
 
+_SHORT = {"Requests": "Reqs", "Cache write": "Write", "Cache read": "Read"}
 _TITLES = {"day": "Day", "week": "Week from", "month": "Month", "session": "Session", "model": "Model"}
 
 
@@ -60,7 +70,10 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
     elif not lines:
         file.write("No requests.\n")
     else:
-        write_table(file, _table(lines, whole, options.by, zone), options.format, last=True)
+        table = _table(lines, whole, options.by, zone)
+        if options.format == "table" and is_too_wide(file, table):
+            table = _table(lines, whole, options.by, zone, short=True)
+        write_table(file, table, options.format, last=True)
 
 
 def record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
@@ -92,10 +105,11 @@ def _moment(time: float, zone: tzinfo | None) -> str | None:
     return datetime.fromtimestamp(time, zone).astimezone(zone).isoformat(timespec="seconds") if time else None
 
 
-def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None) -> list[list[str]]:
+def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, short: bool = False) -> list[list[str]]:
+    """The table for people; a short one has rounded counts and parts of names, for a terminal that is narrow."""
     heading = _TITLES.get(by, by.capitalize())
     extra = {"session": ["Last", "Project"], "block": ["Until"]}.get(by, [])
-    models = [] if by == "model" else ["Models"]
+    models = [] if by == "model" or short else ["Models"]
     table = [
         [heading, *extra, "Requests", "Errors", "Input", "Output", "Cache write", "Cache read", "Hits", "Cost", *models]
     ]
@@ -105,8 +119,13 @@ def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None) -> list
             table.append([line.key, line.about["ends"], *[""] * 7, "gap", *[""] * len(models)])
             continue
         more = [""] * len(extra) if is_total else _more(line, by, zone)
-        table.append([line.key, *more, *_numbers(line), *([_models(line.models)] if models else [])])
-    return _without_empty(table, "Errors")
+        name, *more = [_part(one) for one in (line.key, *more)] if short else [line.key, *more]
+        names = [_models(line.models)] if models else []
+        table.append([name, *more, *_numbers(line, spell_short if short else spell_count), *names])
+    table = _without_empty(table, "Errors")
+    if short:
+        table[0] = [_SHORT.get(heading, heading) for heading in table[0]]
+    return table
 
 
 def _more(line: Line, by: str, zone: tzinfo | None) -> list[str]:
@@ -118,15 +137,23 @@ def _more(line: Line, by: str, zone: tzinfo | None) -> list[str]:
     return []
 
 
-def _numbers(line: Line) -> list[str]:
+def _part(name: str) -> str:
+    """What tells one from another: the folder's own name, the first part of an id, a time without its year."""
+    last = name.rstrip("/").rpartition("/")[2]
+    if len(last) == len("2026-11-20 14:00") and last[10] == " ":
+        return last[5:]
+    return last[:8] if len(last) == len("01234567-0123-0123-0123-0123456789ab") else last
+
+
+def _numbers(line: Line, spell: Callable[[int], str]) -> list[str]:
     hits = line.cache_hits
     return [
-        spell_count(line.requests),
-        spell_count(line.errors) if line.errors else "",
-        spell_count(line.input),
-        spell_count(line.output),
-        spell_count(line.cache_write_5m + line.cache_write_1h),
-        spell_count(line.cache_read),
+        spell(line.requests),
+        spell(line.errors) if line.errors else "",
+        spell(line.input),
+        spell(line.output),
+        spell(line.cache_write_5m + line.cache_write_1h),
+        spell(line.cache_read),
         "" if hits is None else f"{hits:.0%}",
         spell_cost(line.cost) + ("*" if line.unpriced else ""),
     ]
@@ -150,6 +177,8 @@ def _tools(options: Namespace) -> int:
     from ..events import read_events
     from ..report.tools import tool_lines
 
+    if options.dask:
+        raise RefusedError("the times of tools are read from the logs again, which --dask has elsewhere")
     rows, logs = load_rows(options)
     sessions = {row.session for row in rows}
     events = (event for path in logs.files for event in read_events(path) if event.session in sessions)

@@ -2,7 +2,7 @@
 
 import json
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from cc_types import MessageParseError
@@ -10,24 +10,28 @@ from cc_types import MessageParseError
 from ..decode import decode_line
 from ..response import convert_sdk_messages_to_cli_response
 from ..sources import STDIN, find_logs, open_log
+from ..streams import DamagedLogError, lines_of
 from .output import say
-
-_PIECE = 1 << 16
 
 
 def run(options: Namespace) -> int:
     """Print a line for each result."""
     failed = False
     for path in find_logs(options.sources or [STDIN]):
-        failed |= _convert(path, text_only=options.text)
+        try:
+            with open_log(path) as stream:
+                failed |= _convert(lines_of(stream), path, text_only=options.text)
+        except DamagedLogError as error:
+            say(f"cc-convert: {path}: {error}")
+            failed = True
     return int(failed)
 
 
-def _convert(path: str, *, text_only: bool) -> bool:
+def _convert(lines: Iterable[bytes], path: str, *, text_only: bool) -> bool:
     """Convert one stream; return whether something was wrong with it."""
     turn: list[dict[str, Any]] = []
     wrong, results = False, 0
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         decoded = decode_line(line)
         if decoded.lost:
             wrong = True
@@ -56,15 +60,3 @@ def _print(messages: list[dict[str, Any]], path: str, number: int, *, text_only:
     # At once: who waits at the other end of a pipe wants it when the turn ends.
     print(line, flush=True)  # noqa: T201 - the output of the command
     return True
-
-
-def _lines(path: str) -> Iterator[bytes]:
-    with open_log(path) as stream:
-        piece, held = bytearray(_PIECE), bytearray()
-        while came := stream.readinto(memoryview(piece)):
-            held += piece[:came]
-            *complete, rest = held.split(b"\n")
-            yield from map(bytes, complete)
-            held = rest
-        if held.strip():
-            yield bytes(held)

@@ -1,0 +1,27 @@
+"""Tests that a document names as `path/test_module.py::test_name`, looked up without running anything."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+NAME = re.compile(r"`([\w/.-]+\.py::\w+)`")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_FOLDERS = [ROOT, ROOT / "integration-tests", ROOT / "integration-tests" / "support"]
+
+
+@cache
+def functions(path: Path) -> dict[str, Function]:
+    """The functions of a module."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name: node for node in ast.walk(module) if isinstance(node, Function)}
+
+
+def cited(name: str) -> Function:
+    """The test or the scenario of a name."""
+    path, _, function = name.partition("::")
+    [found] = [folder / path for folder in _FOLDERS if (folder / path).exists()]
+    return functions(found)[function]

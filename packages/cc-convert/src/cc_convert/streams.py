@@ -1,0 +1,80 @@
+"""What a log is read from: bytes as they come, packed with gzip or not, and the lines in them."""
+
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from gzip import BadGzipFile, GzipFile
+from typing import BinaryIO, Protocol
+
+__all__ = ["Blocks", "DamagedLogError", "Readable", "lines_of", "unpacked"]
+
+_PIECE = 1 << 16
+_LONGEST = 1 << 28
+
+
+class DamagedLogError(OSError):
+    """A packed log is damaged, or was cut off."""
+
+
+class Readable(Protocol):
+    """What can be read in pieces."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill a buffer; return how many bytes came, 0 at the end."""
+        ...
+
+
+class Blocks:
+    """Fills buffers from something that gives blocks of bytes."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill a buffer; return how many bytes came, 0 at the end."""
+        block = self._read(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)
+
+
+@contextmanager
+def unpacked(file: BinaryIO) -> Generator[Readable]:
+    """What a file holds that is packed with gzip; reading it raises `DamagedLogError` where it cannot be unpacked."""
+    with GzipFile(fileobj=file) as content:
+
+        def read(size: int) -> bytes:
+            try:
+                # Not `readinto`, which loses what it has when it comes to where the file was cut off.
+                return content.read1(size)
+            except (EOFError, BadGzipFile, zlib.error) as error:
+                raise DamagedLogError(f"packed, and damaged: {error}") from error
+
+        yield Blocks(read)
+
+
+def lines_of(stream: Readable) -> Iterator[bytes]:
+    """The lines, without their newlines, as soon as they are there; of one that is endless only the beginning.
+
+    Raises:
+        DamagedLogError: After what could be read.
+    """
+    buffer, parts, held = bytearray(_PIECE), list[bytes](), 0
+    damage: DamagedLogError | None = None
+    while True:
+        try:
+            came = stream.readinto(memoryview(buffer)) or 0
+        except DamagedLogError as error:
+            came, damage = 0, error
+        if not came:
+            break
+        first, *more = bytes(memoryview(buffer)[:came]).split(b"\n")
+        if held < _LONGEST:
+            parts.append(first)
+            held += len(first)
+        if more:
+            yield b"".join(parts)
+            yield from more[:-1]
+            parts, held = [more[-1]], len(more[-1])
+    yield b"".join(parts)
+    if damage:
+        raise damage

@@ -1,0 +1,55 @@
+"""Skills of a request, by name, and nothing else of the folders where they lie.
+
+Claude Code finds skills where it finds settings, and with settings come hooks, permissions, environment variables and
+servers of whoever has written the folder. So the skills that were named go to it as a plugin: a folder that has links
+to them and nothing else.
+"""
+
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .failure import invalid
+
+__all__ = ["PLUGIN", "SkillFolder", "skill_places"]
+
+PLUGIN = "skills"
+"""The plugin's name; the model may know a skill as `skills:NAME`."""
+
+
+class SkillFolder:
+    """A plugin with links to skills. It is removed with `remove()`, when it is forgotten, and with the interpreter."""
+
+    def __init__(self, names: Sequence[str], places: Sequence[Path]) -> None:
+        """Find the skills; the first place that has one wins.
+
+        Raises:
+            APIError: There is no such skill (status 400).
+        """
+        found = [_found(name, places) for name in names]
+        self.path = Path(tempfile.mkdtemp(prefix="cc-skills-"))
+        self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        (self.path / ".claude-plugin").mkdir()
+        (self.path / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": PLUGIN}), encoding="utf-8")
+        (self.path / "skills").mkdir()
+        for skill in found:
+            (self.path / "skills" / skill.name).symlink_to(skill.resolve(), target_is_directory=True)
+
+
+def skill_places(cwd: str | Path | None, env: Mapping[str, str]) -> list[Path]:
+    """Where skills may lie: with the working folder, and with the user's configuration."""
+    home = env.get("CLAUDE_CONFIG_DIR")
+    config = Path(home) if home else Path.home() / ".claude"
+    return [folder / "skills" for folder in ([Path(cwd) / ".claude"] if cwd is not None else []) + [config]]
+
+
+def _found(name: str, places: Sequence[Path]) -> Path:
+    if name in ("", ".", "..") or "/" in name or "\\" in name:
+        raise invalid(f"{name!r} cannot be the name of a skill")
+    for place in places:
+        if (place / name / "SKILL.md").is_file():
+            return place / name
+    raise invalid(f"There is no skill {name!r} in {' or '.join(map(str, places))}")

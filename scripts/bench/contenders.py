@@ -1,0 +1,189 @@
+"""Those who are compared, each as an object that makes runs. It is imported by `worker.py` only, in its process.
+
+Who has the peer's environment has none of this workspace's packages; so each imports what it needs by itself.
+"""
+
+import os
+import time
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Protocol
+
+MODEL = "claude-sonnet-5"
+PROMPT = "Hello?"
+ANSWER = "Hello."
+
+
+class Contender(Protocol):
+    """Makes runs. What it cannot do raises `AttributeError`, and nobody asks it to."""
+
+    async def begin(self, messages: int, *, tool: bool) -> None:
+        """Begin another conversation, with so many messages that were made elsewhere."""
+        ...
+
+    async def turn(self) -> None:
+        """Make a run that goes on with the conversation."""
+        ...
+
+    async def run(self, prompt: str) -> None:
+        """Make a run without a conversation."""
+        ...
+
+
+def look_up(word: str) -> str:
+    """Look up a word."""
+    return f"{word} is a greeting"
+
+
+class AgentContender:
+    """An agent of pydantic-ai, in whatever version there is, on some model."""
+
+    def __init__(self, model: Any) -> None:
+        self._agent_class: Any = import_module("pydantic_ai").Agent
+        self._model, self._agent = model, self._agent_class(model)
+        self._talker, self._history = self._agent, list[Any]()
+
+    async def begin(self, messages: int, *, tool: bool) -> None:
+        """Begin another conversation; its first words are no others'."""
+        self._talker = self._agent_class(self._model, tools=[look_up]) if tool else self._agent
+        self._history = _made_elsewhere(messages)
+
+    async def turn(self) -> None:
+        """Make a run that goes on with the conversation."""
+        result = await self._talker.run(PROMPT, message_history=self._history)
+        _check(result.output)
+        self._history = result.all_messages()
+
+    async def run(self, prompt: str) -> None:
+        """Make a run without a conversation."""
+        _check((await self._agent.run(prompt)).output)
+
+    async def first_token(self, words: int) -> float:
+        """Stream so many words, and return how many milliseconds it took to the first."""
+        begun, first = time.perf_counter(), 0.0
+        deltas = 0
+        async with self._agent.run_stream(f"Count to {words}.") as result:
+            async for _ in result.stream_text(delta=True, debounce_by=None):
+                first = first or time.perf_counter() - begun
+                deltas += 1
+        if deltas < words:
+            raise RuntimeError(f"{words} words came in {deltas} pieces")
+        return first * 1_000
+
+
+class ClientContender:
+    """The SDK's client on a live process: a turn of it is the least that Claude Code takes."""
+
+    def __init__(self, client_class: Any, options: Any) -> None:
+        self._class, self._options, self._client = client_class, options, None
+
+    async def begin(self, messages: int, *, tool: bool) -> None:
+        """Begin a conversation in another process; it can neither take one over nor has it our tool."""
+        await self.aclose()
+        self._client: Any = self._class(self._options)
+        await self._client.connect()
+
+    async def turn(self) -> None:
+        """Make a turn."""
+        await self._client.query(PROMPT)
+        async for message in self._client.receive_response():
+            if hasattr(message, "result"):
+                _check(message.result)
+
+    async def run(self, prompt: str) -> None:
+        """Make a turn in the conversation that there is: there is no other way."""
+        await self.turn()
+
+    async def aclose(self) -> None:
+        """End its process."""
+        if self._client is not None:
+            await self._client.disconnect()
+
+
+class QueryContender:
+    """`claude_agent_sdk.query()`, which starts a process each time."""
+
+    def __init__(self, query: Any, options: Any) -> None:
+        self._query, self._options = query, options
+
+    async def begin(self, messages: int, *, tool: bool) -> None:
+        """It has no conversations."""
+
+    async def turn(self) -> None:
+        """Ask once."""
+        await self.run(PROMPT)
+
+    async def run(self, prompt: str) -> None:
+        """Ask once."""
+        async for message in self._query(prompt=prompt, options=self._options):
+            if hasattr(message, "result"):
+                _check(message.result)
+
+
+def _check(answer: object) -> None:
+    if not str(answer).startswith(ANSWER):
+        raise RuntimeError(f"not the answer: {answer!r}")
+
+
+def _made_elsewhere(messages: int) -> list[Any]:
+    module = import_module("pydantic_ai.messages")
+    history: list[Any] = []
+    for number in range(0, messages, 2):
+        # The time makes it a conversation that no process has seen.
+        prompt = module.UserPromptPart(f"Question {number}, asked at {time.time_ns()}?")
+        answer = module.TextPart(f"An answer to question {number}, of a length that answers have. " * 4)
+        history += [module.ModelRequest(parts=[prompt]), module.ModelResponse(parts=[answer], model_name=MODEL)]
+    return history
+
+
+@asynccontextmanager
+async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
+    """Give the one of that name; what it imports and makes counts as its start."""
+    async with AsyncExitStack() as stack:
+        match name:
+            case "plain":
+                yield AgentContender(_plain())
+            case "ours":
+                yield AgentContender(await _ours(stack, pool))
+            case "peer":
+                yield AgentContender(_peer())
+            case "client":
+                client = ClientContender(import_module("claude_agent_sdk").ClaudeSDKClient, _sealed_options())
+                stack.push_async_callback(client.aclose)
+                yield client
+            case "query":
+                yield QueryContender(import_module("claude_agent_sdk").query, _sealed_options())
+            case _:
+                raise ValueError(f"no contender: {name}")
+
+
+def _plain() -> Any:
+    """The floor: pydantic-ai's own model, straight to the API."""
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    client = AsyncAnthropic(api_key="key", base_url=os.environ["BENCH_API_URL"], max_retries=0)
+    return AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=client))
+
+
+async def _ours(stack: AsyncExitStack, pool: int) -> Any:
+    from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+
+    provider = await stack.enter_async_context(ClaudeCodeProvider(pool=pool, max_retries=0))
+    return ClaudeCodeModel(MODEL, provider=provider)
+
+
+def _peer() -> Any:
+    module = import_module("pydantic_ai_claude_code")
+    provider = module.ClaudeCodeProvider({"use_sandbox_runtime": False})
+    return module.ClaudeCodeModel("sonnet", provider=provider)
+
+
+def _sealed_options() -> Any:
+    from cc_session import sealed_options
+
+    # Who needs no events does not ask for them, which is the cheapest turn there is.
+    return replace(sealed_options(model=MODEL), include_partial_messages=False)

@@ -1,0 +1,161 @@
+"""The command line: which benchmarks run, how hard they try, where the figures go, and the exit status."""
+
+import argparse
+import asyncio
+import importlib.metadata
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from .figures import Bound, Effort, Figure, Machine, Suite
+from .report_html import as_html
+from .report_text import NOTE, as_json, as_text, machine_line
+
+# The longest takes two minutes on two idle cores. One that takes this long hangs and must not hold the others.
+_SUITE_SECONDS = 1_200.0
+
+Bounds = Mapping[tuple[str, str, str], Bound]
+"""The limits, by suite, group and name of a figure."""
+
+Peer = Callable[[], AbstractContextManager[tuple[Path | None, str]]]
+"""Makes the environment of the peer: its interpreter, or None and why there is none."""
+
+
+@dataclass
+class Outcome:
+    """What a run found."""
+
+    figures: list[Figure] = field(default_factory=list[Figure])
+    notes: list[str] = field(default_factory=list[str])
+    failed: list[str] = field(default_factory=list[str])
+
+
+def parser(suites: Sequence[Suite], description: str) -> argparse.ArgumentParser:
+    """Return what reads the command line; who has a single suite need not choose."""
+    made = argparse.ArgumentParser(description=description)
+    if len(suites) > 1:
+        names = [suite.name for suite in suites]
+        made.add_argument("--only", nargs="+", metavar="NAME", choices=names, help="run these benchmarks only")
+        made.add_argument("--list", action="store_true", help="print the names of all benchmarks, and do nothing else")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    made.add_argument("--html", type=Path, metavar="FILE", help="write a page with charts there")
+    made.add_argument("--quick", action="store_true", help="repeat little, and judge nothing: does it run at all?")
+    made.add_argument(
+        "--peer",
+        action="store_true",
+        help="also measure pydantic-ai-claude-code, in a temporary environment made by uv",
+    )
+    return made
+
+
+def main(
+    suites: Sequence[Suite], bounds: Bounds, peer: Peer, description: str, arguments: Sequence[str] | None = None
+) -> int:
+    """Do what the command line says, and return the exit status: 1 if a bound was missed or a benchmark failed."""
+    options = parser(suites, description).parse_args(arguments)
+    if getattr(options, "list", False):
+        print(listing(suites))
+        return 0
+    chosen = chosen_suites(suites, getattr(options, "only", None))
+    machine = this_machine()
+    print(machine_line(machine))
+    with ExitStack() as stack:
+        python, note = stack.enter_context(peer()) if options.peer else (None, "")
+        outcome = run(chosen, bounds, Effort(options.quick, python))
+    if note:
+        outcome.notes.append(note)
+    judged = not options.quick
+    if options.json:
+        options.json.write_text(as_json(outcome.figures, machine, outcome.notes), "utf-8")
+    if options.html:
+        titles = {suite.name: suite.title for suite in suites}
+        page = as_html(outcome.figures, machine, titles, outcome.notes, judged=judged)
+        options.html.write_text(page, "utf-8")
+    print(summary(outcome, judged=judged))
+    return exit_status(outcome, judged=judged)
+
+
+def listing(suites: Sequence[Suite]) -> str:
+    """All suites, a line for each."""
+    width = max(len(suite.name) for suite in suites)
+    return "\n".join(f"{suite.name:{width}}  {suite.title}" for suite in suites)
+
+
+def chosen_suites(suites: Sequence[Suite], names: Iterable[str] | None) -> list[Suite]:
+    """Those that are named, in the order of the table; all if none is."""
+    wanted = None if names is None else set(names)
+    return [suite for suite in suites if wanted is None or suite.name in wanted]
+
+
+def run(suites: Sequence[Suite], bounds: Bounds, effort: Effort) -> Outcome:
+    """Run benchmarks one after the other; one that fails does not keep the others from running."""
+    outcome = Outcome()
+    for suite in suites:
+        print(f"\n== {suite.name}: {suite.title}", flush=True)
+        try:
+            found = asyncio.run(_bounded(suite, effort))
+        except Exception:
+            traceback.print_exc(file=sys.stdout)
+            outcome.failed.append(suite.name)
+            continue
+        figures = with_bounds(found, bounds)
+        print(as_text(figures, judged=not effort.quick), flush=True)
+        outcome.figures += figures
+        outcome.notes += unmeasured(suite, figures, bounds)
+    return outcome
+
+
+async def _bounded(suite: Suite, effort: Effort) -> list[Figure]:
+    async with asyncio.timeout(_SUITE_SECONDS):
+        return await suite.measure(effort)
+
+
+def with_bounds(figures: Iterable[Figure], bounds: Bounds) -> list[Figure]:
+    """Give each figure the bound that the table has for it."""
+    return [replace(figure, bound=bounds.get(figure.key)) for figure in figures]
+
+
+def unmeasured(suite: Suite, figures: Iterable[Figure], bounds: Bounds) -> list[str]:
+    """Say for which bounds of a suite there is no figure."""
+    measured = {figure.key for figure in figures}
+    return [f"Not measured: {', '.join(key)}." for key in bounds if key[0] == suite.name and key not in measured]
+
+
+def summary(outcome: Outcome, *, judged: bool) -> str:
+    """The last lines: what was noted, failed and missed."""
+    lines = ["", NOTE, *outcome.notes, *(f"Failed: {name}." for name in outcome.failed)]
+    missed = [figure for figure in outcome.figures if figure.kept is False]
+    if judged:
+        lines += [f"Missed: {figure.group}: {figure.name} ({figure.bound})." for figure in missed]
+        if not missed:
+            lines.append(f"All {sum(figure.bound is not None for figure in outcome.figures)} bounds are kept.")
+    return "\n".join(lines)
+
+
+def exit_status(outcome: Outcome, *, judged: bool) -> int:
+    """1 if something failed or a bound was missed; a quick run misses none."""
+    return int(bool(outcome.failed) or (judged and any(figure.kept is False for figure in outcome.figures)))
+
+
+def this_machine() -> Machine:
+    """Return what figures of this run depend on."""
+    return Machine(
+        date=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+        cpus=os.cpu_count() or 1,
+        python=platform.python_version(),
+        cli=_cli_version(),
+        load=os.getloadavg()[0],
+    )
+
+
+def _cli_version() -> str:
+    # The SDK is asked for its own version only: importing it takes half a second, and starting the CLI as long.
+    from claude_agent_sdk._cli_version import __cli_version__  # pyright: ignore[reportPrivateImportUsage]
+
+    return f"{__cli_version__} (claude-agent-sdk {importlib.metadata.version('claude-agent-sdk')})"

@@ -1,0 +1,40 @@
+"""How fast `cc-convert report` reads logs, in short: `logs.py` with less to read, and beside no other command.
+
+    python scripts/bench/log_reports.py [--quick] [--json FILE] [--html FILE]
+
+The peer and its bounds are in `logs.py`, which takes minutes.
+"""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+import logs
+from command_line import main
+from harness.figures import Effort, Figure, Group, Suite
+
+MEGABYTES = 60
+ROUNDS = 3
+
+
+async def measure(effort: Effort) -> list[Figure]:
+    """Let the reports take turns on each kind of logs."""
+    found: list[Figure] = []
+    for kind in logs.FILES:
+        with tempfile.TemporaryDirectory() as folder:
+            megabytes = float(effort.times(MEGABYTES, 4))
+            rounds = effort.times(ROUNDS, 1)
+            result = await asyncio.to_thread(logs.compare, kind, Path(folder) / "logs", rounds, megabytes, None)
+        named = {name: value for name, value in result.items() if isinstance(value, dict)}
+        times = {name: [float(value["seconds"])] for name, value in named.items()}
+        memory = {name: [float(value["megabytes"])] for name, value in named.items()}
+        found += Group("logs", f"Report over {MEGABYTES} MB of {kind} logs, medians of {ROUNDS}", "s").figures(times)
+        found += Group("logs", f"Memory of a report over {kind} logs", "MB").figures(memory)
+    return found
+
+
+SUITE = Suite("logs", "Reports on logs", measure)
+
+if __name__ == "__main__":
+    sys.exit(main([SUITE], __doc__))

@@ -1,0 +1,175 @@
+"""Many runs at once, streams, memory, requests' sizes, and imports, through Claude Code and beside it.
+
+    python scripts/bench/model_load.py [--only NAME…] [--peer] [--quick]
+
+One to 32 runs at once on one provider; the time to the first streamed word, and what the Python process works for a
+hundred; the most resident memory of the Python process and of the CLI's; the bytes that the API receives; the time that
+an interpreter takes to import what a program needs.
+"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from arena import OURS, PEER, PLAIN, QUERY, Arena, Talker, arena
+from command_line import main
+from harness.figures import Effort, Figure, Group, Suite
+from harness.measure import milliseconds, rotated
+from memory import Watch
+from rounds import Rounds
+
+AT_ONCE = (1, 2, 4, 8, 16, 32)
+# Each of theirs is a process of 200 MB or more.
+MOST_PROCESSES = 8
+LOAD_ROUNDS = 8
+POOL = 8
+
+STREAMS = 30
+FEW_WORDS, MANY_WORDS = 50, 250
+
+MEMORY_RUNS = 40
+MEMORY_SLOW_RUNS = 4
+
+IMPORTS = 10
+IMPORTED = {
+    "nothing": "",
+    "claude_agent_sdk": "import claude_agent_sdk",
+    PLAIN: "import pydantic_ai.models.anthropic",
+    OURS: "import cc_model",
+    PEER: "import pydantic_ai_claude_code",
+}
+# Longer than any import takes; one that hangs must not hold the benchmark.
+_IMPORT_SECONDS = 60.0
+
+TIMES_BYTES = 1.1
+PROMPTS = {"short": "Hello?", "20 KB": "Hello? " * 3_000}
+
+
+async def measure_concurrent(effort: Effort) -> list[Figure]:
+    """Compare many runs at once, by the time that each of them takes of the whole."""
+    found: list[Figure] = []
+    async with arena(effort) as place, place.contenders(PLAIN, OURS, QUERY, PEER, pool=POOL) as workers:
+        # Processes and connections start with the first runs, which is another benchmark.
+        await Rounds().play({name: workers[name] for name in (PLAIN, OURS)}, "many", at_once=POOL)
+        for at_once in AT_ONCE[: effort.times(len(AT_ONCE), 3)]:
+            played = Rounds()
+            chosen = {name: worker for name, worker in workers.items() if at_once <= _most(name)}
+            for number in range(effort.times(LOAD_ROUNDS)):
+                is_turn_of_slow = number % 4 == 0
+                now = {name: worker for name, worker in chosen.items() if is_turn_of_slow or name in (PLAIN, OURS)}
+                await played.play(now, "many", at_once=at_once)
+            each = {name: [time / at_once for time in times] for name, times in played.milliseconds.items()}
+            group = Group("concurrent", f"{at_once} at once, time for each run")
+            found += group.figures(played.ordered(each, chosen), PLAIN)
+    return found
+
+
+def _most(name: str) -> int:
+    return MOST_PROCESSES if name in (QUERY, PEER) else max(AT_ONCE)
+
+
+async def measure_stream(effort: Effort) -> list[Figure]:
+    """Compare streams of a few and of many words; their difference is what words cost."""
+    few, many = Rounds(), Rounds()
+    async with arena(effort) as place, place.contenders(PLAIN, OURS) as workers:
+        for number in range(-2, effort.times(STREAMS)):
+            await few.play(workers, "stream", counts=number >= 0, words=FEW_WORDS)
+            await many.play(workers, "stream", counts=number >= 0, words=MANY_WORDS)
+    first = few.ordered(few.first, workers)
+    work = {name: _per_hundred(few.processor[name], many.processor[name]) for name in workers}
+    own = [mine - floor for mine, floor in zip(work[OURS], work[PLAIN], strict=True)]
+    return [
+        *Group("stream", "Time to the first streamed word").figures(first, PLAIN),
+        *Group("stream", "Processor time of the Python process for 100 deltas").figures(work, PLAIN),
+        Group("stream", "Processor time for 100 deltas, without that for AnthropicModel").figure(OURS, own),
+    ]
+
+
+def _per_hundred(few: Sequence[float], many: Sequence[float]) -> list[float]:
+    hundreds = (MANY_WORDS - FEW_WORDS) / 100
+    return [(more - less) / hundreds for less, more in zip(few, many, strict=True)]
+
+
+async def measure_memory(effort: Effort) -> list[Figure]:
+    """Compare the most memory that runs without a conversation need, one contender after the other."""
+    python = Group("memory", "Most resident memory of the Python process", "MB")
+    cli = Group("memory", "Most resident memory of all CLI processes at a time", "MB")
+    peaks: dict[str, Watch] = {}
+    async with arena(effort) as place:
+        for name in place.present((PLAIN, OURS, QUERY, PEER)):
+            runs = effort.times(MEMORY_RUNS if name in (PLAIN, OURS) else MEMORY_SLOW_RUNS)
+            async with place.contender(name) as (worker, _):
+                peaks[name] = await watched(worker, runs)
+    return [
+        *python.figures({name: [peak.python] for name, peak in peaks.items()}, PLAIN),
+        *cli.figures({name: [peak.children] for name, peak in peaks.items() if name != PLAIN}),
+    ]
+
+
+async def watched(worker: Talker, runs: int) -> Watch:
+    """Let a contender make runs, and watch its memory."""
+    watch = Watch(worker.pid)
+    async with watch:
+        for _ in range(runs):
+            await worker.order("run")
+    return watch
+
+
+async def measure_bytes(effort: Effort) -> list[Figure]:
+    """Compare the sizes of what the API receives for a run."""
+    found: list[Figure] = []
+    async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
+        for kind, prompt in PROMPTS.items():
+            sizes = {name: [await request_bytes(place, worker, prompt)] for name, worker in workers.items()}
+            found += Group("bytes", f"Bytes of the requests for a run, {kind} prompt", "B").figures(sizes, PLAIN)
+            more = sizes[OURS][0] - TIMES_BYTES * sizes[PLAIN][0]
+            title = f"Bytes beyond {TIMES_BYTES} times those of AnthropicModel, {kind} prompt"
+            found.append(Group("bytes", title, "B").figure(OURS, [more]))
+    return found
+
+
+async def request_bytes(place: Arena, worker: Talker, prompt: str) -> float:
+    """Return the bytes of all that a run sends to the API."""
+    await worker.order("run")
+    await place.sizes()
+    await worker.order("run", prompt=prompt)
+    return float(sum(await place.sizes()))
+
+
+async def measure_imports(effort: Effort) -> list[Figure]:
+    """Compare interpreters that import something and end."""
+    times: dict[str, list[float]] = {}
+    present = {name: code for name, code in IMPORTED.items() if name != PEER or effort.peer}
+    for number in range(-1, effort.times(IMPORTS)):
+        for name in rotated(list(present), number):
+            python = str(effort.peer) if name == PEER else sys.executable
+            took = await milliseconds(lambda python=python, code=present[name]: interpreted(python, code))
+            if number >= 0:
+                times.setdefault(name, []).append(took)
+    return Group("import", "Start, import, end").figures({name: times[name] for name in present}, PLAIN)
+
+
+async def interpreted(python: str, code: str) -> None:
+    """Run a line of code in another interpreter."""
+    process = await asyncio.create_subprocess_exec(python, "-c", code, cwd=Path(__file__).parent.parent)
+    try:
+        async with asyncio.timeout(_IMPORT_SECONDS):
+            if await process.wait():
+                raise RuntimeError(f"cannot {code}")
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise
+
+
+SUITES = (
+    Suite("concurrent", f"{AT_ONCE[0]} to {AT_ONCE[-1]} runs at once", measure_concurrent),
+    Suite("stream", "Streams: the first word, and the Python process's work for each", measure_stream),
+    Suite("memory", "Memory of runs", measure_memory),
+    Suite("bytes", "What the API receives", measure_bytes),
+    Suite("import", "Imports", measure_imports),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(SUITES, __doc__))

@@ -1,0 +1,51 @@
+"""The peer from the package index, pydantic-ai-claude-code, in an environment of its own.
+
+It works with an older pydantic-ai than ours, so both cannot be in one environment.
+"""
+
+import subprocess
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+# The last pydantic-ai that it works with, and what that one works with.
+REQUIREMENTS = (
+    "pydantic-ai-claude-code",
+    "pydantic-ai-slim==1.30.0",
+    "pydantic-ai==1.30.0",
+    "opentelemetry-api<1.39",
+    "opentelemetry-sdk<1.39",
+)
+# Some hundred packages over a slow line.
+_INSTALL_SECONDS = 600.0
+
+
+@contextmanager
+def peer_environment() -> Generator[tuple[Path | None, str]]:
+    """Give the interpreter of the peer's environment, or None, and a line about it; it is removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="bench-peer-", ignore_cleanup_errors=True) as name:
+        python = Path(name) / "bin" / "python"
+        problem = _run("uv", "venv", "--quiet", name) or _run(
+            "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python), *REQUIREMENTS
+        )
+        if problem:
+            print(f"No environment for the peer, going on without it: {problem}")
+            yield None, f"The peer was not measured: {problem.splitlines()[0]}"
+        else:
+            yield python, f"The peer: {_version(python)}, with pydantic-ai 1.30.0."
+
+
+def _run(*command: str) -> str:
+    """Run a command, and return what went wrong."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else ""
+
+
+def _version(python: Path) -> str:
+    code = "from importlib.metadata import version; print(version('pydantic-ai-claude-code'))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=_INSTALL_SECONDS)
+    return f"pydantic-ai-claude-code {done.stdout.strip()}"

@@ -1,0 +1,12 @@
+"""`uv run scripts/soak`: see `command.py`."""
+
+import sys
+from pathlib import Path
+
+# Run as a folder, this one stands first, and not the one that has it as a package.
+sys.path[0] = str(Path(__file__).parents[1])
+
+from soak.command import main  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(main())

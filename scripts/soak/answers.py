@@ -1,0 +1,73 @@
+"""What the model says: the mark of the last prompt, in the form that is asked for, as late and as much as is asked for.
+
+A mark is unique to a run, so that an answer which went astray is seen.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+MARK = re.compile(r"<\d+>")
+
+SLOWLY = "slowly"
+"""In a prompt: the answer takes `SLOW_SECONDS` to begin."""
+HUGELY = "hugely"
+"""In a prompt: the answer has `HUGE_CHARACTERS`."""
+
+SLOW_SECONDS = 2.0
+HUGE_CHARACTERS = 10_000_000
+
+LOOK = "look"
+"""The tool that is called if there is one of this name."""
+FAILED = "look failed"
+"""Stands in the answer if the tool's result was an error."""
+
+_WORD = "word " * 200
+
+
+def mark_of(body: Mapping[str, Any]) -> str | None:
+    """Return the mark of a request's last message that has one."""
+    for message in reversed(cast("list[dict[str, Any]]", body.get("messages") or [])):
+        if found := MARK.findall(str(message["content"])):
+            return found[-1]
+    return None
+
+
+async def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
+    """Answer a request."""
+    mark = mark_of(body) or "nothing"
+    last = _blocks(body["messages"][-1])
+    result = next((block for block in last if block["type"] == "tool_result"), None)
+    prompt = " ".join(str(block.get("text", "")) for block in last)
+    if SLOWLY in prompt:
+        await asyncio.sleep(SLOW_SECONDS)
+    call = _call(body, mark, is_answered=result is not None)
+    if call is not None:
+        return [{"type": "tool_use", "name": call, "input": {"mark": mark}}]
+    if "format" in (body.get("output_config") or {}):
+        return f'{{"mark": "{mark}"}}'
+    answer = f"Found {mark}. {_seen(result)} " + "And so on. " * 10
+    return answer + _WORD * (HUGE_CHARACTERS // len(_WORD)) if HUGELY in prompt else answer
+
+
+def _call(body: Mapping[str, Any], mark: str, *, is_answered: bool) -> str | None:
+    """The name of the tool to call, as the request has it: with a prefix where the CLI runs the loop."""
+    names = [str(tool.get("name")) for tool in cast("list[dict[str, Any]]", body.get("tools") or [])]
+    if not is_answered and (look := next((name for name in names if name.split("__")[-1] == LOOK), None)):
+        return look
+    return "final_result" if "final_result" in names else None
+
+
+def _blocks(message: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else cast("list[dict[str, Any]]", content)
+
+
+def _seen(result: Mapping[str, Any] | None) -> str:
+    if result is None:
+        return ""
+    if result.get("is_error"):
+        return f"{FAILED}: {str(result.get('content'))[:200]}."
+    content = result.get("content") or ""
+    return content if isinstance(content, str) else " ".join(str(block.get("text")) for block in content)

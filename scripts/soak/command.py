@@ -1,0 +1,122 @@
+"""The command line: what runs, for how long, where the figures go, and the exit status."""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import random
+import resource
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import report
+from .faults import FAULTS
+from .room import Room, enter_own_mounts, room
+from .soak import KINDS, Settings, Soak, prepared, sampled
+from .totals import Totals
+
+# As much as many systems allow, so that all of them are soon used up.
+_DESCRIPTORS = 1_024
+_PROGRESS_SECONDS = 5.0
+# What libraries and allocator may keep beyond the warm-up.
+MOST_GROWTH_MB = 100.0
+MOST_CLI_MB = 1_000.0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = argparse.ArgumentParser(
+        prog="scripts/soak",
+        description="Mixed runs of agents while all goes wrong that can. Exits with 1 if an invariant breaks.",
+    )
+    made.add_argument("--minutes", type=_positive(float), default=1.0, help="how long runs are begun (default: 1)")
+    made.add_argument("--seed", type=int, help="where chances come from (default: another one each time)")
+    made.add_argument("--at-once", type=_positive(int), default=8, metavar="N", help="runs side by side (default: 8)")
+    made.add_argument("--pool", type=_positive(int), default=4, metavar="N", help="processes that stay (default: 4)")
+    made.add_argument("--only", nargs="+", choices=[*FAULTS], metavar="FAULT", help="do only these faults")
+    made.add_argument("--round", type=int, default=0, metavar="N", help="begin with this round (default: 0)")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    made.add_argument("--list", action="store_true", help="print all faults and kinds of runs, and do nothing else")
+    return made
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Return what was asked for, with a seed."""
+    seed = random.randrange(2**32) if arguments.seed is None else arguments.seed
+    faults = tuple(name for name in FAULTS if arguments.only is None or name in arguments.only)
+    return Settings(arguments.minutes, seed, arguments.at_once, arguments.pool, faults, arguments.round)
+
+
+def listing() -> str:
+    """All faults and all kinds of runs, a line each."""
+    faults = report.table(("faults", ""), [(name, f"  {fault.about}") for name, fault in FAULTS.items()])
+    runs = [f"{name:12}  {kind.__doc__}" for name, kind in KINDS.items()]
+    return "\n".join([*faults, "", "runs", *runs])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says, and return the exit status."""
+    given = parser().parse_args(arguments)
+    if given.list:
+        print(listing())
+        return 0
+    enter_own_mounts(sys.argv)
+    settings = settings_of(given)
+    # The SDK tells of each process that dies, which is what happens here.
+    logging.disable(logging.CRITICAL)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_DESCRIPTORS, most), most))
+    temporary, totals = tempfile.gettempdir(), Totals()
+    with room() as folder:
+        print(f"Seed {settings.seed}; full disk by: {folder.way}", file=sys.stderr, flush=True)
+        asyncio.run(_soak(settings, folder, temporary, totals))
+        way = folder.way
+    totals.breaks(settings.first_round, totals.memory.problems(MOST_GROWTH_MB, MOST_CLI_MB))
+    if given.json:
+        given.json.write_text(report.as_json(settings, totals, way), "utf-8")
+    print(report.summary(settings, totals, way))
+    return 1 if totals.broken else 0
+
+
+async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with prepared(settings, folder, temporary) as ground:
+        soak = Soak(settings, ground, stop, totals)
+        beside = [asyncio.create_task(sampled(ground, totals)), asyncio.create_task(_tell(soak, totals))]
+        try:
+            await soak.run()
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
+
+
+async def _tell(soak: Soak, totals: Totals) -> None:
+    while True:
+        await asyncio.sleep(_PROGRESS_SECONDS)
+        # Nobody may read it any more, which is no reason to end.
+        with contextlib.suppress(OSError):
+            print(report.progress(totals, soak.round), file=sys.stderr, flush=True)
+
+
+def _positive(kind: type[float]) -> "_Positive":
+    return _Positive(kind)
+
+
+class _Positive:
+    """Reads a number above zero."""
+
+    def __init__(self, kind: type[float]) -> None:
+        self._kind = kind
+        self.__name__ = "positive number"
+
+    def __call__(self, text: str) -> float:
+        number = self._kind(text)
+        if number <= 0:
+            raise ValueError
+        return number

@@ -1,0 +1,177 @@
+"""What goes wrong: each fault is done again and again while its round lasts, and taken back when it is cancelled."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import psutil
+
+from cc_model import ClaudeCodeProvider
+
+from .api import Api
+from .room import Room
+from .verdict import Happening
+
+# The bridge of a CLI process to the tools of this one, by its command line.
+_BRIDGE = "cc_ipc.bridge"
+# Free descriptors are taken again so often; seconds.
+_EAT_EVERY = 0.02
+
+
+@dataclass
+class Ground:
+    """What the faults are done to."""
+
+    api: Api
+    providers: Sequence[ClaudeCodeProvider]
+    room: Room
+    happenings: list[Happening] = field(default_factory=list[Happening])
+    """All that has happened, in order; the faults of the API are numbered by their place."""
+
+    def note(self, fault: str) -> Happening:
+        """Note that a fault begins now, and ends now unless somebody says otherwise."""
+        now = time.monotonic()
+        self.happenings.append(happening := Happening(fault, now, now))
+        return happening
+
+    @contextlib.asynccontextmanager
+    async def lasting(self, fault: str) -> AsyncGenerator[None]:
+        """Note that a fault is on."""
+        happening = self.note(fault)
+        happening.ended = float("inf")
+        try:
+            yield
+        finally:
+            happening.ended = time.monotonic()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong: every `seconds` or so `do` is awaited."""
+
+    about: str
+    seconds: float
+    do: Callable[[Ground, Random], Awaitable[None]]
+
+    async def go_on(self, ground: Ground, chance: Random) -> None:
+        """Do it at random moments until cancelled."""
+        while True:
+            await asyncio.sleep(chance.expovariate(1 / self.seconds))
+            await self.do(ground, chance)
+
+
+def refuse(status: int) -> Callable[[Ground, Random], Awaitable[None]]:
+    """Let one request be refused."""
+
+    async def do(ground: Ground, chance: Random) -> None:
+        await _aim(ground, str(status), status=status, headers={"retry-after": "0.01"}, times=1)
+
+    return do
+
+
+async def cut(ground: Ground, chance: Random) -> None:
+    """Cut one answer off."""
+    await _aim(ground, "cut", after_events=chance.randint(0, 12))
+
+
+async def event(ground: Ground, chance: Random) -> None:
+    """End one answer with an error event."""
+    await _aim(ground, "event", after_events=chance.randint(1, 12), status=529)
+
+
+async def kill(ground: Ground, chance: Random) -> None:
+    """Kill one CLI process."""
+    _kill(ground, "kill", [pid for provider in ground.providers for pid in provider.transport.pids], chance)
+
+
+async def bridge(ground: Ground, chance: Random) -> None:
+    """Kill one bridge."""
+    with contextlib.suppress(psutil.Error, OSError):
+        children = psutil.Process().children(recursive=True)
+        _kill(ground, "bridge", [child.pid for child in children if _BRIDGE in _command(child)], chance)
+
+
+async def api(ground: Ground, chance: Random) -> None:
+    """Stop the API, and start it again after a while."""
+    async with ground.lasting("api"):
+        await ground.api.stop()
+        try:
+            await asyncio.sleep(chance.uniform(0, 1.0))
+        finally:
+            await ground.api.start()
+
+
+async def disk(ground: Ground, chance: Random) -> None:
+    """Let the disk be full for a while."""
+    if ground.room.way == "none":
+        return
+    async with ground.lasting("disk"):
+        with ground.room.full():
+            await asyncio.sleep(chance.uniform(0.2, 2.0))
+
+
+async def descriptors(ground: Ground, chance: Random) -> None:
+    """Let no file be opened by this process for a while, or only a few."""
+    spare, until = chance.randint(0, 12), time.monotonic() + chance.uniform(0.2, 2.0)
+    eaten: list[int] = []
+    async with ground.lasting("descriptors"):
+        try:
+            while time.monotonic() < until:
+                _eat(eaten, spare)
+                await asyncio.sleep(_EAT_EVERY)
+        finally:
+            for descriptor in eaten:
+                os.close(descriptor)
+
+
+async def idle(ground: Ground, chance: Random) -> None:
+    """Nothing but a pause: runs come seldom, and mostly go where a process ends soon when it is idle."""
+
+
+FAULTS: Mapping[str, Fault] = {
+    "429": Fault("the API refuses a request: rate limit", 0.4, refuse(429)),
+    "500": Fault("the API refuses a request: internal error", 0.6, refuse(500)),
+    "529": Fault("the API refuses a request: overloaded", 0.4, refuse(529)),
+    "cut": Fault("an answer of the API is cut off", 0.4, cut),
+    "event": Fault("an answer of the API ends with an error event", 0.4, event),
+    "kill": Fault("a CLI process is killed", 0.8, kill),
+    "bridge": Fault("a bridge process of stdio tools is killed", 0.8, bridge),
+    "api": Fault("the API is stopped, and started again on the same port", 4.0, api),
+    "disk": Fault("the disk for temporary files is full for a while", 4.0, disk),
+    "descriptors": Fault("this process can open no more files for a while", 4.0, descriptors),
+    "idle": Fault("long pauses, in which idle processes end", 1.0, idle),
+}
+"""All faults by name."""
+
+
+async def _aim(ground: Ground, fault: str, **how: Any) -> None:
+    ground.note(fault)
+    await ground.api.fail(len(ground.happenings) - 1, **how)
+
+
+def _kill(ground: Ground, fault: str, pids: Sequence[int], chance: Random) -> None:
+    if pids:
+        with contextlib.suppress(psutil.Error, OSError):
+            psutil.Process(chance.choice(pids)).kill()
+            ground.note(fault)
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def _eat(eaten: list[int], spare: int) -> None:
+    """Open files until no more can be opened, and give a few back."""
+    with contextlib.suppress(OSError):
+        while True:
+            eaten.append(os.open(os.devnull, os.O_RDONLY))
+    for _ in range(min(spare, len(eaten))):
+        os.close(eaten.pop())

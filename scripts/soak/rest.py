@@ -1,0 +1,114 @@
+"""What is left when nothing is being done: processes, files, descriptors, tasks, futures.
+
+Each look gives plain lines, one for each thing that should not be there; no line is good news.
+"""
+
+import asyncio
+import contextlib
+import gc
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from cc_model import ClaudeCodeProvider
+
+# The CLI ends a turn within milliseconds of the answer's end, and some seconds on a busy machine. A process that was
+# hit while it started takes up to that long to be given up.
+REST_SECONDS = 30.0
+_LOOK_EVERY = 0.05
+# The CLI, a guard that ends it if this process dies, and a bridge.
+_PROCESSES_PER_PLACE = 3
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was there before anything was done."""
+
+    processes: frozenset[int]
+    descriptors: int
+    files: frozenset[str]
+    pending: int
+
+
+def look(folder: Path) -> Before:
+    """Return what is there now."""
+    return Before(frozenset(_processes()), psutil.Process().num_fds(), frozenset(_files(folder)), len(_pending()))
+
+
+async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: Before) -> list[str]:
+    """Wait until no process works; returns what still does, or is there beyond the pools' `places`."""
+
+    def busy() -> list[str]:
+        working = [repr(one.transport) for one in providers if "busy=0 starting=0" not in repr(one.transport)]
+        processes = _processes() - before.processes
+        too_many = len(processes) > _PROCESSES_PER_PLACE * places
+        return [*working, *([f"{len(processes)} processes in {places} places"] if too_many else [])]
+
+    return await _until_none(busy)
+
+
+async def left_over(before: Before, folder: Path) -> list[str]:
+    """Wait until all is as it was before the first process; returns what is not."""
+
+    def left() -> list[str]:
+        gc.collect()
+        descriptors = psutil.Process().num_fds() - before.descriptors
+        pending = _pending()
+        return [
+            *(f"process {_describe(pid)}" for pid in _processes() - before.processes),
+            *(f"file {name}" for name in _files(folder) - before.files),
+            *([f"{descriptors} descriptors: {_open_files()}"] if descriptors > 0 else []),
+            *(map(_shortly, pending) if len(pending) > before.pending else []),
+        ]
+
+    return await _until_none(left)
+
+
+async def _until_none(look: Callable[[], list[str]]) -> list[str]:
+    end = time.monotonic() + REST_SECONDS
+    while (found := look()) and time.monotonic() < end:
+        await asyncio.sleep(_LOOK_EVERY)
+    return found
+
+
+def _processes() -> set[int]:
+    found: set[int] = set()
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if child.status() != psutil.STATUS_ZOMBIE:
+                found.add(child.pid)
+    return found
+
+
+def _files(folder: Path) -> set[str]:
+    return {entry.name for entry in folder.iterdir()}
+
+
+def _pending() -> list[asyncio.Future[Any]]:
+    """The tasks and futures of all event loops of this process that are not done, but for who asks."""
+    me = asyncio.current_task()
+    return [one for one in gc.get_objects() if isinstance(one, asyncio.Future) and one is not me and not one.done()]
+
+
+def _shortly(pending: asyncio.Future[Any]) -> str:
+    return repr(pending)[:300]
+
+
+def _describe(pid: int) -> str:
+    try:
+        return f"{pid}: {' '.join(psutil.Process(pid).cmdline())[:200]}"
+    except psutil.Error as error:
+        return f"{pid}: {error}"
+
+
+def _open_files() -> list[str]:
+    found: list[str] = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sorted(found)

@@ -1,0 +1,255 @@
+"""Rounds of runs under faults, and the looks at what came of them."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from pydantic_ai.exceptions import (
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelOverloadedError,
+    ModelRateLimitError,
+)
+
+from cc_model import ClaudeCodeProvider
+
+from .api import Api
+from .faults import FAULTS, Ground
+from .loads import HEAVY
+from .plan import Round, planned, round_seconds
+from .rest import Before, left_over, look, settled
+from .room import Room
+from .totals import Totals
+from .verdict import CONNECTION, OTHER, RIGHT, TOOL, Ended, judge
+from .work import LIGHT, Kind, Run, ToolFailedError
+
+# A run takes well below a second alone, and some seconds among others and with new processes. One that takes this long
+# hangs.
+RUN_SECONDS = 120.0
+KINDS = {**LIGHT, **HEAVY}
+
+# The second provider, whose processes end as soon as they are idle.
+_BRIEF_PLACES = 2
+_BRIEF_SECONDS = 0.3
+_HEAVY_SHARE = 0.04
+# Where a process is started for each run, memory and time go to that.
+_BRIEF_SHARE = 0.1
+_BRIEF_SHARE_IDLE = 0.8
+_LONGEST_PAUSE = 1.0
+# Runs of a round have numbers of their own, so that a round is the same whichever was the first one.
+_NUMBERS_PER_ROUND = 1_000_000
+# For the figures of memory, and so that the API forgets what it was asked; seconds.
+_SAMPLE_EVERY = 1.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for."""
+
+    minutes: float
+    seed: int
+    at_once: int
+    pool: int
+    faults: tuple[str, ...]
+    first_round: int = 0
+
+
+class Soak:
+    """One soak: its ground, and what was found.
+
+    Args:
+        settings: What was asked for.
+        ground: What the faults are done to.
+        stop: Set when it shall end early.
+        totals: Where the findings go.
+    """
+
+    def __init__(self, settings: Settings, ground: Ground, stop: asyncio.Event, totals: Totals) -> None:
+        self._settings, self._ground, self._stop, self._totals = settings, ground, stop, totals
+        self._memory = totals.memory
+        self.round: Round | None = None
+        """The round that is being made."""
+
+    async def run(self) -> None:
+        """Warm up, make rounds until the time is over, and look at what is left."""
+        files = look(self._ground.room.path)
+        await self._warm_up()
+        await self._close()
+        before = look(self._ground.room.path)
+        self._totals.breaks(-1, [f"file {name}, after the warm-up" for name in before.files - files.files])
+        self._memory.rest()
+        end = time.monotonic() + self._settings.minutes * 60
+        for number in itertools.count(self._settings.first_round):
+            seconds = min(round_seconds(self._settings.minutes), end - time.monotonic())
+            if seconds <= 0 or self._stop.is_set():
+                break
+            self.round = planned(self._settings.seed, number, self._settings.faults, seconds)
+            await self._make(self.round, before)
+        await self._rest(-1 if self.round is None else self.round.number, before)
+
+    async def _make(self, plan: Round, before: Before) -> None:
+        numbers = itertools.count(plan.number * _NUMBERS_PER_ROUND)
+        first = len(self._ground.happenings)
+        until = time.monotonic() + plan.seconds
+        async with self._storm(plan):
+            ends = await self._work(plan, numbers, lambda: time.monotonic() < until)
+        await self._ground.api.drain()
+        await self._ground.api.tell()
+        happenings, hits = self._ground.happenings, self._ground.api.hits
+        verdict = judge(ends, happenings, hits)
+        self._totals.count(ends, verdict)
+        self._totals.breaks(plan.number, verdict.broken)
+        self._totals.done += Counter(one.fault for one in happenings[first:])
+        self._totals.rounds += 1
+        await self._look_again(plan, numbers, before)
+
+    async def _look_again(self, plan: Round, numbers: Iterator[int], before: Before) -> None:
+        """See that all come to rest, and that all is well again."""
+        places = self._settings.pool + _BRIEF_PLACES
+        self._totals.breaks(plan.number, await settled(self._ground.providers, places, before))
+        if plan.faults and not self._stop.is_set():
+            kinds = iter(LIGHT)
+            calm = Round(plan.number, (), 0, ends_processes=False)
+            ends = await self._work(calm, numbers, lambda: True, kinds)
+            verdict = judge(ends, [])
+            self._totals.count(ends, verdict)
+            self._totals.breaks(plan.number, [f"after all faults: {line}" for line in verdict.broken])
+        self._ground.happenings.clear()
+        self._ground.api.hits.clear()
+        self._totals.breaks(plan.number, [f"the API's script: {error}" for error in self._ground.api.errors])
+        self._ground.api.errors.clear()
+        if plan.ends_processes:
+            await self._rest(plan.number, before)
+
+    async def _rest(self, number: int, before: Before) -> None:
+        """End all processes, and see that nothing is left of them."""
+        await self._close()
+        self._totals.breaks(number, [f"left over: {line}" for line in await left_over(before, self._ground.room.path)])
+        self._memory.rest()
+
+    async def _close(self) -> None:
+        for provider in self._ground.providers:
+            await provider.transport.aclose()
+
+    async def _warm_up(self) -> None:
+        """Make a run of each kind, so that what is made once, and stays, is there, and imported."""
+        plan = Round(-1, (), 0, ends_processes=False)
+        ends = await self._work(plan, itertools.count(), lambda: True, iter([*KINDS, *KINDS]))
+        self._totals.breaks(-1, [f"warm-up: {line}" for line in judge(ends, []).broken])
+
+    @contextlib.asynccontextmanager
+    async def _storm(self, plan: Round) -> AsyncGenerator[None]:
+        """Let the faults of a round be done."""
+        seed = f"{self._settings.seed}/{plan.number}"
+        doing = {
+            asyncio.create_task(FAULTS[name].go_on(self._ground, Random(f"{seed}/{name}"))): name
+            for name in plan.faults
+        }
+        try:
+            yield
+        finally:
+            for task in doing:
+                task.cancel()
+            if doing:
+                await asyncio.wait(doing)
+            failed = {name: task.exception() for task, name in doing.items() if not task.cancelled()}
+            self._totals.breaks(plan.number, [f"the fault {name} itself: {error!r}" for name, error in failed.items()])
+
+    async def _work(
+        self, plan: Round, numbers: Iterator[int], goes_on: Callable[[], bool], kinds: Iterator[str] | None = None
+    ) -> list[Ended]:
+        """Make runs, so many at once, as long as it goes on, or one of each of `kinds`."""
+        ends: list[Ended] = []
+
+        async def work() -> None:
+            while goes_on() and not self._stop.is_set():
+                number = next(numbers)
+                chance = Random(f"{self._settings.seed}/{number}")
+                name = _chosen(chance) if kinds is None else next(kinds, None)
+                if name is None:
+                    return
+                if "idle" in plan.faults:
+                    await asyncio.sleep(chance.uniform(0, _LONGEST_PAUSE))
+                ends.append(await _ended(name, KINDS[name], self._prepared(plan, number, chance)))
+
+        await asyncio.gather(*(work() for _ in range(self._settings.at_once)))
+        return ends
+
+    def _prepared(self, plan: Round, number: int, chance: Random) -> Run:
+        steady, brief = self._ground.providers
+        share = _BRIEF_SHARE_IDLE if "idle" in plan.faults else _BRIEF_SHARE
+        mine, other = (brief, steady) if chance.random() < share else (steady, brief)
+        # Mostly where it was: a process that holds the conversation is what is to be tried most.
+        return Run(f"<{number}>", mine, other if chance.random() < share else mine, chance)
+
+
+def _chosen(chance: Random) -> str:
+    return chance.choice([*(HEAVY if chance.random() < _HEAVY_SHARE else LIGHT)])
+
+
+async def _ended(name: str, kind: Kind, run: Run) -> Ended:
+    """Make a run, and say how it ended."""
+    begun = time.monotonic()
+    error, said = await _error(kind(run))
+    return Ended(name, run.mark, begun, time.monotonic(), error, said[:500])
+
+
+async def _error(running: Awaitable[None]) -> tuple[str, str]:
+    try:
+        async with asyncio.timeout(RUN_SECONDS):
+            await running
+    except ModelHTTPError as error:
+        return str(error.status_code), str(error)
+    except ModelRateLimitError as error:
+        return "429", str(error)
+    except ModelOverloadedError as error:
+        return "529", str(error)
+    except ModelConnectionError as error:
+        return CONNECTION, str(error)
+    except ToolFailedError as error:
+        return TOOL, str(error)
+    except Exception as error:
+        return OTHER, f"{type(error).__name__}: {error}"
+    return RIGHT, ""
+
+
+@contextlib.asynccontextmanager
+async def prepared(settings: Settings, room: Room, temporary: str) -> AsyncGenerator[Ground]:
+    """Have the API and the processes ready, and end them."""
+    async with Api(temporary) as api:
+        env = {**api.env, **_private_folders(room)}
+        async with (
+            ClaudeCodeProvider(env=env, pool=settings.pool, max_retries=1) as steady,
+            ClaudeCodeProvider(env=env, pool=_BRIEF_PLACES, idle_seconds=_BRIEF_SECONDS, max_retries=1) as brief,
+        ):
+            yield Ground(api, [steady, brief], room)
+
+
+async def sampled(ground: Ground, totals: Totals) -> None:
+    """Look at the memory, and keep the figures up to date, until cancelled."""
+    begun = time.monotonic()
+    while True:
+        await asyncio.sleep(_SAMPLE_EVERY)
+        totals.seconds = time.monotonic() - begun
+        totals.memory.sample(_pids(ground.providers))
+        await ground.api.tell()
+        totals.requests = ground.api.requests
+        totals.starts = sum(len(provider.transport.start_seconds) for provider in ground.providers)
+
+
+def _pids(providers: Sequence[ClaudeCodeProvider]) -> list[int]:
+    return [pid for provider in providers for pid in provider.transport.pids]
+
+
+def _private_folders(room: Room) -> dict[str, str]:
+    """Where the CLI keeps what is its own: on the disk that can be full."""
+    folders = {"HOME": "home", "CLAUDE_CONFIG_DIR": "config", "CLAUDE_CODE_TMPDIR": "tmp"}
+    for name in folders.values():
+        os.makedirs(room.path / "cli" / name, mode=0o700)
+    return {variable: str(room.path / "cli" / name) for variable, name in folders.items()}

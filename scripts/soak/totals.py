@@ -1,0 +1,63 @@
+"""What a soak has found so far; grows with the number of kinds and faults, and not with time."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .memory import Memory
+from .verdict import RIGHT, Ended, Verdict
+
+# Who has seen so many has seen enough, and the rest would fill the memory that is measured.
+_MOST_TOLD = 50
+
+
+@dataclass
+class KindTotals:
+    """What came of the runs of one kind; `slowest` is in seconds."""
+
+    runs: int = 0
+    right: int = 0
+    slowest: float = 0.0
+
+
+@dataclass
+class Totals:
+    """Sums over all rounds."""
+
+    seconds: float = 0.0
+    rounds: int = 0
+    kinds: dict[str, KindTotals] = field(default_factory=dict[str, KindTotals])
+    outcomes: Counter[str] = field(default_factory=Counter[str])
+    done: Counter[str] = field(default_factory=Counter[str])
+    """How often each fault was done."""
+    caused: Counter[str] = field(default_factory=Counter[str])
+    """How many runs ended with an error because of it."""
+    requests: int = 0
+    starts: int = 0
+    """How many processes were started."""
+    memory: Memory = field(default_factory=Memory)
+    broken: list[str] = field(default_factory=list[str])
+    """The invariants that were broken: one line each, with the round."""
+    broken_count: int = 0
+
+    @property
+    def runs(self) -> int:
+        """How many runs have ended."""
+        return sum(kind.runs for kind in self.kinds.values())
+
+    def count(self, ends: Iterable[Ended], verdict: Verdict) -> None:
+        """Add some runs, and what was said about them."""
+        for end in ends:
+            kind = self.kinds.setdefault(end.kind, KindTotals())
+            kind.runs += 1
+            kind.right += end.error == RIGHT
+            kind.slowest = max(kind.slowest, end.ended - end.begun)
+        self.outcomes += verdict.outcomes
+        self.caused += verdict.causes
+
+    def breaks(self, number: int, lines: Iterable[str]) -> None:
+        """Note invariants that were broken in a round."""
+        for line in lines:
+            self.broken_count += 1
+            if len(self.broken) < _MOST_TOLD:
+                self.broken.append(f"round {number}: {line}")
