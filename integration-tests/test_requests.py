@@ -140,7 +140,7 @@ async def test_betas_are_sent_beside_the_clis_own(loopback: LoopbackServer, mode
 async def test_extra_headers_reach_the_api_with_the_request_that_has_them(
     loopback: LoopbackServer,
 ) -> None:
-    """MODEL-26, MODEL-27: from request to request on one process, beside those of the environment."""
+    """MODEL-26, MODEL-27, MSG-67: from request to request on one process, beside those of the environment."""
     env = {**loopback.env(), "ANTHROPIC_CUSTOM_HEADERS": "x-always: yes"}
     async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider))

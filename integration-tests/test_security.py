@@ -88,7 +88,7 @@ async def test_a_folder_with_settings_of_its_own_runs_nothing_and_allows_nothing
 
 
 async def test_skills_of_a_folder_bring_no_hooks_and_no_settings(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """SEC-07: who opens a skill of a folder has opened that skill, and nothing else there."""
+    """SEC-07, MSG-68: who opens a skill of a folder has opened that skill, and nothing else there."""
     marker, folder = tmp_path / "marker", tmp_path / "folder"
     folder.mkdir()
     poison(folder, marker)

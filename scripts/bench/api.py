@@ -23,8 +23,8 @@ WORDS_PER_BLOCK = 50
 def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
     """Return what the model says."""
     content = body["messages"][-1]["content"]
-    names = [tool.get("name") for tool in body.get("tools") or []]
-    if "look_up" in names and content[-1]["type"] != "tool_result":
+    tools: list[dict[str, Any]] = body.get("tools", [])
+    if any(tool.get("name") == "look_up" for tool in tools) and content[-1]["type"] != "tool_result":
         return [{"type": "tool_use", "name": "look_up", "input": {"word": "hello"}}]
     wanted = re.search(r"Count to (\d+)\.", json.dumps(content))
     return counted(int(wanted[1])) if wanted else "Hello."

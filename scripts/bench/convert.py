@@ -15,11 +15,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from cc_convert import convert_sdk_messages_to_cli_response
-from cc_types import CLIResponse
 from command_line import main
 from harness.figures import Effort, Figure, Group, Suite
 from harness.measure import ratios_of_neighbours
+
+from cc_convert import convert_sdk_messages_to_cli_response
+from cc_types import CLIResponse
 
 Turn: TypeAlias = list[dict[str, Any]]
 
@@ -65,7 +66,8 @@ async def measure(effort: Effort) -> list[Figure]:
     taken: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(effort.times(ROUNDS, 1)):
         for name, (work, over) in tasks.items():
-            taken[name].append(seconds(work, over, effort.times(RESULTS, DISTINCT)))
+            results = effort.times(RESULTS, DISTINCT)
+            taken[name].append(seconds(work, over, results) * RESULTS / results)
     title = f"Convert {RESULTS:,} results of five messages"
     return [
         *Group("convert", title, "s").figures(taken, VALIDATION),

@@ -21,10 +21,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from cc_ipc import IPCClient, IPCServer, IPCSession, ToolHandler, ToolSchema
 from command_line import main
 from harness.figures import Effort, Figure, Group, Suite
-from harness.measure import quantile, ratios_of_neighbours, repeated, rotated
+from harness.measure import alternated, quantile, ratios_of_neighbours, rotated
+
+from cc_ipc import IPCClient, IPCServer, IPCSession, ToolHandler, ToolSchema
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
@@ -180,17 +181,26 @@ async def measure_round_trip(folder: Path, effort: Effort) -> list[Figure]:
     async def tool(arguments: dict[str, object]) -> dict[str, object]:
         return {"content": [{"type": "text", "text": arguments["text"]}]}
 
-    async with bare_echo(folder, request) as exchange:
-        floor = await repeated(exchange, times)
-    async with IPCServer(folder / "server", {"tool": tool}), IPCClient(folder / "server") as client:
-        direct = await repeated(lambda: client.call_tool("tool", arguments), times)
-    async with bridged(folder, tool) as call:
-        through = await repeated(lambda: call({**arguments}), times // 4)
+    async with (
+        bare_echo(folder, request) as exchange,
+        IPCServer(folder / "server", {"tool": tool}),
+        IPCClient(folder / "server") as client,
+        bridged(folder, tool) as call,
+    ):
+        found = await alternated(
+            {
+                ECHO: exchange,
+                DIRECT: lambda: client.call_tool("tool", arguments),
+                THROUGH: lambda: call({**arguments}),
+            },
+            times,
+            times // 10,
+        )
     group = Group("ipc", "Round trip of 1 KB, client and server in one event loop")
     slowest = Group("ipc", "Round trip of 1 KB, 99th percentile")
     return [
-        *group.figures({ECHO: floor, DIRECT: direct, THROUGH: through}, ECHO),
-        *(slowest.figure(name, [quantile(found, 0.99)]) for name, found in ((DIRECT, direct), (THROUGH, through))),
+        *group.figures(found, ECHO),
+        *(slowest.figure(name, [quantile(found[name], 0.99)]) for name in (DIRECT, THROUGH)),
     ]
 
 
@@ -206,11 +216,9 @@ async def measure_large(folder: Path, effort: Effort, kind: str, result: dict[st
     async def tool(arguments: dict[str, object]) -> dict[str, object]:
         return result
 
-    async with bare_echo(folder, result) as exchange:
-        floor = await repeated(exchange, times)
-    async with bridged(folder, tool) as call:
-        ours = await repeated(lambda: call({}), times)
-    return Group("ipc", f"Round trip of 5 MB, {kind}").figures({ECHO: floor, THROUGH: ours}, ECHO)
+    async with bare_echo(folder, result) as exchange, bridged(folder, tool) as call:
+        found = await alternated({ECHO: exchange, THROUGH: lambda: call({})}, times, 1)
+    return Group("ipc", f"Round trip of 5 MB, {kind}").figures(found, ECHO)
 
 
 async def measure(effort: Effort) -> list[Figure]:

@@ -7,7 +7,6 @@ API. Connect: from starting a client to the end of its first turn, without a too
 one after another, less a turn without any, divided by twenty.
 """
 
-import asyncio
 import json
 import sys
 import time
@@ -17,12 +16,12 @@ from typing import Any, TypeAlias
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, create_sdk_mcp_server, tool
 from claude_agent_sdk.types import McpServerConfig
-
-from cc_ipc import IPCSession, ToolSchema
-from cc_loopback import LoopbackServer
 from command_line import main
 from harness.figures import Effort, Figure, Group, Suite
 from harness.measure import rotated
+
+from cc_ipc import IPCSession, ToolSchema
+from cc_loopback import LoopbackServer
 
 STARTS = 10
 TURNS = 4

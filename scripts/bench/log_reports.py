@@ -26,10 +26,12 @@ async def measure(effort: Effort) -> list[Figure]:
             megabytes = float(effort.times(MEGABYTES, 4))
             rounds = effort.times(ROUNDS, 1)
             result = await asyncio.to_thread(logs.compare, kind, Path(folder) / "logs", rounds, megabytes, None)
-        named = {name: value for name, value in result.items() if isinstance(value, dict)}
-        times = {name: [float(value["seconds"])] for name, value in named.items()}
-        memory = {name: [float(value["megabytes"])] for name, value in named.items()}
-        found += Group("logs", f"Report over {MEGABYTES} MB of {kind} logs, medians of {ROUNDS}", "s").figures(times)
+        # Beside the commands stands the size of the logs.
+        named: dict[str, dict[str, float]] = {name: value for name, value in result.items() if name != "megabytes"}
+        times = {name: [value["seconds"]] for name, value in named.items()}
+        memory = {name: [value["megabytes"]] for name, value in named.items()}
+        title = f"Report over {megabytes:.0f} MB of {kind} logs, medians of {rounds}"
+        found += Group("logs", title, "s").figures(times)
         found += Group("logs", f"Memory of a report over {kind} logs", "MB").figures(memory)
     return found
 

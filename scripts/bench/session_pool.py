@@ -22,11 +22,11 @@ from typing import TypeAlias
 import psutil
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from claude_agent_sdk import query as sdk_query
-
-from cc_session import Session, SessionPool, sealed_options
 from command_line import main
 from harness.figures import Effort, Figure, Group, Suite
 from harness.measure import milliseconds
+
+from cc_session import Session, SessionPool, sealed_options
 
 LEASES = 200
 RESETS = 60

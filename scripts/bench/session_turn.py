@@ -7,15 +7,14 @@ whatever else the computer does falls on both, and both conversations grow alike
 """
 
 import sys
-from collections.abc import Awaitable, Callable
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage
+from command_line import main
+from harness.figures import Effort, Figure, Group, Suite
+from harness.measure import alternated
 
 from cc_loopback import LoopbackServer
 from cc_session import Session, sealed_options
-from command_line import main
-from harness.figures import Effort, Figure, Group, Suite
-from harness.measure import milliseconds, rotated
 
 WARM_UP = 20
 TURNS = 400
@@ -53,21 +52,10 @@ async def compare(options: ClaudeAgentOptions, effort: Effort) -> dict[str, list
             raise RuntimeError("not the answer")
 
     try:
-        return await alternate({BARE: bare, OURS: ours}, effort)
+        return await alternated({BARE: bare, OURS: ours}, effort.times(TURNS, 4), effort.times(WARM_UP))
     finally:
         await session.close()
         await client.disconnect()
-
-
-async def alternate(actions: dict[str, Callable[[], Awaitable[None]]], effort: Effort) -> dict[str, list[float]]:
-    """Time all in each round, in turn either of them first."""
-    times: dict[str, list[float]] = {name: [] for name in actions}
-    for number in range(-effort.times(WARM_UP), effort.times(TURNS, 4)):
-        for name in rotated(list(actions), number):
-            took = await milliseconds(actions[name])
-            if number >= 0:
-                times[name].append(took)
-    return times
 
 
 SUITE = Suite("session_turn", "A warm turn of a session beside one of the SDK's client", measure)

@@ -1,1 +1,1 @@
-"""What all benchmarks share: figures, statistics, bounds, reports, the command line. It knows none of the benchmarks."""
+"""What all benchmarks share: figures, statistics, reports, the command line. It knows none of the benchmarks."""

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -73,7 +73,14 @@ async def milliseconds(action: Callable[[], Awaitable[object]]) -> float:
     return (time.perf_counter() - begun) * 1_000
 
 
-async def repeated(action: Callable[[], Awaitable[object]], times: int) -> list[float]:
-    """Return the milliseconds of so many repetitions, after a tenth as many to warm up."""
-    warm_up = times // 10
-    return [await milliseconds(action) for _ in range(warm_up + times)][warm_up:]
+async def alternated(
+    actions: Mapping[str, Callable[[], Awaitable[object]]], times: int, warm_up: int
+) -> dict[str, list[float]]:
+    """Return the milliseconds of so many rounds, in each of which everything is done once."""
+    found: dict[str, list[float]] = {name: [] for name in actions}
+    for number in range(-warm_up, times):
+        for name in rotated(list(actions), number):
+            took = await milliseconds(actions[name])
+            if number >= 0:
+                found[name].append(took)
+    return found

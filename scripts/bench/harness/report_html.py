@@ -19,7 +19,8 @@ font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
 h1{font-size:22px;margin:0 0 4px}h2{font-size:17px;margin:26px 0 4px}h3{font-size:14px;margin:0 0 8px}
 .dim{color:var(--dim)}p.dim{font-size:13px;margin:6px 0 0}
 .card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px;margin:10px 0}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:8px;margin:12px 0;padding:0;list-style:none}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:8px;margin:12px 0;padding:0;
+list-style:none}
 .facts li{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:8px 12px;color:var(--dim);
 font-size:13px}
 .facts b{display:block;color:var(--ink);font-size:17px}

@@ -167,7 +167,7 @@ class _Scanner:
             self._every_line(data, end)
             return
         find, rfind, startswith = data.find, data.rfind, data.startswith
-        position = prompt_at = answer_at = behind = 0
+        position = prompt_at = answer_at = 0
         while position < end:
             stop = find(b"\n", position, end)
             whole = data[position] == _OPEN and data[stop - 1] in _ENDS
@@ -181,16 +181,13 @@ class _Scanner:
                     answer_at = max(0, find(_MESSAGE, position, head) - position)
             # Prompts and tool results are the bulk of a log, and have no usage of their own; only where one was cut off
             # an answer may stand behind it.
-            if not (prompt and whole and find(_COUNT, max(position, stop - _TAIL), stop) < 0):
-                marker = stop - behind
-                if marker < position or not startswith(_USAGE, marker):
-                    # From behind, since usage stands behind the content, which may be long.
-                    marker = rfind(_USAGE, position, stop)
-                if marker >= 0:
-                    behind = stop - marker
-                    self._line_with_usage(data, position, stop, marker)
-                elif not whole or _may_count(data, position, stop):
-                    self._line(bytes(data[position:stop]), self._base + position)
+            if prompt and whole and find(_COUNT, max(position, stop - _TAIL), stop) < 0:
+                pass
+            # From behind, since usage stands behind the content, which may be long.
+            elif (marker := rfind(_USAGE, position, stop)) >= 0:
+                self._line_with_usage(data, position, stop, marker)
+            elif not whole or _may_count(data, position, stop):
+                self._line(bytes(data[position:stop]), self._base + position)
             position = stop + 1
 
     def _every_line(self, data: bytearray, end: int) -> None:
