@@ -21,6 +21,8 @@ from .verdict import Happening
 _BRIDGE = "cc_ipc.bridge"
 # Free descriptors are taken again so often; seconds.
 _EAT_EVERY = 0.02
+# A run is struck within this time from its begin, which is about as long as one takes; seconds.
+_STRIKE_WITHIN = 0.3
 
 
 @dataclass
@@ -30,6 +32,8 @@ class Ground:
     api: Api
     providers: Sequence[ClaudeCodeProvider]
     room: Room
+    begun: int = 0
+    """How many runs have begun."""
     happenings: list[Happening] = field(default_factory=list[Happening])
     """All that has happened, in order; the faults of the API are numbered by their place."""
 
@@ -50,22 +54,34 @@ class Ground:
             happening.ended = time.monotonic()
 
 
+Do = Callable[[Ground, Random], Awaitable[None]]
+
+
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong: every `seconds` or so `do` is awaited."""
+    """Something that goes wrong: once for such a share of the runs, or, if it lasts, after so many seconds."""
 
     about: str
-    seconds: float
-    do: Callable[[Ground, Random], Awaitable[None]]
+    do: Do
+    share: float = 0.0
+    seconds: float = 0.0
 
     async def go_on(self, ground: Ground, chance: Random) -> None:
         """Do it at random moments until cancelled."""
+        seen = ground.begun
         while True:
-            await asyncio.sleep(chance.expovariate(1 / self.seconds))
-            await self.do(ground, chance)
+            if self.seconds:
+                await asyncio.sleep(chance.expovariate(1 / self.seconds))
+                await self.do(ground, chance)
+                continue
+            await asyncio.sleep(chance.uniform(0, _STRIKE_WITHIN))
+            new, seen = ground.begun - seen, ground.begun
+            for _ in range(new):
+                if chance.random() < self.share:
+                    await self.do(ground, chance)
 
 
-def refuse(status: int) -> Callable[[Ground, Random], Awaitable[None]]:
+def refuse(status: int) -> Do:
     """Let one request be refused."""
 
     async def do(ground: Ground, chance: Random) -> None:
@@ -134,17 +150,17 @@ async def idle(ground: Ground, chance: Random) -> None:
 
 
 FAULTS: Mapping[str, Fault] = {
-    "429": Fault("the API refuses a request: rate limit", 0.4, refuse(429)),
-    "500": Fault("the API refuses a request: internal error", 0.6, refuse(500)),
-    "529": Fault("the API refuses a request: overloaded", 0.4, refuse(529)),
-    "cut": Fault("an answer of the API is cut off", 0.4, cut),
-    "event": Fault("an answer of the API ends with an error event", 0.4, event),
-    "kill": Fault("a CLI process is killed", 0.8, kill),
-    "bridge": Fault("a bridge process of stdio tools is killed", 0.8, bridge),
-    "api": Fault("the API is stopped, and started again on the same port", 4.0, api),
-    "disk": Fault("the disk for temporary files is full for a while", 4.0, disk),
-    "descriptors": Fault("this process can open no more files for a while", 4.0, descriptors),
-    "idle": Fault("long pauses, in which idle processes end", 1.0, idle),
+    "429": Fault("the API refuses a request: rate limit", refuse(429), share=0.15),
+    "500": Fault("the API refuses a request: internal error", refuse(500), share=0.15),
+    "529": Fault("the API refuses a request: overloaded", refuse(529), share=0.15),
+    "cut": Fault("an answer of the API is cut off", cut, share=0.15),
+    "event": Fault("an answer of the API ends with an error event", event, share=0.15),
+    "kill": Fault("a CLI process is killed", kill, share=0.1),
+    "bridge": Fault("a bridge process of stdio tools is killed", bridge, share=0.2),
+    "api": Fault("the API is stopped, and started again on the same port", api, seconds=3.0),
+    "disk": Fault("the disk for temporary files is full for a while", disk, seconds=3.0),
+    "descriptors": Fault("this process can open no more files for a while", descriptors, seconds=3.0),
+    "idle": Fault("long pauses, in which idle processes end", idle, seconds=1.0),
 }
 """All faults by name."""
 

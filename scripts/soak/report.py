@@ -33,9 +33,16 @@ def summary(settings: Settings, totals: Totals, way: str) -> str:
     ]
     faults = [(name, str(totals.done[name]), str(totals.caused[name])) for name in settings.faults]
     rests = totals.memory.rests
-    lines = [
+    made = (
         f"{totals.runs} runs ({rate(totals):.1f}/s), {settings.at_once} at once on {settings.pool} processes, "
-        f"in {totals.seconds:.0f} s and {totals.rounds} rounds; seed {settings.seed}",
+        f"in {totals.seconds:.0f} s and {totals.rounds} rounds; seed {settings.seed}"
+    )
+    memory = (
+        f"memory of this process at {len(rests)} rests: {_first_and_last(rests)}; at most "
+        f"{totals.memory.most_python:.0f} MB; largest CLI process {totals.memory.most_cli:.0f} MB"
+    )
+    lines = [
+        made,
         f"{totals.requests} requests to the API; {totals.starts} processes started; full disk by: {way}",
         "",
         *table(("runs", "made", "right", "slowest"), kinds),
@@ -43,8 +50,7 @@ def summary(settings: Settings, totals: Totals, way: str) -> str:
         *table(("faults", "done", "errors by it"), faults),
         "",
         "ended: " + ", ".join(f"{name} {count}" for name, count in totals.outcomes.most_common()),
-        f"memory of this process at {len(rests)} rests: {_first_and_last(rests)}; at most "
-        f"{totals.memory.most_python:.0f} MB; largest CLI process {totals.memory.most_cli:.0f} MB",
+        memory,
         f"invariants broken: {totals.broken_count}",
         *(f"  {line}" for line in totals.broken),
     ]

@@ -71,7 +71,7 @@ async def left_over(before: Before, folder: Path) -> list[str]:
 
 async def _until_none(look: Callable[[], list[str]]) -> list[str]:
     end = time.monotonic() + REST_SECONDS
-    while (found := look()) and time.monotonic() < end:
+    while (found := look()) and time.monotonic() < end:  # noqa: ASYNC110  # there is no event for it
         await asyncio.sleep(_LOOK_EVERY)
     return found
 

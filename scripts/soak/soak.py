@@ -140,7 +140,7 @@ class Soak:
     async def _warm_up(self) -> None:
         """Make a run of each kind, so that what is made once, and stays, is there, and imported."""
         plan = Round(-1, (), 0, ends_processes=False)
-        ends = await self._work(plan, itertools.count(), lambda: True, iter([*KINDS, *KINDS]))
+        ends = await self._work(plan, itertools.count(), lambda: True, iter(KINDS))
         self._totals.breaks(-1, [f"warm-up: {line}" for line in judge(ends, []).broken])
 
     @contextlib.asynccontextmanager
@@ -176,6 +176,7 @@ class Soak:
                     return
                 if "idle" in plan.faults:
                     await asyncio.sleep(chance.uniform(0, _LONGEST_PAUSE))
+                self._ground.begun += 1
                 ends.append(await _ended(name, KINDS[name], self._prepared(plan, number, chance)))
 
         await asyncio.gather(*(work() for _ in range(self._settings.at_once)))

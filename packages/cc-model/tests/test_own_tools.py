@@ -235,8 +235,9 @@ async def test_a_sub_agent_works_with_the_tools_it_has(
     assert "The helper says 42." in str(answers[0].content)
 
 
+@pytest.mark.parametrize("policy", [None, Policy([Rule("Bash", "deny")])])
 async def test_skills_are_found_by_name_with_the_folder_or_the_user(
-    loopback: LoopbackServer, tmp_path: Path, folder: Path
+    policy: Policy | None, loopback: LoopbackServer, tmp_path: Path, folder: Path
 ) -> None:
     config = tmp_path / "config"
     for place, name in ((folder / ".claude", "ours"), (config, "mine"), (config, "other")):
@@ -248,7 +249,7 @@ async def test_skills_are_found_by_name_with_the_folder_or_the_user(
     script(loopback, uses, "Ok.")
     env = {**loopback.env(), "CLAUDE_CONFIG_DIR": str(config)}
     async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
-        tools = claude_code(skills=["ours", "mine"], cwd=folder)
+        tools = claude_code(skills=["ours", "mine"], cwd=folder, policy=policy)
         await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Go.")
     last = str(loopback.requests[-1])
     assert "All ours!" in last

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 
-from cc_session import Ask, McpServer, Policy
+from cc_session import Ask, McpServer, Policy, Rule
 
 from .skill_folder import PLUGIN, SkillFolder
 
@@ -66,6 +66,7 @@ class OwnTools:
         for tool in self.tools:
             if _ALLOWED.fullmatch(tool) is None:
                 raise ValueError(f"{tool!r} is no tool: write a name such as 'Read', or a rule such as 'Bash(git *)'")
+            Rule(tool.partition("(")[0], "allow")  # which knows how the CLI's tools are written
 
     @property
     def names(self) -> list[str]:

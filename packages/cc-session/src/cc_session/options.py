@@ -80,7 +80,7 @@ def sealed_options(
 
     With an API key the process also runs `--bare`, which leaves out the messages about the machine that the CLI adds
     otherwise. `--bare` cannot use an OAuth login, so without a key it is not set. Nor can it run hooks: a session with
-    hooks or a policy takes it away.
+    hooks or a policy takes it away. Of the built-in tools it has `Bash`, `Edit` and `Read`, whatever `tools` says.
     """
     own_env = dict(env or {})
     extra_args: dict[str, str | None] = {"no-session-persistence": None}
