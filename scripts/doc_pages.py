@@ -144,9 +144,7 @@ def _to_run(page: Page, language: str) -> list[Block]:
     ]
 
 
-def _run(
-    command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping[str, str], stdin: str | None
-) -> None:
+def _run(command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping[str, str], stdin: str | None) -> None:
     done = subprocess.run(
         command,
         cwd=folder,
@@ -163,11 +161,11 @@ def _run(
     if finished < len(blocks) or done.returncode:
         raise AssertionError(f"{blocks[min(finished, len(blocks) - 1)].name} failed:\n{done.stdout}\n{done.stderr}")
     # Commands tell on standard error how far they are; Python blocks have nothing to say there but warnings.
-    if blocks[0].language == "python":
-        assert done.stderr == "", f"{blocks[0].name} or a later block complained:\n{done.stderr}"
+    if blocks[0].language == "python" and done.stderr:
+        raise AssertionError(f"{blocks[0].name} or a later block complained:\n{done.stderr}")
     for block, text in zip(blocks, printed, strict=False):
-        if block.output is not None:
-            assert _agrees(text, block.output), f"{block.name} printed:\n{text}"
+        if block.output is not None and not _agrees(text, block.output):
+            raise AssertionError(f"{block.name} printed:\n{text}")
 
 
 def _agrees(printed: str, promised: str) -> bool:
@@ -190,6 +188,6 @@ def _free_port() -> int:
 def _path() -> str:
     """The commands of this environment, and the CLI that claude-agent-sdk brings, before all others."""
     spec = importlib.util.find_spec("claude_agent_sdk")
-    assert spec is not None and spec.origin is not None
-    bundled = Path(spec.origin).parent / "_bundled"
-    return os.pathsep.join([str(Path(sys.executable).parent), str(bundled), os.environ["PATH"]])
+    folders = spec.submodule_search_locations if spec is not None else None
+    bundled = [str(Path(folder, "_bundled")) for folder in folders or ()]
+    return os.pathsep.join([str(Path(sys.executable).parent), *bundled, os.environ["PATH"]])

@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--minutes", type=_positive(float), default=1.0, help="how long runs are begun (default: 1)")
     made.add_argument("--seed", type=int, help="where chances come from (default: another one each time)")
     made.add_argument("--at-once", type=_positive(int), default=8, metavar="N", help="runs side by side (default: 8)")
-    made.add_argument("--pool", type=_positive(int), default=4, metavar="N", help="processes that stay (default: 4)")
+    made.add_argument("--pool", type=_positive(int), default=6, metavar="N", help="processes that stay (default: 6)")
     made.add_argument("--only", nargs="+", choices=[*FAULTS], metavar="FAULT", help="do only these faults")
     made.add_argument("--round", type=int, default=0, metavar="N", help="begin with this round (default: 0)")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")

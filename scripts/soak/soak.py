@@ -39,7 +39,7 @@ _BRIEF_PLACES = 2
 _BRIEF_SECONDS = 0.3
 _HEAVY_SHARE = 0.04
 # Where a process is started for each run, memory and time go to that.
-_BRIEF_SHARE = 0.1
+_BRIEF_SHARE = 0.05
 _BRIEF_SHARE_IDLE = 0.8
 _LONGEST_PAUSE = 1.0
 # Runs of a round have numbers of their own, so that a round is the same whichever was the first one.

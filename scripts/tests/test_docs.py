@@ -1,11 +1,11 @@
-"""The pages of the documentation do what they say: each of their blocks runs, on the loopback API, with the real CLI."""
+"""The pages of the documentation do what they say: their blocks run, on the loopback API, with the real CLI."""
 
 from pathlib import Path
 
 import pytest
-from doc_pages import ROOT, read_page, run_page
 
 from cc_loopback import LoopbackServer
+from doc_pages import ROOT, read_page, run_page
 
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "SKILL.md"]
 WITH_BLOCKS = [page for page in PAGES if "\n```" in page.read_text("utf-8")]
