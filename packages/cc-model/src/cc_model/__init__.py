@@ -10,12 +10,14 @@ from .errors import ToolsetNotRegisteredError
 from .model import ClaudeCodeModel
 from .provider import ClaudeCodeProvider
 from .settings import ClaudeCodeModelSettings
+from .transcript import MessageCallback
 
 __all__ = [
     "ClaudeCode",
     "ClaudeCodeModel",
     "ClaudeCodeModelSettings",
     "ClaudeCodeProvider",
+    "MessageCallback",
     "ToolNotFoundError",
     "ToolsetNotRegisteredError",
     "claude_code",
