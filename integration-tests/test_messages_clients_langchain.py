@@ -4,17 +4,14 @@ from collections.abc import Generator
 from typing import Any, cast
 
 import pytest
-from pydantic import BaseModel, SecretStr
-
-from cc_loopback import LoopbackServer
-from messages_server import MessagesServer, serving
-
-pytest.importorskip("langchain_anthropic")
-
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
+from pydantic import BaseModel, SecretStr
+
+from cc_loopback import LoopbackServer
+from messages_server import MessagesServer, serving
 
 MODEL = "claude-sonnet-5"
 CALL: Any = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}

@@ -1,8 +1,7 @@
 """The blocks of a page of the documentation, and how to run them as a reader would.
 
-A page is Markdown. It runs in an empty folder: blocks with a title are files, which are written there first; the Python
-blocks without one run one after another in one interpreter, each as a program of its own; the shell blocks run in one
-shell. A block of `text` right below is what the block prints, where `…` stands for anything.
+A page is Markdown. Python blocks run one after another, each as a program of its own. Shell blocks run in one shell, in a
+folder where each block with a title has been written as a file of that name. A block of `text` right below is what the block prints, where `…` stands for anything.
 
 A comment before a block says what is special about it: `<!-- not run: REASON -->`, or `<!-- needs: NAME -->`, a module
 or a command without which it cannot be run.
@@ -22,15 +21,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Block", "Page", "read_page", "run_page"]
+__all__ = ["ROOT", "Block", "Page", "read_page", "run_python", "run_shell"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # Ports that pages name; each becomes a free one, so that several pages can run at once.
 _PORTS = ("8000", "8400")
 
-# For all blocks of one language on a page. Each program takes some seconds on a busy machine, most of it for imports.
-_SECONDS = 100.0
+# For all blocks that run together. Each program takes some seconds on a busy machine, most of it for imports.
+_SECONDS = 200.0
 
 _END = "--- end of block ---"
 
@@ -42,8 +41,9 @@ _BLOCK = re.compile(
 )
 
 _PYTHON = f"""\
-import json, sys, types
-for name, code in json.load(sys.stdin):
+import json, os, sys, types
+for name, code, folder in json.load(sys.stdin):
+    os.chdir(folder)
     # A module of its own: what looks names up by module finds those of this block.
     sys.modules["__main__"] = module = types.ModuleType("__main__")
     exec(compile(code, name, "exec"), module.__dict__)
@@ -112,27 +112,41 @@ def _is_here(name: str) -> bool:
     return shutil.which(name) is not None or importlib.util.find_spec(name) is not None
 
 
-def run_page(page: Page, folder: Path, env: Mapping[str, str]) -> None:
-    """Run a page in a folder, with the variables over those of this process.
+def run_python(pages: Sequence[Page], folder: Path, env: Mapping[str, str]) -> None:
+    """Run the Python blocks of pages, each page in a folder of its own below `folder`.
+
+    All run in one interpreter, since importing an agent framework takes longer than all that most blocks do.
+
+    Args:
+        pages: The pages.
+        folder: An empty folder.
+        env: Variables, on top of those of this process.
 
     Raises:
-        AssertionError: A block failed, gave a warning, or printed something else than the page says.
-        subprocess.TimeoutExpired: The blocks of a language took too long.
+        AssertionError: A block failed, gave a warning, or printed something else than its page says.
+        subprocess.TimeoutExpired: They took too long.
     """
+    blocks, programs = list[Block](), list[tuple[str, str, str]]()
+    for number, page in enumerate(pages):
+        place = folder / str(number)
+        place.mkdir()
+        for block in _to_run(page, "python"):
+            blocks.append(block)
+            programs.append((block.name, block.code, str(place)))
+    if blocks:
+        _run([sys.executable, "-c", _PYTHON], blocks, folder, env, json.dumps(programs))
+
+
+def run_shell(page: Page, folder: Path, env: Mapping[str, str]) -> None:
+    """Write the files of a page into an empty folder, and run its shell blocks there. Raises as `run_python()`."""
     ports = {port: str(_free_port()) for port in _PORTS}
     for block in page.blocks:
         if block.title is not None:
-            file = folder / block.title
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_with_ports(block.code, ports), encoding="utf-8")
-    environment = {**os.environ, "PATH": _path(), **env}
-    if python := _to_run(page, "python"):
-        programs = json.dumps([(block.name, _with_ports(block.code, ports)) for block in python])
-        _run([sys.executable, "-c", _PYTHON], python, folder, environment, programs)
-    if shell := _to_run(page, "sh"):
-        script = "".join(f"{_with_ports(block.code, ports)}echo '{_END}'\n" for block in shell)
+            (folder / block.title).write_text(_with_ports(block.code, ports), encoding="utf-8")
+    if blocks := _to_run(page, "sh"):
+        script = "".join(f"{_with_ports(block.code, ports)}echo '{_END}'\n" for block in blocks)
         # What a page left running would keep its output open, and be found by the bound: hence the wait.
-        _run(["bash", "-ec", f"{script}wait\n"], shell, folder, environment, None)
+        _run(["bash", "-ec", f"{script}wait\n"], blocks, folder, env, "")
 
 
 def _to_run(page: Page, language: str) -> list[Block]:
@@ -144,12 +158,12 @@ def _to_run(page: Page, language: str) -> list[Block]:
     ]
 
 
-def _run(command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping[str, str], stdin: str | None) -> None:
+def _run(command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping[str, str], stdin: str) -> None:
     done = subprocess.run(
         command,
         cwd=folder,
-        env=env,
-        input=stdin or "",
+        env={**os.environ, "PATH": _path(), **env},
+        input=stdin,
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -1,10 +1,9 @@
 """How long it takes to convert 10,000 results with five messages each, and how that compares to validation alone.
 
-    python scripts/bench/convert.py [--enough]
+    python scripts/bench/convert.py
 
-Prints one JSON object. Times are of the processor, so that what else the computer does counts little; of several rounds
-the best counts, and the kinds take turns. Exits with 1 if a bound is missed: 1 s in all, 1.5 times validation. With
-`--enough` no further round follows one that keeps the bounds.
+Times are of the processor, so that what else the computer does counts little; the kinds take turns. Exits with 1 if a
+bound is missed: 1 s in all, 1.5 times validation.
 """
 
 import gc

@@ -26,17 +26,26 @@ FAILED = "look failed"
 _WORD = "word " * 200
 
 
-def mark_of(body: Mapping[str, Any]) -> str | None:
-    """Return the mark of a request's last message that has one."""
-    for message in reversed(cast("list[dict[str, Any]]", body.get("messages") or [])):
-        if found := MARK.findall(str(message["content"])):
-            return found[-1]
-    return None
+class MixedUpError(Exception):
+    """A request that has something of several runs in it."""
+
+
+def marks_of(body: Mapping[str, Any]) -> list[str]:
+    """Return all marks in a request's messages, in order."""
+    messages = cast("list[dict[str, Any]]", body.get("messages") or [])
+    return [mark for message in messages for mark in MARK.findall(str(message["content"]))]
 
 
 async def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
-    """Answer a request."""
-    mark = mark_of(body) or "nothing"
+    """Answer a request.
+
+    Raises:
+        MixedUpError: It has marks of several runs.
+    """
+    marks = {*marks_of(body)}
+    if len(marks) > 1:
+        raise MixedUpError(f"a request has the marks {sorted(marks)}")
+    mark = next(iter(marks), "nothing")
     last = _blocks(body["messages"][-1])
     result = next((block for block in last if block["type"] == "tool_result"), None)
     prompt = " ".join(str(block.get("text", "")) for block in last)

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import contextlib
-import logging
 import random
 import resource
 import signal
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from . import report
 from .faults import FAULTS
+from .noise import Noise
 from .room import Room, enter_own_mounts, room
 from .soak import KINDS, Settings, Soak, prepared, sampled
 from .totals import Totals
@@ -32,10 +32,10 @@ def parser() -> argparse.ArgumentParser:
         prog="scripts/soak",
         description="Mixed runs of agents while all goes wrong that can. Exits with 1 if an invariant breaks.",
     )
-    made.add_argument("--minutes", type=_positive(float), default=1.0, help="how long runs are begun (default: 1)")
+    made.add_argument("--minutes", type=_positive, default=1.0, help="how long runs are begun (default: 1)")
     made.add_argument("--seed", type=int, help="where chances come from (default: another one each time)")
-    made.add_argument("--at-once", type=_positive(int), default=8, metavar="N", help="runs side by side (default: 8)")
-    made.add_argument("--pool", type=_positive(int), default=6, metavar="N", help="processes that stay (default: 6)")
+    made.add_argument("--at-once", type=_count, default=8, metavar="N", help="runs side by side (default: 8)")
+    made.add_argument("--pool", type=_count, default=6, metavar="N", help="processes that stay (default: 6)")
     made.add_argument("--only", nargs="+", choices=[*FAULTS], metavar="FAULT", help="do only these faults")
     made.add_argument("--round", type=int, default=0, metavar="N", help="begin with this round (default: 0)")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
@@ -52,9 +52,9 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 def listing() -> str:
     """All faults and all kinds of runs, a line each."""
-    faults = report.table(("faults", ""), [(name, f"  {fault.about}") for name, fault in FAULTS.items()])
-    runs = [f"{name:12}  {kind.__doc__}" for name, kind in KINDS.items()]
-    return "\n".join([*faults, "", "runs", *runs])
+    faults = [f"  {name:13}  {fault.about}" for name, fault in FAULTS.items()]
+    runs = [f"  {name:13}  {kind.__doc__}" for name, kind in KINDS.items()]
+    return "\n".join(["Faults", *faults, "", "Runs", *runs])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,14 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     enter_own_mounts(sys.argv)
     settings = settings_of(given)
-    # The SDK tells of each process that dies, which is what happens here.
-    logging.disable(logging.CRITICAL)
+    noise = Noise()
+    noise.listen()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_DESCRIPTORS, most), most))
     temporary, totals = tempfile.gettempdir(), Totals()
     with room() as folder:
         print(f"Seed {settings.seed}; full disk by: {folder.way}", file=sys.stderr, flush=True)
-        asyncio.run(_soak(settings, folder, temporary, totals))
+        asyncio.run(_soak(settings, folder, temporary, totals, noise))
         way = folder.way
     totals.breaks(settings.first_round, totals.memory.problems(MOST_GROWTH_MB, MOST_CLI_MB))
     if given.json:
@@ -81,12 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if totals.broken else 0
 
 
-async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals) -> None:
+async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals, noise: Noise) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with prepared(settings, folder, temporary) as ground:
-        soak = Soak(settings, ground, stop, totals)
+        soak = Soak(settings, ground, stop, totals, noise.take)
         beside = [asyncio.create_task(sampled(ground, totals)), asyncio.create_task(_tell(soak, totals))]
         try:
             await soak.run()
@@ -104,19 +104,15 @@ async def _tell(soak: Soak, totals: Totals) -> None:
             print(report.progress(totals, soak.round), file=sys.stderr, flush=True)
 
 
-def _positive(kind: type[float]) -> "_Positive":
-    return _Positive(kind)
+def _positive(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise ValueError
+    return number
 
 
-class _Positive:
-    """Reads a number above zero."""
-
-    def __init__(self, kind: type[float]) -> None:
-        self._kind = kind
-        self.__name__ = "positive number"
-
-    def __call__(self, text: str) -> float:
-        number = self._kind(text)
-        if number <= 0:
-            raise ValueError
-        return number
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number

@@ -19,6 +19,7 @@ from .verdict import Happening
 
 # The bridge of a CLI process to the tools of this one, by its command line.
 _BRIDGE = "cc_ipc.bridge"
+_CLI = "claude"
 # Free descriptors are taken again so often; seconds.
 _EAT_EVERY = 0.02
 # A run is struck within this time from its begin, which is about as long as one takes; seconds.
@@ -101,15 +102,13 @@ async def event(ground: Ground, chance: Random) -> None:
 
 
 async def kill(ground: Ground, chance: Random) -> None:
-    """Kill one CLI process."""
-    _kill(ground, "kill", [pid for provider in ground.providers for pid in provider.transport.pids], chance)
+    """Kill one CLI process, which may be starting, working, or idle."""
+    _kill(ground, "kill", _children(lambda child: child.name() == _CLI), chance)
 
 
 async def bridge(ground: Ground, chance: Random) -> None:
     """Kill one bridge."""
-    with contextlib.suppress(psutil.Error, OSError):
-        children = psutil.Process().children(recursive=True)
-        _kill(ground, "bridge", [child.pid for child in children if _BRIDGE in _command(child)], chance)
+    _kill(ground, "bridge", _children(lambda child: _BRIDGE in child.cmdline()), chance)
 
 
 async def api(ground: Ground, chance: Random) -> None:
@@ -170,18 +169,22 @@ async def _aim(ground: Ground, fault: str, **how: Any) -> None:
     await ground.api.fail(len(ground.happenings) - 1, **how)
 
 
-def _kill(ground: Ground, fault: str, pids: Sequence[int], chance: Random) -> None:
-    if pids:
+def _children(wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
+    found: list[psutil.Process] = []
+    # Where no file can be opened nothing is found, and a process may go while it is looked at.
+    with contextlib.suppress(psutil.Error, OSError):
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if wanted(child):
+                    found.append(child)
+    return found
+
+
+def _kill(ground: Ground, fault: str, processes: Sequence[psutil.Process], chance: Random) -> None:
+    if processes:
         with contextlib.suppress(psutil.Error, OSError):
-            psutil.Process(chance.choice(pids)).kill()
+            chance.choice(processes).kill()
             ground.note(fault)
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
 
 
 def _eat(eaten: list[int], spare: int) -> None:

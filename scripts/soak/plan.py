@@ -10,6 +10,8 @@ _LEAST_ROUNDS = 3
 # In a calm round each run must end well; so a fault that did a lasting harm is seen.
 _CALM_EVERY = 5
 _FULL_REST_EVERY = 3
+# With more of them hardly a run would come to anything, or could be told why it did not.
+_MOST_TOGETHER = 5
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,12 @@ def round_seconds(minutes: float) -> float:
 
 
 def planned(seed: int, number: int, faults: Sequence[str], seconds: float) -> Round:
-    """Return a round: calm, with each single fault in turn, or with some or all faults together."""
+    """Return a round: calm, with each single fault in turn, or with some faults together."""
     chance = Random(f"{seed}/{number}")
     if number % _CALM_EVERY == _CALM_EVERY - 1:
         chosen: Sequence[str] = ()
     elif number % 2:
         chosen = [faults[(number // 2 + seed) % len(faults)]]
     else:
-        chosen = chance.sample(faults, chance.randint(min(2, len(faults)), len(faults)))
+        chosen = chance.sample(faults, min(len(faults), chance.randint(2, _MOST_TOGETHER)))
     return Round(number, tuple(sorted(chosen)), seconds, number % _FULL_REST_EVERY == _FULL_REST_EVERY - 1)

@@ -68,11 +68,14 @@ class Soak:
         ground: What the faults are done to.
         stop: Set when it shall end early.
         totals: Where the findings go.
+        noise: Returns what nobody was told since the last time.
     """
 
-    def __init__(self, settings: Settings, ground: Ground, stop: asyncio.Event, totals: Totals) -> None:
+    def __init__(
+        self, settings: Settings, ground: Ground, stop: asyncio.Event, totals: Totals, noise: Callable[[], list[str]]
+    ) -> None:
         self._settings, self._ground, self._stop, self._totals = settings, ground, stop, totals
-        self._memory = totals.memory
+        self._memory, self._noise = totals.memory, noise
         self.round: Round | None = None
         """The round that is being made."""
 
@@ -124,13 +127,16 @@ class Soak:
         self._ground.api.hits.clear()
         self._totals.breaks(plan.number, [f"the API's script: {error}" for error in self._ground.api.errors])
         self._ground.api.errors.clear()
+        self._totals.breaks(plan.number, [f"nobody was told: {line}" for line in self._noise()])
         if plan.ends_processes:
             await self._rest(plan.number, before)
 
     async def _rest(self, number: int, before: Before) -> None:
         """End all processes, and see that nothing is left of them."""
         await self._close()
-        self._totals.breaks(number, [f"left over: {line}" for line in await left_over(before, self._ground.room.path)])
+        left = await left_over(before, self._ground.room.path)
+        self._totals.breaks(number, [f"left over: {line}" for line in left])
+        self._totals.breaks(number, [f"nobody was told: {line}" for line in self._noise()])
         self._memory.rest()
 
     async def _close(self) -> None:

@@ -7,6 +7,8 @@ from html import escape
 from .figures import Figure
 from .report_text import number, quantity
 
+# What stands out in a chart: names that begin so.
+_OURS = ("ClaudeCodeModel", "cc-", "Session")
 # From this ratio on the smaller bars could no longer be told apart on a linear scale.
 _LOG_FROM = 15.0
 # What the smallest bar of a log scale gets, in percent, so that it is seen.
@@ -41,7 +43,7 @@ def bar_chart(figures: Sequence[Figure], *, judged: bool = True) -> str:
 
 def _row(figure: Figure, scale: Scale, *, judged: bool) -> str:
     missed = judged and figure.kept is False
-    kind = "missed" if missed else "ours" if _is_ours(figure) else "other"
+    kind = "missed" if missed else "ours" if figure.name.startswith(_OURS) else "other"
     length, end = scale.percent(figure.median), scale.percent(figure.p90)
     spoken = escape(f"{figure.name}: {quantity(figure.median, figure.unit)}", quote=True)
     bar = (
@@ -55,14 +57,6 @@ def _row(figure: Figure, scale: Scale, *, judged: bool) -> str:
     return f'<div class="row"><span class="name">{escape(figure.name)}{bound}</span>{bar}{value}</div>'
 
 
-def _is_ours(figure: Figure) -> bool:
-    return figure.bound is not None or figure.name.startswith(OURS)
-
-
 def _verdict(figure: Figure, *, judged: bool) -> str:
     word = "" if not judged else "kept: " if figure.kept else "missed: "
     return f" {word}{figure.bound}"
-
-
-# What stands out in a chart: names that begin so.
-OURS = ("ClaudeCodeModel", "cc-", "cc_", "Session", "SessionPool")

@@ -155,7 +155,7 @@ def this_machine() -> Machine:
 
 
 def _cli_version() -> str:
-    # The SDK is asked for its own version only: importing it takes half a second, and starting the CLI as long.
-    from claude_agent_sdk._cli_version import __cli_version__  # pyright: ignore[reportPrivateImportUsage]
+    # The SDK says which CLI its wheel brings; to start that one and ask would take a while.
+    from claude_agent_sdk._cli_version import __cli_version__
 
     return f"{__cli_version__} (claude-agent-sdk {importlib.metadata.version('claude-agent-sdk')})"

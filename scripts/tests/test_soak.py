@@ -1,0 +1,286 @@
+"""The pure parts of scripts/soak: what is asked and answered, whom faults fall on, what explains an error, reports."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from soak.aim import Aim
+from soak.answers import FAILED, MARK, MixedUpError, marks_of, respond
+from soak.command import listing, parser, settings_of
+from soak.faults import FAULTS
+from soak.memory import Memory
+from soak.plan import Round, planned, round_seconds
+from soak.report import again, as_json, progress, summary, table
+from soak.soak import KINDS, Settings
+from soak.totals import Totals
+from soak.verdict import CONNECTION, OTHER, RIGHT, TOOL, Ended, Happening, Verdict, judge
+
+SETTINGS = Settings(minutes=1, seed=7, at_once=8, pool=6, faults=tuple(FAULTS))
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def body(*contents: Any, **more: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": content} for content in contents], **more}
+
+
+def result(text: str, *, is_error: bool = False) -> list[dict[str, Any]]:
+    return [{"type": "tool_result", "content": [{"type": "text", "text": text}], "is_error": is_error}]
+
+
+def ended(error: str, mark: str = "<1>", begun: float = 10.0, end: float = 12.0) -> Ended:
+    return Ended("text", mark, begun, end, error, "words")
+
+
+# The model's side.
+
+
+async def test_answer_has_the_mark_of_the_prompt() -> None:
+    answer = await respond(body("Find <17>."))
+
+    assert isinstance(answer, str)
+    assert MARK.findall(answer) == ["<17>"]
+
+
+@pytest.mark.parametrize("name", ["look", "mcp__pydantic_tools__look"])
+async def test_tool_is_called_with_the_mark_and_its_result_told(name: str) -> None:
+    tools = [{"name": "other"}, {"name": name}]
+
+    assert await respond(body("Find <17>.", tools=tools)) == [
+        {"type": "tool_use", "name": name, "input": {"mark": "<17>"}}
+    ]
+    assert "saw <17>" in str(await respond(body("Find <17>.", result("saw <17>"), tools=tools)))
+
+
+async def test_failed_tool_is_told() -> None:
+    assert FAILED in str(await respond(body("Find <17>.", result("no", is_error=True), tools=[{"name": "look"}])))
+
+
+async def test_outputs_have_the_form_that_is_asked_for() -> None:
+    called = await respond(body("Find <17>.", tools=[{"name": "final_result"}]))
+    native = await respond(body("Find <17>.", output_config={"format": {}}))
+
+    assert called == [{"type": "tool_use", "name": "final_result", "input": {"mark": "<17>"}}]
+    assert json.loads(str(native)) == {"mark": "<17>"}
+
+
+async def test_request_with_something_of_another_run_is_refused() -> None:
+    with pytest.raises(MixedUpError):
+        await respond(body("Find <17>.", result("saw <18>")))
+
+
+def test_marks_are_found_in_texts_and_blocks() -> None:
+    assert marks_of(body("a <1>", [{"type": "text", "text": "b <2>"}])) == ["<1>", "<2>"]
+
+
+# Whom a fault falls on.
+
+
+def test_fault_falls_on_the_next_request() -> None:
+    aim = Aim()
+    aim.place(0, arrived=2)
+
+    assert aim.waiting(2) == 1
+    assert aim.take(["<1>", "<2>", "<3>", "<4>"]) == {0: "<3>"}
+    assert aim.waiting(0) == 0
+
+
+def test_faults_at_once_fall_on_one_request_each() -> None:
+    aim = Aim()
+    aim.place(0, arrived=0)
+    aim.place(1, arrived=0)
+    aim.place(2, arrived=1)
+
+    assert aim.waiting(1) == 2
+    assert aim.take(["<1>", "<2>", None]) == {0: "<1>", 1: "<2>", 2: None}
+
+
+def test_requests_that_are_forgotten_still_count() -> None:
+    aim = Aim()
+    aim.place(0, arrived=1)
+
+    assert aim.take(["<1>"]) == {}
+    aim.place(1, arrived=0)
+    assert aim.take(["<2>", "<3>"]) == {0: "<2>", 1: "<3>"}
+    aim.place(2, arrived=0)
+    assert aim.take(["<4>"]) == {2: "<4>"}
+
+
+# What explains an error.
+
+
+def test_right_answer_needs_no_cause() -> None:
+    assert judge([ended(RIGHT)], []).outcomes == {RIGHT: 1}
+
+
+@pytest.mark.parametrize("error", ["429", CONNECTION, TOOL, OTHER])
+def test_error_without_a_cause_is_broken(error: str) -> None:
+    verdict = judge([ended(error)], [])
+
+    assert len(verdict.broken) == 1
+    assert error in verdict.broken[0]
+
+
+def test_fault_of_the_api_explains_errors_of_its_own_run_alone() -> None:
+    happenings, hits = [Happening("429", 11, 11)], {"<1>": {0}}
+
+    assert not judge([ended("429", "<1>")], happenings, hits).broken
+    assert judge([ended("429", "<2>")], happenings, hits).broken
+    assert judge([ended("529", "<1>")], happenings, hits).broken
+    assert judge([ended(CONNECTION, "<1>")], happenings, hits).broken
+
+
+def test_error_event_may_be_told_as_a_broken_connection() -> None:
+    happenings, hits = [Happening("event", 11, 11)], {"<1>": {0}}
+
+    assert not judge([ended("529"), ended(CONNECTION)], happenings, hits).broken
+
+
+def test_each_kill_explains_one_error() -> None:
+    happenings = [Happening("kill", 11, 11)]
+
+    assert judge([ended(CONNECTION)], happenings).causes == {"kill": 1}
+    assert len(judge([ended(CONNECTION, "<1>"), ended(CONNECTION, "<2>")], happenings).broken) == 1
+
+
+def test_kills_go_to_the_runs_that_need_them() -> None:
+    happenings = [Happening("kill", 11, 11), Happening("kill", 14, 14)]
+    ends = [ended(CONNECTION, "<1>", 10, 20), ended(CONNECTION, "<2>", 10.5, 12)]
+
+    assert judge(ends, happenings).causes == {"kill": 2}
+
+
+def test_kill_before_or_after_a_run_explains_nothing() -> None:
+    assert judge([ended(CONNECTION)], [Happening("kill", 5, 5), Happening("kill", 12.5, 12.5)]).broken
+
+
+def test_what_was_on_explains_the_errors_of_its_time() -> None:
+    on = Happening("api", 9, math.inf)
+
+    assert not judge([ended(CONNECTION, "<1>"), ended(CONNECTION, "<2>")], [on]).broken
+    assert judge([ended("429")], [on]).broken
+    assert judge([ended(CONNECTION, begun=1, end=8)], [on]).broken
+
+
+def test_wrong_answer_is_never_explained() -> None:
+    happenings = [Happening(fault, 0, math.inf) for fault in FAULTS]
+    hits = {"<1>": set(range(len(happenings)))}
+
+    assert judge([ended(OTHER)], happenings, hits).broken
+
+
+# The plan.
+
+
+def test_same_seed_gives_the_same_rounds() -> None:
+    faults = [*FAULTS]
+
+    assert [planned(3, n, faults, 10) for n in range(20)] == [planned(3, n, faults, 10) for n in range(20)]
+    assert [planned(3, n, faults, 10) for n in range(20)] != [planned(4, n, faults, 10) for n in range(20)]
+
+
+def test_rounds_bring_each_fault_alone_some_together_and_calm() -> None:
+    rounds = [planned(0, number, [*FAULTS], 10) for number in range(60)]
+
+    assert {one.faults[0] for one in rounds if len(one.faults) == 1} == {*FAULTS}
+    assert any(len(one.faults) == 5 for one in rounds)
+    assert any(not one.faults for one in rounds)
+    assert any(one.ends_processes for one in rounds)
+
+
+def test_single_fault_can_be_planned() -> None:
+    assert {planned(0, number, ["cut"], 10).faults for number in range(10)} == {("cut",), ()}
+
+
+def test_short_soak_has_several_rounds() -> None:
+    assert round_seconds(0.3) == pytest.approx(6)
+    assert round_seconds(30) == 10
+
+
+# Figures and reports.
+
+
+def totals_of_two() -> Totals:
+    totals = Totals(seconds=2.0, rounds=1)
+    ends = [ended(RIGHT), ended("429", "<2>")]
+    totals.count(ends, Verdict())
+    totals.outcomes.update({RIGHT: 1, "429": 1})
+    totals.done.update({"429": 3})
+    totals.caused.update({"429": 1})
+    return totals
+
+
+def test_summary_tells_runs_faults_and_ends() -> None:
+    told = summary(SETTINGS, totals_of_two(), "tmpfs")
+
+    assert "2 runs (1.0/s), 8 at once on 6 processes, in 2 s and 1 rounds; seed 7" in told
+    assert "invariants broken: 0" in told
+    assert "To see it again" not in told
+
+
+def test_what_was_broken_is_told_with_how_to_see_it_again() -> None:
+    totals = totals_of_two()
+    totals.breaks(4, ["one", "two"])
+
+    assert again(SETTINGS, totals).startswith("uv run scripts/soak --seed 7 --round 4 --minutes 1 ")
+    assert "  round 4: two" in summary(SETTINGS, totals, "none")
+
+
+def test_only_the_first_of_many_breaks_are_kept() -> None:
+    totals = Totals()
+    totals.breaks(0, ["again"] * 1_000)
+
+    assert totals.broken_count == 1_000
+    assert len(totals.broken) < 100
+
+
+def test_json_has_the_figures() -> None:
+    told = json.loads(as_json(SETTINGS, totals_of_two(), "tmpfs"))
+
+    assert (told["seed"], told["runs"], told["right"], told["broken"]) == (7, 2, 1, [])
+    assert told["faults"]["429"] == {"done": 3, "errors": 1}
+    assert told["kinds"]["text"] == {"runs": 2, "right": 1, "slowest": 2.0}
+
+
+def test_progress_is_one_line() -> None:
+    assert "warm-up" in progress(Totals(), None)
+    line = progress(totals_of_two(), Round(3, ("429",), 10, ends_processes=False))
+    assert "round 3 (429)" in line
+    assert "\n" not in line
+
+
+def test_table_lines_up() -> None:
+    assert table(("a", "n"), [("long", "1"), ("b", "22")]) == ["a      n", "long   1", "b     22"]
+
+
+def test_memory_that_grows_or_a_large_process_is_a_problem() -> None:
+    memory = Memory(rests=[100.0, 300.0, 250.0], most_cli=900.0)
+
+    assert memory.problems(most_growth=200, most_cli=1_000) == []
+    assert len(memory.problems(most_growth=100, most_cli=800)) == 2
+
+
+def test_command_line_names_faults_in_the_order_of_the_table() -> None:
+    settings = settings_of(parser().parse_args(["--minutes", "0.5", "--seed", "3", "--only", "kill", "429"]))
+
+    assert settings == Settings(0.5, 3, 8, 6, ("429", "kill"))
+    assert settings_of(parser().parse_args([])).faults == tuple(FAULTS)
+
+
+@pytest.mark.parametrize("words", [["--minutes", "0"], ["--at-once", "-1"], ["--only", "rain"]])
+def test_command_line_refuses_what_makes_no_sense(words: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(words)
+
+
+def test_list_names_all_faults_and_runs() -> None:
+    lines = listing().splitlines()
+
+    assert {*FAULTS, *KINDS} <= {line.split()[0] for line in lines if line}
