@@ -73,7 +73,7 @@ async def test_a_folder_with_settings_of_its_own_runs_nothing_and_allows_nothing
     calls = [use("Bash", command=f"touch {marker}"), use("Read", file_path=str(folder / "note.txt"))]
     loopback.respond = steps(calls, [text("Done.")])
     agents = {"helper": AgentDefinition(description="helps", prompt="Help.")} if opened == "agents" else None
-    tools = claude_code(tools=["Read", *(["Agent"] if agents else [])], agents=agents, cwd=folder, policy=policy)
+    tools = claude_code(tools=["Read"], agents=agents, cwd=folder, policy=policy)
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
         result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Read the note.")
 
@@ -93,7 +93,7 @@ async def test_skills_of_a_folder_bring_no_hooks_and_no_settings(loopback: Loopb
     folder.mkdir()
     poison(folder, marker)
     loopback.respond = steps([use("Bash", command=f"touch {marker}")], [use("Skill", skill="good")], [text("Done.")])
-    tools = claude_code(tools=["Skill"], skills=["good"], cwd=folder)
+    tools = claude_code(skills=["good"], cwd=folder)
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
         result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Be good.")
 

@@ -19,8 +19,8 @@ REQUIREMENTS = (
 )
 # What keeps its figures from being compared in every respect.
 _UNLIKE = (
-    "It writes the prompt into a file, which a real model first reads by a tool call. The scripted API answers at once, so "
-    "the second request is not in its figures."
+    "It writes the prompt into a file, which a real model first reads by a tool call; the scripted API answers "
+    "at once, so that the second request is not in its figures."
 )
 # Some hundred packages over a slow line.
 _INSTALL_SECONDS = 600.0

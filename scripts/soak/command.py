@@ -97,11 +97,14 @@ async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals
 
 
 async def _tell(soak: Soak, totals: Totals) -> None:
+    told = 0
     while True:
         await asyncio.sleep(_PROGRESS_SECONDS)
+        lines = [report.progress(totals, soak.round), *(f"  broken: {line}" for line in totals.broken[told:])]
+        told = len(totals.broken)
         # Nobody may read it any more, which is no reason to end.
         with contextlib.suppress(OSError):
-            print(report.progress(totals, soak.round), file=sys.stderr, flush=True)
+            print("\n".join(lines), file=sys.stderr, flush=True)
 
 
 def _positive(text: str) -> float:

@@ -17,6 +17,9 @@ from .api import Api
 from .room import Room
 from .verdict import Happening
 
+INJECTED = "Injected as number"
+"""How the messages of the API's errors begin."""
+
 # The bridge of a CLI process to the tools of this one, by its command line.
 _BRIDGE = "cc_ipc.bridge"
 _CLI = "claude"
@@ -166,7 +169,8 @@ FAULTS: Mapping[str, Fault] = {
 
 async def _aim(ground: Ground, fault: str, **how: Any) -> None:
     ground.note(fault)
-    await ground.api.fail(len(ground.happenings) - 1, **how)
+    number = len(ground.happenings) - 1
+    await ground.api.fail(number, message=f"{INJECTED} {number}.", **how)
 
 
 def _children(wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:

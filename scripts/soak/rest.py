@@ -52,8 +52,17 @@ async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: 
     return await _until_none(busy)
 
 
-async def left_over(before: Before, folder: Path) -> list[str]:
-    """Wait until all is as it was before the first process; returns what is not."""
+async def left_over(before: Before, folder: Path, known: frozenset[str]) -> tuple[list[str], frozenset[str]]:
+    """Wait until all is as it was before the first process.
+
+    Args:
+        before: What was there then.
+        folder: Where files are looked for.
+        known: Files that were told of already.
+
+    Returns:
+        What is not so, and all files that are told of now.
+    """
 
     def left() -> list[str]:
         gc.collect()
@@ -61,12 +70,12 @@ async def left_over(before: Before, folder: Path) -> list[str]:
         pending = _pending()
         return [
             *(f"process {_describe(pid)}" for pid in _processes() - before.processes),
-            *(f"file {name}" for name in _files(folder) - before.files),
+            *(f"file {name}" for name in _files(folder) - before.files - known),
             *([f"{descriptors} descriptors: {_open_files()}"] if descriptors > 0 else []),
             *(map(_shortly, pending) if len(pending) > before.pending else []),
         ]
 
-    return await _until_none(left)
+    return await _until_none(left), known | (_files(folder) - before.files)
 
 
 async def _until_none(look: Callable[[], list[str]]) -> list[str]:

@@ -20,7 +20,7 @@ from pydantic_ai.exceptions import (
 from cc_model import ClaudeCodeProvider
 
 from .api import Api
-from .faults import FAULTS, Ground
+from .faults import FAULTS, INJECTED, Ground
 from .loads import HEAVY
 from .plan import Round, planned, round_seconds
 from .rest import Before, left_over, look, settled
@@ -76,6 +76,7 @@ class Soak:
     ) -> None:
         self._settings, self._ground, self._stop, self._totals = settings, ground, stop, totals
         self._memory, self._noise = totals.memory, noise
+        self._known_files: frozenset[str] = frozenset()
         self.round: Round | None = None
         """The round that is being made."""
 
@@ -134,7 +135,7 @@ class Soak:
     async def _rest(self, number: int, before: Before) -> None:
         """End all processes, and see that nothing is left of them."""
         await self._close()
-        left = await left_over(before, self._ground.room.path)
+        left, self._known_files = await left_over(before, self._ground.room.path, self._known_files)
         self._totals.breaks(number, [f"left over: {line}" for line in left])
         self._totals.breaks(number, [f"nobody was told: {line}" for line in self._noise()])
         self._memory.rest()
@@ -204,6 +205,9 @@ async def _ended(name: str, kind: Kind, run: Run) -> Ended:
     """Make a run, and say how it ended."""
     begun = time.monotonic()
     error, said = await _error(kind(run))
+    if name.startswith("cli-") and error == "500" and INJECTED not in said:
+        # What follows the work of a tool must not be repeated, so a broken line is told as an error of the API's.
+        error = CONNECTION
     return Ended(name, run.mark, begun, time.monotonic(), error, said[:500])
 
 

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,6 +33,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         distributed.Client(cluster) as client,
     ):
         yield client
+    # It would stay with this process, where other tests look for what was left. There is no public way to end it.
+    resource_tracker._resource_tracker._stop()  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage, reportUnknownMemberType]
 
 
 @pytest.fixture

@@ -228,7 +228,7 @@ async def test_a_sub_agent_works_with_the_tools_it_has(
 
     loopback.respond = respond
     helper = AgentDefinition(description="reads", prompt="You read.", tools=["Read"])
-    tools = claude_code(tools=["Agent", "Read"], agents={"helper": helper}, cwd=folder)
+    tools = claude_code(tools=["Read"], agents={"helper": helper}, cwd=folder)
     result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Have the note read.")
     assert result.output == "Done."
     answers = [part for part in result.response.parts if isinstance(part, NativeToolReturnPart)]

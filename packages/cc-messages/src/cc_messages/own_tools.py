@@ -50,9 +50,10 @@ class OwnTools:
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
     """MCP servers that the CLI connects to. All their tools may be used, unless the policy denies them."""
     agents: Mapping[str, AgentDefinition] = field(default_factory=dict[str, AgentDefinition])
-    """Sub-agents by name, for the tool `Agent`."""
+    """Sub-agents by name. They bring the tool `Agent`."""
     skills: Sequence[str] = ()
-    """Skills by name, of those in `.claude/skills` of the folder or of the user. Nothing else there is looked at."""
+    """Skills by name, of those in `.claude/skills` of the folder or of the user. Nothing else there is looked at.
+    They bring the tool `Skill`."""
     cwd: str | Path | None = None
     """The folder they work in; that of the transport if None."""
     max_turns: int | None = None
@@ -67,6 +68,8 @@ class OwnTools:
             if _ALLOWED.fullmatch(tool) is None:
                 raise ValueError(f"{tool!r} is no tool: write a name such as 'Read', or a rule such as 'Bash(git *)'")
             Rule(tool.partition("(")[0], "allow")  # which knows how the CLI's tools are written
+        implied = [name for name, given in (("Agent", self.agents), ("Skill", self.skills)) if given]
+        object.__setattr__(self, "tools", (*self.tools, *(name for name in implied if name not in self.names)))
 
     @property
     def names(self) -> list[str]:
@@ -83,7 +86,7 @@ def with_own_tools(options: ClaudeAgentOptions, own: OwnTools, skills: SkillFold
         options = replace(options, plugins=[{"type": "local", "path": str(skills.path)}], skills=plain)
     return replace(
         options,
-        tools=[*(["Skill"] if skills else []), *(name for name in own.names if not name.startswith("mcp__"))],
+        tools=[name for name in own.names if not name.startswith("mcp__")],
         allowed_tools=[*options.allowed_tools, *own.tools, *(f"mcp__{name}" for name in own.mcp_servers)],
         max_turns=own.max_turns,
         cwd=own.cwd or options.cwd,

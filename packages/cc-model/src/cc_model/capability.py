@@ -84,7 +84,7 @@ def claude_code(
             `DeferredToolRequests`, and a run with the results goes on, in any process. The model makes an approved
             call once more, which takes one more API call, and then it runs.
         mcp_servers: MCP servers for Claude Code to connect to.
-        agents: Sub-agents by name, for the tool `Agent`.
+        agents: Sub-agents by name. They bring the tool `Agent`.
         skills: Skills by name, of those in `.claude/skills` of `cwd` or of the user. Nothing else there is looked at,
             so neither settings nor hooks come with them.
         cwd: The folder that the tools work in; that of the provider if None.
