@@ -1,8 +1,8 @@
 """The blocks of a page of the documentation, and how to run them as a reader would.
 
 A page is Markdown. Python blocks run one after another, each as a program of its own. Shell blocks run in one shell, in
-a folder where each block with a title has been written as a file of that name. A block of `text` right below is what the
-block prints, where `…` stands for anything.
+a folder where each block with a title has been written as a file of that name. A block of `text` right below is what
+the block prints, where `…` stands for anything.
 
 A comment before a block says what is special about it: `<!-- not run: REASON -->`, or `<!-- needs: NAME -->`, a module
 or a command without which it cannot be run.

@@ -3,6 +3,7 @@
 It works with an older pydantic-ai than ours, so both cannot be in one environment.
 """
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Generator
@@ -31,8 +32,10 @@ def peer_environment() -> Generator[tuple[Path | None, str]]:
     """Give the interpreter of the peer's environment, or None, and a line about it; it is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="bench-peer-", ignore_cleanup_errors=True) as name:
         python = Path(name) / "bin" / "python"
-        install = ("uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python))
-        problem = _run(name, "uv", "venv", "--quiet", "--clear", name) or _run(name, *install, *REQUIREMENTS)
+        # `uv run` says which uv it is; that one may stand where PATH does not look.
+        uv = os.environ.get("UV", "uv")
+        install = (uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python))
+        problem = _run(name, uv, "venv", "--quiet", "--clear", name) or _run(name, *install, *REQUIREMENTS)
         if problem:
             print(f"No environment for the peer, going on without it: {problem}")
             yield None, f"The peer was not measured: {problem.splitlines()[0]}"

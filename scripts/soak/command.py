@@ -13,9 +13,10 @@ from pathlib import Path
 
 from . import report
 from .faults import FAULTS
+from .ground import prepared
 from .noise import Noise
 from .room import Room, enter_own_mounts, room
-from .soak import KINDS, Settings, Soak, prepared, sampled
+from .soak import KINDS, Settings, Soak, sampled
 from .totals import Totals
 
 # As much as many systems allow, so that all of them are soon used up.
@@ -85,7 +86,7 @@ async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with prepared(settings, folder, temporary) as ground:
+    async with prepared(folder, temporary, settings.pool) as ground:
         soak = Soak(settings, ground, stop, totals, noise.take)
         beside = [asyncio.create_task(sampled(ground, totals)), asyncio.create_task(_tell(soak, totals))]
         try:
@@ -93,7 +94,9 @@ async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals
         finally:
             for task in beside:
                 task.cancel()
-            await asyncio.wait(beside)
+            for outcome in await asyncio.gather(*beside, return_exceptions=True):
+                if isinstance(outcome, Exception):
+                    raise outcome
 
 
 async def _tell(soak: Soak, totals: Totals) -> None:

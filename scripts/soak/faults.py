@@ -4,18 +4,14 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import psutil
 
-from cc_model import ClaudeCodeProvider
-
-from .api import Api
-from .room import Room
-from .verdict import Happening
+from .ground import Ground
 
 INJECTED = "Injected as number"
 """How the messages of the API's errors begin."""
@@ -27,35 +23,6 @@ _CLI = "claude"
 _EAT_EVERY = 0.02
 # A run is struck within this time from its begin, which is about as long as one takes; seconds.
 _STRIKE_WITHIN = 0.3
-
-
-@dataclass
-class Ground:
-    """What the faults are done to."""
-
-    api: Api
-    providers: Sequence[ClaudeCodeProvider]
-    room: Room
-    begun: int = 0
-    """How many runs have begun."""
-    happenings: list[Happening] = field(default_factory=list[Happening])
-    """All that has happened, in order; the faults of the API are numbered by their place."""
-
-    def note(self, fault: str) -> Happening:
-        """Note that a fault begins now, and ends now unless somebody says otherwise."""
-        now = time.monotonic()
-        self.happenings.append(happening := Happening(fault, now, now))
-        return happening
-
-    @contextlib.asynccontextmanager
-    async def lasting(self, fault: str) -> AsyncGenerator[None]:
-        """Note that a fault is on."""
-        happening = self.note(fault)
-        happening.ended = float("inf")
-        try:
-            yield
-        finally:
-            happening.ended = time.monotonic()
 
 
 Do = Callable[[Ground, Random], Awaitable[None]]
@@ -148,7 +115,7 @@ async def descriptors(ground: Ground, chance: Random) -> None:
 
 
 async def idle(ground: Ground, chance: Random) -> None:
-    """Nothing but a pause: runs come seldom, and mostly go where a process ends soon when it is idle."""
+    """Do nothing: it is the runs that pause, and mostly go where a process ends soon when it is idle."""
 
 
 FAULTS: Mapping[str, Fault] = {

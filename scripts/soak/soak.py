@@ -3,40 +3,26 @@
 import asyncio
 import contextlib
 import itertools
-import os
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from pydantic_ai.exceptions import (
-    ModelConnectionError,
-    ModelHTTPError,
-    ModelOverloadedError,
-    ModelRateLimitError,
-)
-
 from cc_model import ClaudeCodeProvider
 
-from .api import Api
-from .faults import FAULTS, INJECTED, Ground
+from .ending import ended
+from .faults import FAULTS
+from .ground import BRIEF_PLACES, Ground
 from .loads import HEAVY
 from .plan import Round, planned, round_seconds
 from .rest import Before, left_over, look, settled
-from .room import Room
 from .totals import Totals
-from .verdict import CONNECTION, OTHER, RIGHT, TOOL, Ended, judge
-from .work import LIGHT, Kind, Run, ToolFailedError
+from .verdict import Ended, judge
+from .work import LIGHT, Run
 
-# A run takes well below a second alone, and some seconds among others and with new processes. One that takes this long
-# hangs.
-RUN_SECONDS = 120.0
 KINDS = {**LIGHT, **HEAVY}
 
-# The second provider, whose processes end as soon as they are idle.
-_BRIEF_PLACES = 2
-_BRIEF_SECONDS = 0.3
 _HEAVY_SHARE = 0.04
 # Where a process is started for each run, memory and time go to that.
 _BRIEF_SHARE = 0.05
@@ -98,7 +84,7 @@ class Soak:
         await self._rest(-1 if self.round is None else self.round.number, before)
 
     async def _make(self, plan: Round, before: Before) -> None:
-        numbers = itertools.count(plan.number * _NUMBERS_PER_ROUND)
+        numbers = itertools.count((plan.number + 1) * _NUMBERS_PER_ROUND)
         first = len(self._ground.happenings)
         until = time.monotonic() + plan.seconds
         async with self._storm(plan):
@@ -115,7 +101,7 @@ class Soak:
 
     async def _look_again(self, plan: Round, numbers: Iterator[int], before: Before) -> None:
         """See that all come to rest, and that all is well again."""
-        places = self._settings.pool + _BRIEF_PLACES
+        places = self._settings.pool + BRIEF_PLACES
         self._totals.breaks(plan.number, await settled(self._ground.providers, places, before))
         if plan.faults and not self._stop.is_set():
             kinds = iter(LIGHT)
@@ -182,9 +168,10 @@ class Soak:
                 if name is None:
                     return
                 if "idle" in plan.faults:
+                    self._ground.note("idle")
                     await asyncio.sleep(chance.uniform(0, _LONGEST_PAUSE))
                 self._ground.begun += 1
-                ends.append(await _ended(name, KINDS[name], self._prepared(plan, number, chance)))
+                ends.append(await ended(name, KINDS[name], self._prepared(plan, number, chance)))
 
         await asyncio.gather(*(work() for _ in range(self._settings.at_once)))
         return ends
@@ -201,47 +188,6 @@ def _chosen(chance: Random) -> str:
     return chance.choice([*(HEAVY if chance.random() < _HEAVY_SHARE else LIGHT)])
 
 
-async def _ended(name: str, kind: Kind, run: Run) -> Ended:
-    """Make a run, and say how it ended."""
-    begun = time.monotonic()
-    error, said = await _error(kind(run))
-    if name.startswith("cli-") and error == "500" and INJECTED not in said:
-        # What follows the work of a tool must not be repeated, so a broken line is told as an error of the API's.
-        error = CONNECTION
-    return Ended(name, run.mark, begun, time.monotonic(), error, said[:500])
-
-
-async def _error(running: Awaitable[None]) -> tuple[str, str]:
-    try:
-        async with asyncio.timeout(RUN_SECONDS):
-            await running
-    except ModelHTTPError as error:
-        return str(error.status_code), str(error)
-    except ModelRateLimitError as error:
-        return "429", str(error)
-    except ModelOverloadedError as error:
-        return "529", str(error)
-    except ModelConnectionError as error:
-        return CONNECTION, str(error)
-    except ToolFailedError as error:
-        return TOOL, str(error)
-    except Exception as error:
-        return OTHER, f"{type(error).__name__}: {error}"
-    return RIGHT, ""
-
-
-@contextlib.asynccontextmanager
-async def prepared(settings: Settings, room: Room, temporary: str) -> AsyncGenerator[Ground]:
-    """Have the API and the processes ready, and end them."""
-    async with Api(temporary) as api:
-        env = {**api.env, **_private_folders(room)}
-        async with (
-            ClaudeCodeProvider(env=env, pool=settings.pool, max_retries=1) as steady,
-            ClaudeCodeProvider(env=env, pool=_BRIEF_PLACES, idle_seconds=_BRIEF_SECONDS, max_retries=1) as brief,
-        ):
-            yield Ground(api, [steady, brief], room)
-
-
 async def sampled(ground: Ground, totals: Totals) -> None:
     """Look at the memory, and keep the figures up to date, until cancelled."""
     begun = time.monotonic()
@@ -256,11 +202,3 @@ async def sampled(ground: Ground, totals: Totals) -> None:
 
 def _pids(providers: Sequence[ClaudeCodeProvider]) -> list[int]:
     return [pid for provider in providers for pid in provider.transport.pids]
-
-
-def _private_folders(room: Room) -> dict[str, str]:
-    """Where the CLI keeps what is its own: on the disk that can be full."""
-    folders = {"HOME": "home", "CLAUDE_CONFIG_DIR": "config", "CLAUDE_CODE_TMPDIR": "tmp"}
-    for name in folders.values():
-        os.makedirs(room.path / "cli" / name, mode=0o700)
-    return {variable: str(room.path / "cli" / name) for variable, name in folders.items()}

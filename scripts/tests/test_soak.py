@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import math
+import stat
+import tempfile
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from anyio import to_thread
 
 from soak.aim import Aim
 from soak.answers import FAILED, MARK, MixedUpError, marks_of, respond
+from soak.api import Api
 from soak.command import listing, parser, settings_of
 from soak.faults import FAULTS
 from soak.memory import Memory
 from soak.plan import Round, planned, round_seconds
 from soak.report import again, as_json, progress, summary, table
+from soak.room import Room, room
 from soak.soak import KINDS, Settings
 from soak.totals import Totals
 from soak.verdict import CONNECTION, OTHER, RIGHT, TOOL, Ended, Happening, Verdict, judge
@@ -111,6 +119,69 @@ def test_requests_that_are_forgotten_still_count() -> None:
     assert aim.take(["<2>", "<3>"]) == {0: "<2>", 1: "<3>"}
     aim.place(2, arrived=0)
     assert aim.take(["<4>"]) == {2: "<4>"}
+
+
+def ask(url: str, mark: str) -> int | None:
+    """Ask the API, and return the status; None if it cannot be reached."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
+    try:
+        connection.request("POST", "/v1/messages", json.dumps({**body(f"Find {mark}."), "model": "m", "max_tokens": 9}))
+        return connection.getresponse().status
+    except OSError:
+        return None
+    finally:
+        connection.close()
+
+
+async def test_api_fails_as_told_and_tells_whom_that_hit(tmp_path: Path) -> None:
+    async with Api(str(tmp_path)) as api:
+        url = api.env["ANTHROPIC_BASE_URL"]
+        await api.fail(5, status=529)
+        # The first request brings the fault in, and the second one gets it.
+        statuses = [await to_thread.run_sync(ask, url, mark) for mark in ("<1>", "<2>", "<3>")]
+        await api.tell()
+        await api.stop()
+        gone = await to_thread.run_sync(ask, url, "<4>")
+        await api.start()
+        again = await to_thread.run_sync(ask, url, "<5>")
+
+    assert (statuses, gone, again) == ([200, 529, 200], None, 200)
+    assert (api.hits, api.requests, api.errors) == ({"<2>": {5}}, 3, [])
+    assert [*tmp_path.iterdir()] == []
+
+
+async def test_drained_api_has_no_faults_left(tmp_path: Path) -> None:
+    async with Api(str(tmp_path)) as api:
+        url = api.env["ANTHROPIC_BASE_URL"]
+        for number in range(3):
+            await api.fail(number, status=500)
+        await to_thread.run_sync(ask, url, "<1>")
+        await api.fail(3, status=500)
+        await api.drain()
+        assert await to_thread.run_sync(ask, url, "<2>") == 200
+        await api.tell()
+
+    assert api.hits == {}
+
+
+# The folder.
+
+
+def test_folder_is_where_temporary_files_go_and_gone_afterwards() -> None:
+    before = tempfile.gettempdir()
+    with room() as made:
+        Path(tempfile.mkdtemp(), "file").touch()
+        assert len([*made.path.iterdir()]) == 1
+
+    assert tempfile.gettempdir() == before
+    assert not made.path.exists()
+
+
+def test_full_folder_takes_nothing_until_it_is_over(tmp_path: Path) -> None:
+    with Room(tmp_path, "read-only folder").full():
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o500
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    assert [*tmp_path.iterdir()] == []
 
 
 # What explains an error.

@@ -52,11 +52,11 @@ def _row(figure: Figure, scale: Scale, *, judged: bool) -> str:
         f'<line x1="{min(length, end):.2f}%" x2="{max(length, end):.2f}%" y1="9" y2="9"/></svg>'
     )
     ratio = f' <span class="dim">&times;{number(figure.ratio)}</span>' if figure.ratio is not None else ""
-    bound = f'<span class="bound">{escape(_verdict(figure, judged=judged))}</span>' if figure.bound else ""
+    bound = f'<span class="bound">{escape(_bound_text(figure, judged=judged))}</span>' if figure.bound else ""
     value = f'<span class="value">{escape(quantity(figure.median, figure.unit))}{ratio}</span>'
     return f'<div class="row"><span class="name">{escape(figure.name)}{bound}</span>{bar}{value}</div>'
 
 
-def _verdict(figure: Figure, *, judged: bool) -> str:
+def _bound_text(figure: Figure, *, judged: bool) -> str:
     word = "" if not judged else "kept: " if figure.kept else "missed: "
     return f" {word}{figure.bound}"

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import importlib.metadata
 import os
 import platform
 import sys
@@ -158,4 +157,4 @@ def _cli_version() -> str:
     # The SDK says which CLI its wheel brings; to start that one and ask would take a while.
     from claude_agent_sdk._cli_version import __cli_version__
 
-    return f"{__cli_version__} (claude-agent-sdk {importlib.metadata.version('claude-agent-sdk')})"
+    return __cli_version__

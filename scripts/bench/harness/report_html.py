@@ -31,7 +31,7 @@ font-size:13.5px}
 svg{display:block}
 .ours rect{fill:var(--ours)}.other rect{fill:var(--other)}.missed rect{fill:var(--missed)}
 line{stroke:var(--dim);stroke-width:2}
-.bad{color:var(--missed)}
+.bad,.missed+.value{color:var(--missed)}
 @media(max-width:640px){.row{grid-template-columns:minmax(0,1fr) auto;gap:0 8px;padding:5px 0}
 .row svg{grid-column:1/-1;grid-row:2}}
 """
@@ -60,9 +60,8 @@ def as_html(
 
 
 _LEGEND = (
-    '<p class="dim">A bar is a median, the thin line at its end reaches to the 90th percentile; &times; is the median '
-    "ratio to the first floor in its chart, between neighbours in time. Shorter is better where the unit is a time, a "
-    "size or a ratio to a floor.</p>"
+    '<p class="dim">A bar is a median, and the thin line at its end reaches to the 90th percentile. &times; is the '
+    "median ratio to the chart's floor, between neighbours in time; the floor is the bar that has a number alone.</p>"
 )
 
 

@@ -14,7 +14,7 @@ from cc_types import ClaudeCodeError, CLINotFoundError
 __all__ = ["ToolsetNotRegisteredError", "claude_code_errors"]
 
 _HINTS = {
-    401: "Set ANTHROPIC_API_KEY to a valid key, or log in: run `claude` in a terminal and type /login.",
+    401: "Set ANTHROPIC_API_KEY to a valid key, or log in: `cc-model doctor` says how.",
     403: "The login may not use this model or feature; use another one, or ask the account's administrator.",
     404: "Check the model's name; Claude Code also takes the aliases sonnet, opus and haiku.",
     429: "The account's rate limit is reached: wait, send fewer requests at once, or use FallbackModel.",

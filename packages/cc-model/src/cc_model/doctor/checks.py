@@ -184,7 +184,7 @@ async def _login(cli: CLI) -> Check:
     except (OSError, ValueError) as error:
         return Check("login", "warning", f"the CLI does not say: {error}", "Try a round trip with --online.")
     if login is None:
-        advice = "Set ANTHROPIC_API_KEY, or run `claude` in a terminal and type /login."
+        advice = f"Set ANTHROPIC_API_KEY, or run {cli.path} in a terminal and type /login."
         return Check("login", "problem", "nobody is logged in", advice)
     return Check("login", "ok", login)
 

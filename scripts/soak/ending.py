@@ -1,0 +1,44 @@
+"""How a run ended: from what it raised to what a verdict is about."""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+
+from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelOverloadedError, ModelRateLimitError
+
+from .faults import INJECTED
+from .verdict import CONNECTION, OTHER, RIGHT, TOOL, Ended
+from .work import Kind, Run, ToolFailedError
+
+# A run takes well below a second alone, and some seconds among others and with new processes. One that takes this long
+# hangs.
+RUN_SECONDS = 120.0
+
+
+async def ended(name: str, kind: Kind, run: Run) -> Ended:
+    """Make a run, and say how it ended."""
+    begun = time.monotonic()
+    error, said = await _error(kind(run))
+    if name.startswith("cli-") and error == "500" and INJECTED not in said:
+        # What follows the work of a tool must not be repeated, so a broken line is told as an error of the API's.
+        error = CONNECTION
+    return Ended(name, run.mark, begun, time.monotonic(), error, said[:500])
+
+
+async def _error(running: Awaitable[None]) -> tuple[str, str]:
+    try:
+        async with asyncio.timeout(RUN_SECONDS):
+            await running
+    except ModelHTTPError as error:
+        return str(error.status_code), str(error)
+    except ModelRateLimitError as error:
+        return "429", str(error)
+    except ModelOverloadedError as error:
+        return "529", str(error)
+    except ModelConnectionError as error:
+        return CONNECTION, str(error)
+    except ToolFailedError as error:
+        return TOOL, str(error)
+    except Exception as error:
+        return OTHER, f"{type(error).__name__}: {error}"
+    return RIGHT, ""
