@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 
-from both_ways import comparable, comparable_messages
+from both_ways import comparable, comparable_messages, comparable_value
 from cc_loopback import LoopbackServer
 
 from .apps.cases import CASES, respond
@@ -66,7 +66,8 @@ def _seen(seen: dict[str, Any], bodies: list[dict[str, Any]], events: list[dict[
     watched = seen.get("watched", [])
     outcomes = seen.get("outcomes", seen)
     for outcome in outcomes.values():
-        if "messages" not in outcome:
+        if "messages" not in outcome:  # an error, which tells the id of its request
+            outcome.update(comparable_value(outcome))
             continue
         outcome["messages"] = comparable_messages(ModelMessagesTypeAdapter.validate_python(outcome["messages"]))
     kinds = {name: [event["kind"] for event in events if event["name"] == name] for name in CASES}

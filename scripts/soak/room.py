@@ -62,12 +62,17 @@ class Room:
 def room() -> Generator[Room]:
     """Make the folder, have all temporary files made in it, and remove it in the end."""
     path = Path(tempfile.mkdtemp(prefix="soak-"))
-    before, tempfile.tempdir, os.environ["TMPDIR"] = tempfile.gettempdir(), str(path), str(path)
+    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(path)
     is_mounted = _MARK in os.environ and _succeeds("mount", "-t", "tmpfs", "-o", f"size={_SIZE},mode=700", "soak", path)
     try:
         yield Room(path, "tmpfs" if is_mounted else "none" if os.geteuid() == 0 else "read-only folder")
     finally:
-        tempfile.tempdir = os.environ["TMPDIR"] = before
+        tempfile.tempdir = before
+        if variable is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = variable
         if is_mounted:
             _succeeds("umount", path)
         shutil.rmtree(path, ignore_errors=True)
