@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
+from typing import Any
 
 from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelOverloadedError, ModelRateLimitError
 
@@ -12,13 +13,19 @@ from .work import Kind, Run, ToolFailedError
 
 # A run takes well below a second alone, and some seconds among others and with new processes. One that takes this long
 # hangs.
-RUN_SECONDS = 120.0
+RUN_SECONDS = 120
+# A run that is cancelled ends within milliseconds.
+_CANCEL_SECONDS = 20.0
+
+
+class HangsError(Exception):
+    """A run that does not end."""
 
 
 async def ended(name: str, kind: Kind, run: Run) -> Ended:
     """Make a run, and say how it ended."""
     begun = time.monotonic()
-    error, said = await _error(kind(run))
+    error, said = await _error(_bounded(kind(run), run))
     if name.startswith("cli-") and error == "500" and INJECTED not in said:
         # What follows the work of a tool must not be repeated, so a broken line is told as an error of the API's.
         error = CONNECTION
@@ -27,8 +34,7 @@ async def ended(name: str, kind: Kind, run: Run) -> Ended:
 
 async def _error(running: Awaitable[None]) -> tuple[str, str]:
     try:
-        async with asyncio.timeout(RUN_SECONDS):
-            await running
+        await running
     except ModelHTTPError as error:
         return str(error.status_code), str(error)
     except ModelRateLimitError as error:
@@ -42,3 +48,17 @@ async def _error(running: Awaitable[None]) -> tuple[str, str]:
     except Exception as error:
         return OTHER, f"{type(error).__name__}: {error}"
     return RIGHT, ""
+
+
+async def _bounded(running: Coroutine[Any, Any, None], run: Run) -> None:
+    """Await a run, but not for ever. What counts are seconds in which this process had a turn of the processor."""
+    task = asyncio.ensure_future(running)
+    try:
+        for _ in range(RUN_SECONDS):
+            if (await asyncio.wait({task}, timeout=1.0))[0]:
+                return task.result()
+        raise HangsError(f"no end after {RUN_SECONDS} s; {run.provider.transport!r}, {run.other.transport!r}")
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=_CANCEL_SECONDS)

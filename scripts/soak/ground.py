@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from cc_model import ClaudeCodeProvider
+from cc_session import Timeouts
 
 from .api import Api
 from .room import Room
@@ -17,6 +18,8 @@ BRIEF_PLACES = 2
 _BRIEF_SECONDS = 0.3
 # So that one fault is got over, and two in a row are not.
 _RETRIES = 1
+# A busy machine may keep a process from the processor for long, and what hangs is found all the same; seconds.
+_TIMEOUTS = Timeouts(connect=90, control=60, mcp=90)
 
 
 @dataclass
@@ -54,8 +57,10 @@ async def prepared(room: Room, temporary: str, pool: int) -> AsyncGenerator[Grou
     async with Api(temporary) as api:
         env = {**api.env, **_private_folders(room)}
         async with (
-            ClaudeCodeProvider(env=env, pool=pool, max_retries=_RETRIES) as steady,
-            ClaudeCodeProvider(env=env, pool=BRIEF_PLACES, idle_seconds=_BRIEF_SECONDS, max_retries=_RETRIES) as brief,
+            ClaudeCodeProvider(env=env, pool=pool, max_retries=_RETRIES, timeouts=_TIMEOUTS) as steady,
+            ClaudeCodeProvider(
+                env=env, pool=BRIEF_PLACES, idle_seconds=_BRIEF_SECONDS, max_retries=_RETRIES, timeouts=_TIMEOUTS
+            ) as brief,
         ):
             yield Ground(api, [steady, brief], room)
 

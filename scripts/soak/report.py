@@ -44,6 +44,7 @@ def summary(settings: Settings, totals: Totals, way: str) -> str:
     lines = [
         made,
         f"{totals.requests} requests to the API; {totals.starts} processes started; full disk by: {way}",
+        f"longest wait of this process for the processor: {totals.longest_wait:.1f} s",
         "",
         *table(("runs", "made", "right", "slowest"), kinds),
         "",
@@ -97,6 +98,7 @@ def as_json(settings: Settings, totals: Totals, way: str) -> str:
         "kinds": {name: vars(kind) for name, kind in totals.kinds.items()},
         "outcomes": dict(totals.outcomes),
         "faults": {name: {"done": totals.done[name], "errors": totals.caused[name]} for name in settings.faults},
+        "longest_wait_seconds": round(totals.longest_wait, 1),
         "memory_mb": vars(totals.memory),
         "broken_count": totals.broken_count,
         "broken": totals.broken,

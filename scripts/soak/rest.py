@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from cc_model import ClaudeCodeProvider
 # The CLI ends a turn within milliseconds of the answer's end, and some seconds on a busy machine. A process that was
 # hit while it started takes up to that long to be given up.
 REST_SECONDS = 30.0
-_LOOK_EVERY = 0.05
+_LOOK_EVERY = 0.1
 # The CLI, a guard that ends it if this process dies, and a bridge.
 _PROCESSES_PER_PLACE = 3
 
@@ -49,16 +48,19 @@ async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: 
         too_many = len(processes) > _PROCESSES_PER_PLACE * places
         return [*working, *([f"{len(processes)} processes in {places} places"] if too_many else [])]
 
-    return await _until_none(busy)
+    return await _until_none(busy, REST_SECONDS)
 
 
-async def left_over(before: Before, folder: Path, known: frozenset[str]) -> tuple[list[str], frozenset[str]]:
+async def left_over(
+    before: Before, folder: Path, known: frozenset[str] = frozenset(), *, seconds: float = REST_SECONDS
+) -> tuple[list[str], frozenset[str]]:
     """Wait until all is as it was before the first process.
 
     Args:
         before: What was there then.
         folder: Where files are looked for.
         known: Files that were told of already.
+        seconds: How long to wait.
 
     Returns:
         What is not so, and all files that are told of now.
@@ -75,14 +77,16 @@ async def left_over(before: Before, folder: Path, known: frozenset[str]) -> tupl
             *(map(_shortly, pending) if len(pending) > before.pending else []),
         ]
 
-    return await _until_none(left), known | (_files(folder) - before.files)
+    return await _until_none(left, seconds), known | (_files(folder) - before.files)
 
 
-async def _until_none(look: Callable[[], list[str]]) -> list[str]:
-    end = time.monotonic() + REST_SECONDS
-    while (found := look()) and time.monotonic() < end:  # noqa: ASYNC110  # there is no event for it
+async def _until_none(look: Callable[[], list[str]], seconds: float) -> list[str]:
+    # Looks are counted, not seconds: on a starved machine they may pass before anybody else had a turn.
+    for _ in range(int(seconds / _LOOK_EVERY)):
+        if not look():
+            return []
         await asyncio.sleep(_LOOK_EVERY)
-    return found
+    return look()
 
 
 def _processes() -> set[int]:

@@ -192,7 +192,9 @@ async def sampled(ground: Ground, totals: Totals) -> None:
     """Look at the memory, and keep the figures up to date, until cancelled."""
     begun = time.monotonic()
     while True:
+        before = time.monotonic()
         await asyncio.sleep(_SAMPLE_EVERY)
+        totals.longest_wait = max(totals.longest_wait, time.monotonic() - before - _SAMPLE_EVERY)
         totals.seconds = time.monotonic() - begun
         totals.memory.sample(_pids(ground.providers))
         await ground.api.tell()

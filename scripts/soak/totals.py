@@ -35,6 +35,8 @@ class Totals:
     requests: int = 0
     starts: int = 0
     """How many processes were started."""
+    longest_wait: float = 0.0
+    """How many seconds this process had to wait for the processor, at most: how busy the machine was."""
     memory: Memory = field(default_factory=Memory)
     broken: list[str] = field(default_factory=list[str])
     """The invariants that were broken: one line each, with the round."""

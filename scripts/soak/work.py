@@ -4,7 +4,7 @@ A run gets its mark into its prompts and looks at all that comes back: a mark of
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
@@ -69,7 +69,7 @@ class Run:
             raise WrongAnswerError(f"{self.mark} has not seen what its tool said: {answer[:300]!r}")
 
 
-Kind = Callable[[Run], Awaitable[None]]
+Kind = Callable[[Run], Coroutine[Any, Any, None]]
 
 
 def looking(model: ClaudeCodeModel, **options: Any) -> Agent[object, Any]:

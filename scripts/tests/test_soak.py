@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
+import logging
 import math
 import os
 import stat
@@ -21,8 +23,10 @@ from soak.api import Api
 from soak.command import listing, parser, settings_of
 from soak.faults import FAULTS
 from soak.memory import Memory
+from soak.noise import Noise
 from soak.plan import Round, planned, round_seconds
 from soak.report import again, as_json, progress, summary, table
+from soak.rest import left_over, look
 from soak.room import Room, room
 from soak.soak import KINDS, Settings
 from soak.totals import Totals
@@ -183,6 +187,46 @@ def test_full_folder_takes_nothing_until_it_is_over(tmp_path: Path) -> None:
         assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o500
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
     assert [*tmp_path.iterdir()] == []
+
+
+# What is left.
+
+
+async def test_nothing_is_left_where_nothing_was_done(tmp_path: Path) -> None:
+    assert await left_over(look(tmp_path), tmp_path, seconds=5) == ([], frozenset())
+
+
+async def test_each_thing_that_is_left_is_told(tmp_path: Path) -> None:
+    before = look(tmp_path)
+    descriptor = os.open(tmp_path / "left.txt", os.O_CREAT | os.O_RDONLY)
+    waiting = asyncio.ensure_future(asyncio.Event().wait())
+    process = await asyncio.create_subprocess_exec("sleep", "60")
+    try:
+        await asyncio.sleep(0)
+        told, files = await left_over(before, tmp_path, seconds=0)
+    finally:
+        os.close(descriptor)
+        waiting.cancel()
+        process.kill()
+        await process.wait()
+        del process  # asyncio's own object has a future that nobody waits for
+
+    assert files == {"left.txt"}
+    assert "file left.txt" in told
+    assert any(line.startswith("process ") and "sleep 60" in line for line in told)
+    assert any("descriptors" in line and "left.txt" in line for line in told)
+    assert any("Event.wait" in line for line in told)
+    assert (await left_over(before, tmp_path, files, seconds=5))[0] == []
+
+
+def test_noise_is_heard_once() -> None:
+    noise = Noise()
+    error = logging.LogRecord("asyncio", logging.ERROR, "", 0, "Task exception was never retrieved", None, None)
+    noise.emit(error)
+    noise.emit(logging.LogRecord("asyncio", logging.ERROR, "", 0, "socket.accept() out of system resource", None, None))
+
+    assert noise.take() == ["Task exception was never retrieved None"]
+    assert noise.take() == []
 
 
 # What explains an error.

@@ -220,6 +220,15 @@ def test_the_command_serves_until_it_is_interrupted(
     assert [path.name for path in temporary_folder.iterdir() if path.name.startswith("claudecode")] == []
 
 
+@pytest.fixture
+def heeds_interrupts() -> Iterator[None]:
+    """A shell has what it starts in the background ignore Ctrl-C, and so would programs that tests start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_program_removes_its_files_when_it_is_ended(
     module: str, folder: Path, number: signal.Signals, bridge_process: Callable[..., BridgeProcess]
@@ -233,13 +242,16 @@ def test_the_program_removes_its_files_when_it_is_ended(
         text=True,
         encoding="utf-8",
     ) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == "Serving plus. Connect with:\n"
-        command = shlex.split(program.stdout.readline())[5:]
-        answer = bridge_process(command).request("tools/call", {"name": "plus", "arguments": {"a": 1, "b": 2}})
-        assert text_of(answer) == "3"
-        program.send_signal(number)
-        assert program.wait(LIMIT) == 0
+        try:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "Serving plus. Connect with:\n"
+            command = shlex.split(program.stdout.readline())[5:]
+            answer = bridge_process(command).request("tools/call", {"name": "plus", "arguments": {"a": 1, "b": 2}})
+            assert text_of(answer) == "3"
+            program.send_signal(number)
+            assert program.wait(LIMIT) == 0
+        finally:
+            program.kill()
     assert [path.name for path in folder.iterdir() if path.name.startswith("claudecode")] == []
 
 

@@ -38,7 +38,8 @@ def figure_line(figure: Figure, *, judged: bool = True) -> str:
     parts = [
         f"  {figure.name:{_NAME_WIDTH}}",
         f"{quantity(figure.median, figure.unit):>14}",
-        f"p90 {number(figure.p90):>9}",
+        # A single value has no distribution.
+        f"p90 {number(figure.p90):>9}" if figure.n > 1 else " " * 13,
         f"n {figure.n:>5}",
     ]
     parts.append(f"x {number(figure.ratio):>7}" if figure.ratio is not None else " " * 9)
