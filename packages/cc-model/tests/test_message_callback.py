@@ -110,10 +110,14 @@ async def test_a_request_that_fails_does_not_wait(provider: ClaudeCodeProvider, 
             await agent.run("Hello.")
 
 
-def test_in_a_thread_without_a_loop_the_result_is_heard_too(loopback: LoopbackServer) -> None:
+def test_in_a_thread_without_a_running_loop_the_result_is_heard_too(loopback: LoopbackServer) -> None:
     """MODEL-81"""
     heard: list[Message] = []
     provider = ClaudeCodeProvider(env=loopback.env(), max_retries=0)
-    Agent(ClaudeCodeModel(provider=provider, message_callback=heard.append)).run_sync("Hello.")
-    assert isinstance(heard[-1], ResultMessage)
-    asyncio.run(provider.aclose())
+    agent = Agent(ClaudeCodeModel(provider=provider, message_callback=heard.append))
+    with asyncio.Runner() as runner:
+        asyncio.set_event_loop(runner.get_loop())  # or the framework makes one, which nobody closes
+        agent.run_sync("Hello.")
+        assert isinstance(heard[-1], ResultMessage)
+        runner.run(provider.aclose())
+    asyncio.set_event_loop(None)
