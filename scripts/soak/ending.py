@@ -1,6 +1,7 @@
 """How a run ended: from what it raised to what a verdict is about."""
 
 import asyncio
+import errno
 import time
 from collections.abc import Awaitable, Coroutine
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelOverloadedError, ModelRateLimitError
 
 from .faults import INJECTED
-from .verdict import CONNECTION, OTHER, RIGHT, TOOL, Ended
+from .verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended
 from .work import Kind, Run, ToolFailedError
 
 # A run takes well below a second alone, and some seconds among others and with new processes. One that takes this long
@@ -46,6 +47,8 @@ async def _error(running: Awaitable[None]) -> tuple[str, str]:
     except ToolFailedError as error:
         return TOOL, str(error)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.EMFILE:
+            return NO_DESCRIPTOR, str(error)
         return OTHER, f"{type(error).__name__}: {error}"
     return RIGHT, ""
 

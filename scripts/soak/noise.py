@@ -5,8 +5,9 @@ import sys
 import warnings
 from typing import Any
 
-# The event loop cannot take connections while no file can be opened, says so, and goes on.
-_OF_DESCRIPTORS = "out of system resource"
+# The event loop cannot take connections while no file can be opened, says so, and tries again a second later, also with
+# a socket that was closed meanwhile.
+_OF_DESCRIPTORS = ("out of system resource", "BaseSelectorEventLoop._start_serving")
 
 
 class Noise(logging.Handler):
@@ -33,7 +34,7 @@ class Noise(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what the event loop says."""
         message = record.getMessage()
-        if _OF_DESCRIPTORS not in message:
+        if not any(words in message for words in _OF_DESCRIPTORS):
             error = record.exc_info[1] if record.exc_info else None
             self._heard.append(f"{message[:400]} {error!r}")
 

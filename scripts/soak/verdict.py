@@ -17,6 +17,8 @@ CONNECTION = "connection"
 """The process failed, or lost the API."""
 TOOL = "tool"
 """A tool of the CLI's own loop could not be called."""
+NO_DESCRIPTOR = "no descriptor"
+"""The operating system's own error, where something is read before a request is made."""
 OTHER = "other"
 """No error that a run should end with."""
 
@@ -31,7 +33,7 @@ _DOES: Mapping[str, frozenset[str]] = {
     "bridge": frozenset({TOOL, CONNECTION}),
     "api": frozenset({CONNECTION}),
     "disk": frozenset({CONNECTION}),
-    "descriptors": frozenset({CONNECTION}),
+    "descriptors": frozenset({CONNECTION, NO_DESCRIPTOR}),
 }
 AIMED = frozenset({"429", "500", "529", "cut", "event"})
 """Faults of the API, of which is known on whom they fell."""
@@ -53,7 +55,7 @@ class Happening:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended: `error` is `RIGHT`, an HTTP status as text, `CONNECTION`, `TOOL` or `OTHER`."""
+    """How a run ended: `error` is `RIGHT`, an HTTP status as text, or one of the names above."""
 
     kind: str
     mark: str

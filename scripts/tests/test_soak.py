@@ -30,7 +30,7 @@ from soak.rest import left_over, look
 from soak.room import Room, room
 from soak.soak import KINDS, Settings
 from soak.totals import Totals
-from soak.verdict import CONNECTION, OTHER, RIGHT, TOOL, Ended, Happening, Verdict, judge
+from soak.verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended, Happening, Verdict, judge
 
 SETTINGS = Settings(minutes=1, seed=7, at_once=8, pool=6, faults=tuple(FAULTS))
 
@@ -236,7 +236,7 @@ def test_right_answer_needs_no_cause() -> None:
     assert judge([ended(RIGHT)], []).outcomes == {RIGHT: 1}
 
 
-@pytest.mark.parametrize("error", ["429", CONNECTION, TOOL, OTHER])
+@pytest.mark.parametrize("error", ["429", CONNECTION, TOOL, NO_DESCRIPTOR, OTHER])
 def test_error_without_a_cause_is_broken(error: str) -> None:
     verdict = judge([ended(error)], [])
 
