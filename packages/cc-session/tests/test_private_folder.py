@@ -13,6 +13,7 @@ from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig, Message
 
 from cc_loopback import LoopbackServer
 from cc_session import Content, Session, sealed_options
+from cc_types import CLIConnectionError
 
 Ask = Callable[[Session, Content], Any]
 
@@ -112,3 +113,29 @@ async def test_the_caller_s_own_folder_is_used_and_stays(options: ClaudeAgentOpt
     [init] = [message for message in messages if getattr(message, "subtype", None) == "init"]
     assert cast(Any, init).data["cwd"] == str(tmp_path)
     assert not files(tmp_path)
+
+
+async def test_without_a_place_for_its_folder_a_session_says_so(
+    options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(CLIConnectionError, match="no private folder"):
+        await Session.open(options)
+
+
+def delete_nothing(path: Path, ignore_errors: bool) -> None:
+    pass
+
+
+async def test_a_folder_that_cannot_be_deleted_now_goes_with_the_next_one(
+    options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, temporary: Path
+) -> None:
+    """Nothing can be deleted where descriptors have run out."""
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", delete_nothing)
+        async with await Session.open(options):
+            pass
+        assert files(temporary, "cc-session-*")
+    async with await Session.open(options):
+        pass
+    assert not files(temporary, "cc-session-*")

@@ -8,7 +8,7 @@ from pathlib import Path
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_session import McpServer, Policy, Session, Timeouts, sealed_options, with_tool_server
-from cc_types import JsonValue
+from cc_types import CLIConnectionError, JsonValue
 
 from .api_log import LOG_ARGUMENTS, LOG_ENV, APILog
 from .counting import APIAccess
@@ -78,9 +78,28 @@ class Launcher:
         try:
             server = await tools.start()
             options = with_tool_server(options, launch.tool_server.name, server)
-            return Worker(launch, await self._session(options, launch.own, caller), caller, tools, log, skills)
+            session = await self._session(options, launch.own, caller)
+            if launch.tool_server.transport == "stdio":
+                await self._check_tools(session, launch.tool_server)
+            return Worker(launch, session, caller, tools, log, skills)
         except BaseException:
             await tools.stop()
+            raise
+
+    async def _check_tools(self, session: Session, key: ToolServerKey) -> None:
+        """Close the session and raise if the CLI did not get all tools.
+
+        If its bridge dies while it connects, it takes what it has got, and would itself answer all later calls of the
+        others: that there is no such tool.
+        """
+        try:
+            [status] = await session.wait_mcp([key.name], timeout=self._timeouts.mcp)
+            if missing := key.names() - {tool["name"] for tool in status.get("tools", [])}:
+                raise CLIConnectionError(
+                    reason=f"the bridge ended before Claude Code knew {', '.join(sorted(missing))}"
+                )
+        except BaseException:
+            await session.close()
             raise
 
     def _skills(self, own: OwnTools | None) -> SkillFolder | None:

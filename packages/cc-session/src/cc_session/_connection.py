@@ -49,11 +49,16 @@ class Connection:
         self._on_end = on_end
         self._folder: PrivateFolder | None = None
         if transport is None:
-            self._folder = PrivateFolder()
             try:
+                self._folder = PrivateFolder()
                 transport = CLIProcess(self._folder.options(options), self._folder.path, close_seconds=timeouts.close)
-            except BaseException:
-                self._folder.remove()
+            except BaseException as error:
+                if self._folder is not None:
+                    self._folder.remove()
+                if isinstance(error, OSError):
+                    reason = f"Claude Code gets no private folder: {error}"
+                    advice = "Make room in the folder for temporary files, or raise the limit of open files."
+                    raise CLIConnectionError(reason=reason, advice=advice) from error
                 raise
         self.transport = ControlTransport(transport, close_seconds=_CLOSE_FACTOR * timeouts.close)
         self.client = ClaudeSDKClient(without_warnings(options), transport=self.transport)

@@ -20,6 +20,9 @@ from .options import has_api_key, is_sealed
 
 __all__ = ["PrivateFolder"]
 
+# Those that could not be deleted yet: to look into one takes a descriptor, and who has run out of them has none.
+_to_be_deleted: set[Path] = set()
+
 
 class PrivateFolder:
     """A folder that only this user can enter, for one process."""
@@ -46,10 +49,14 @@ class PrivateFolder:
         )
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it."""
-        # Twice: a tool that outlives the process may write a file between the walk and the removal.
-        for _ in range(2):
-            shutil.rmtree(self.path, ignore_errors=True)
+        """Delete the folder with all that is in it, and those that could not be deleted before."""
+        _to_be_deleted.add(self.path)
+        for path in list(_to_be_deleted):
+            # Twice: a tool that outlives the process may write a file between the walk and the removal.
+            for _ in range(2):
+                shutil.rmtree(path, ignore_errors=True)
+            if not path.exists():
+                _to_be_deleted.discard(path)
 
     def _with_prompt_file(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
         match options.system_prompt:
