@@ -43,7 +43,7 @@ def cli_environment(url: str, home: PrivateHome) -> dict[str, str]:
     environment = {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "loopback",
-        # Empty, not absent: they would otherwise come in from the caller's environment, and win over the key.
+        # Empty, not absent: a login of the user's would otherwise come in from the caller's environment.
         "ANTHROPIC_AUTH_TOKEN": "",
         "CLAUDE_CODE_OAUTH_TOKEN": "",
         **dict.fromkeys(_CLOUDS, ""),
