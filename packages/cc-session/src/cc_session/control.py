@@ -65,6 +65,8 @@ class ControlTransport(Transport):
             raise ControlTimeoutError(subtype=subtype, seconds=seconds) from error
         finally:
             del self._pending[request_id]
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # looked at, also where the process ended while the request was written
         if response.get("subtype") == "error":
             raise ControlRequestError(subtype=subtype, message=str(response.get("error", "no reason given")))
         payload = response.get("response")
