@@ -25,19 +25,17 @@ PATIENCE = 40.0
 def test_a_response_comes_while_the_pipe_is_open() -> None:
     """LOG-45"""
     content = (LOGS / "tool_call.jsonl").read_bytes()
-    process = subprocess.Popen([*COMMAND, "responses", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert process.stdin and process.stdout
-        for _ in range(2):
-            process.stdin.write(content)
-            process.stdin.flush()
-            assert CLIResponse.model_validate_json(process.stdout.readline()).succeeded
-        process.stdin.close()
-        assert process.wait(PATIENCE) == 0
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()  # type: ignore[union-attr]
+    with subprocess.Popen([*COMMAND, "responses", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdin and process.stdout
+            for _ in range(2):
+                process.stdin.write(content)
+                process.stdin.flush()
+                assert CLIResponse.model_validate_json(process.stdout.readline()).succeeded
+            process.stdin.close()
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
 
 
 # --- as a process
@@ -121,23 +119,19 @@ def test_watch_shows_what_came_in(maker: Maker, tmp_path: Path) -> None:
     made, path = maker(), tmp_path / "log.jsonl"
     made.answer("msg_1", timestamp=now)
     made.write(path)
-    process = subprocess.Popen(
-        [*COMMAND, "watch", path, "--interval", "0.2", "--tz", "UTC"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    try:
-        assert process.stdout and process.stderr
-        assert any(line.startswith(b"today") and b"  1 " in line for line in iter(process.stdout.readline, b""))
-        made.answer("msg_2", timestamp=now)
-        made.write(path)
-        assert any(line.startswith(b"today") and b"  2 " in line for line in iter(process.stdout.readline, b""))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 0
-        assert process.stderr.read() == b""
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()  # type: ignore[union-attr]
-        process.stderr.close()  # type: ignore[union-attr]
+    command = [*COMMAND, "watch", path, "--interval", "0.2", "--tz", "UTC"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout and process.stderr
+            assert any(line.startswith(b"today") and b"  1 " in line for line in iter(process.stdout.readline, b""))
+            made.answer("msg_2", timestamp=now)
+            made.write(path)
+            assert any(line.startswith(b"today") and b"  2 " in line for line in iter(process.stdout.readline, b""))
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) == 0
+            assert process.stderr.read() == b""
+        finally:
+            process.kill()
 
 
 def test_the_status_line_is_one_line(maker: Maker, tmp_path: Path) -> None:

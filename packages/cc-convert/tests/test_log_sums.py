@@ -236,7 +236,9 @@ def test_what_is_in_the_total_alone_is_a_row_of_its_own(maker: Maker, tmp_path: 
     logs = read_logs(log.write(tmp_path / "log.jsonl"))
 
     assert [(row[9:14], row.geo) for row in logs.rows if row.kind == "unlogged"] == [(ONE, "us")]
-    assert sorted(row.time for row in logs.rows if row.time is not None)[1] < logs.rows[-1].time  # type: ignore[operator]
+    last = logs.rows[-1].time
+    assert last is not None
+    assert sorted(row.time for row in logs.rows if row.time is not None)[1] < last
     assert sum(row.cost or 0 for row in logs.priced()) == pytest.approx(3 * PRICE * 1.1)
     assert agree(logs)
 

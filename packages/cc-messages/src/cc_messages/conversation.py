@@ -85,8 +85,7 @@ def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Join neighbours of one role into one message, as the API reads them; the CLI would add line breaks."""
     result: list[Message] = []
     for message in messages:
-        settings = message.output_config or (result and result[-1].output_config)
-        if result and result[-1].role == message.role and not settings:
+        if result and _belong_together(result[-1], message):
             message = Message(message.role, (*result.pop().content, *message.content))
         result.append(message)
     return tuple(result)
@@ -117,6 +116,10 @@ def without_cache_control(block: Block) -> Block:
             case _:
                 pass
     return bare
+
+
+def _belong_together(one: Message, other: Message) -> bool:
+    return one.role == other.role and one.output_config is None and other.output_config is None
 
 
 def _canonical(value: JsonValue) -> JsonValue:

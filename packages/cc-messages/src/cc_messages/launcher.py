@@ -1,6 +1,7 @@
 """How a process is started: sealed, but for what its requests say beside their bodies."""
 
 import os
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +42,7 @@ class Launcher:
     @property
     def env(self) -> Mapping[str, str]:
         """The environment of the processes, as far as it is the caller's."""
-        return {**os.environ, **self._env}
+        return ChainMap(self._env, os.environ)
 
     @property
     def api(self) -> APIAccess:
@@ -69,8 +70,16 @@ class Launcher:
         Raises:
             ClaudeCodeError: It did not start; nothing is left of it.
         """
-        caller, log = Caller(), APILog()
         skills = self._skills(launch.own)
+        try:
+            return await self._open_with(launch, skills)
+        except BaseException:
+            if skills is not None:
+                skills.remove()
+            raise
+
+    async def _open_with(self, launch: LaunchKey, skills: SkillFolder | None) -> Worker:
+        caller, log = Caller(), APILog()
         options = replace(self._options(launch, skills), stderr=log.take)
         if launch.tool_server is None:
             return Worker(launch, await self._session(options, launch.own, caller), caller, log=log, skills=skills)

@@ -26,7 +26,6 @@ __all__ = ["Caller", "OwnTools", "with_own_tools"]
 # `Read`, `Bash(git *)`, `mcp__server__tool`, as the CLI's rules name them.
 _ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
 
-
 # What there is where the CLI runs `--bare`. All else it leaves out there without a word. Measured on CLI 2.1.329.
 _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
@@ -79,11 +78,11 @@ class OwnTools:
 
 def with_own_tools(options: ClaudeAgentOptions, own: OwnTools, skills: SkillFolder | None = None) -> ClaudeAgentOptions:
     """Return the options of a sealed process, opened as far as `own` says."""
-    if skills is not None or own.agents or not _IN_BARE_MODE.issuperset(own.names):
+    if not _IN_BARE_MODE.issuperset(own.names):
         options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
     if skills is not None:
-        plain = [full for name in own.skills for full in (name, f"{PLUGIN}:{name}")]
-        options = replace(options, plugins=[{"type": "local", "path": str(skills.path)}], skills=plain)
+        names = [known for name in own.skills for known in (name, f"{PLUGIN}:{name}")]
+        options = replace(options, plugins=[{"type": "local", "path": str(skills.path)}], skills=names)
     return replace(
         options,
         tools=[name for name in own.names if not name.startswith("mcp__")],

@@ -1,6 +1,6 @@
 """Headers of a request: which of them go on to the API, and how a process is told, by environment variables.
 
-The CLI reads both variables for each request. Pure functions.
+The CLI reads them for each request. Pure functions.
 """
 
 import re
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from .failure import invalid
 
-__all__ = ["CUSTOM_HEADERS", "PassedHeaders", "passed_headers"]
+__all__ = ["PassedHeaders", "passed_headers"]
 
-CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
-"""The CLI's variable for headers of its own requests to the API, one to a line."""
+# The CLI's variable for headers of its own requests to the API, one to a line.
+_CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
 
 # What the client says of itself and of the connection, and what the CLI says in its place.
 _OF_THE_CLIENT = frozenset(
@@ -60,7 +60,7 @@ class PassedHeaders:
     def env(self) -> Mapping[str, str]:
         """The variables that say so."""
         return {
-            CUSTOM_HEADERS: "\n".join([*([self.always] if self.always else []), *self.custom]),
+            _CUSTOM_HEADERS: "\n".join([*([self.always] if self.always else []), *self.custom]),
             "TRACEPARENT": self.traceparent,
             "TRACESTATE": self.tracestate,
         }
@@ -78,7 +78,7 @@ def passed_headers(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -
     """
     # Where the CLI makes no spans, nobody there would look at the trace context, and telling it takes a millisecond.
     is_traced = env.get("CLAUDE_CODE_ENABLE_TELEMETRY", "").lower() in _TRUE
-    always = env.get(CUSTOM_HEADERS, "")
+    always = env.get(_CUSTOM_HEADERS, "")
     custom: list[str] = []
     trace = {"traceparent": "", "tracestate": ""}
     for name, value in headers:

@@ -24,7 +24,6 @@ InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
 # What the CLI leaves as it is in the names of tools, `mcp__server__tool`.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-
 # What the CLI has in its environment and a program of somebody else's does not need: logins, and parts of requests.
 _NOT_FOR_SERVERS = (
     "ANTHROPIC_API_KEY",

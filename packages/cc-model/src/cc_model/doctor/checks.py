@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
@@ -110,7 +110,7 @@ def _packages() -> Check:
 
 def _of_another_release() -> list[str]:
     series = version("cc-model").rsplit(".", 1)[0]
-    return [name for name in _PACKAGES if distribution(name).version.rsplit(".", 1)[0] != series]
+    return [name for name in _PACKAGES if version(name).rsplit(".", 1)[0] != series]
 
 
 def _sockets() -> Check:

@@ -40,8 +40,7 @@ async def version_of(cli: CLI) -> str:
     Raises:
         OSError: It cannot be run, or does not answer.
     """
-    _, output = await _run(cli, "--version")
-    return output.strip()
+    return (await _run(cli, "--version")).strip()
 
 
 async def login_of(cli: CLI) -> str | None:
@@ -51,8 +50,7 @@ async def login_of(cli: CLI) -> str | None:
         OSError: It cannot be run, or does not answer.
         ValueError: It answers something else.
     """
-    _, output = await _run(cli, "auth", "status", "--json")
-    told = json.loads(output)
+    told = json.loads(await _run(cli, "auth", "status", "--json"))
     if not isinstance(told, dict):
         raise ValueError("not the answer of `claude auth status`")
     status = cast("dict[str, Any]", told)
@@ -62,7 +60,7 @@ async def login_of(cli: CLI) -> str | None:
     return f"{status.get('authMethod')}{source}, provider {status.get('apiProvider')}"
 
 
-async def _run(cli: CLI, *arguments: str) -> tuple[int, str]:
+async def _run(cli: CLI, *arguments: str) -> str:
     process = await asyncio.create_subprocess_exec(
         cli.path,
         *arguments,
@@ -79,4 +77,4 @@ async def _run(cli: CLI, *arguments: str) -> tuple[int, str]:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return process.returncode or 0, output.decode(errors="replace")
+    return output.decode(errors="replace")
