@@ -16,9 +16,9 @@ _SECONDS = 280
 
 @pytest.mark.timeout(_SECONDS + 10)
 async def test_every_run_ends_right_or_with_the_right_error_and_nothing_is_left(tmp_path: Path) -> None:
-    """MODEL-49, MODEL-51, MODEL-65: a round with several faults at once, and what else the machine finds time for."""
+    """MODEL-49, MODEL-51, MODEL-65: three rounds that have all faults between them."""
     figures = tmp_path / "figures.json"
-    command = [sys.executable, SOAK, "--minutes=0.2", "--seed=30", "--at-once=6", "--pool=3", f"--json={figures}"]
+    command = [sys.executable, SOAK, "--minutes=0.2", "--seed=71", "--at-once=6", "--pool=3", f"--json={figures}"]
     done = await to_thread.run_sync(lambda: subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS))
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(figures.read_text())

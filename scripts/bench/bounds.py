@@ -9,6 +9,9 @@ BOUNDS = {
     ("text", "Processor time of the Python process, without that for AnthropicModel", "ClaudeCodeModel"): Bound(
         "median", 3.0
     ),
+    ("text", "Times as long as ClaudeCodeModel", "claude_agent_sdk.query()"): Bound("median", 10.0, least=True),
+    ("text", "Times as long as ClaudeCodeModel", "pydantic-ai-claude-code"): Bound("median", 10.0, least=True),
+    ("tool", "Times as long as ClaudeCodeModel", "pydantic-ai-claude-code"): Bound("median", 10.0, least=True),
     ("tool", "Warm run, in multiples of its parts", "run / two bare turns and run with AnthropicModel"): Bound(
         "median", 1.1
     ),

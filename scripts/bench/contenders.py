@@ -105,21 +105,36 @@ class ClientContender:
 class QueryContender:
     """`claude_agent_sdk.query()`, which starts a process each time."""
 
-    def __init__(self, query: Any, options: Any) -> None:
-        self._query, self._options = query, options
+    def __init__(self, sdk: Any, options: Any) -> None:
+        self._sdk, self._options = sdk, options
+        server = sdk.create_sdk_mcp_server(
+            "bench", tools=[sdk.tool("look_up", look_up.__doc__, {"word": str})(_served)]
+        )
+        self._with_tool = replace(
+            options, mcp_servers={"bench": server}, allowed_tools=["mcp__bench__look_up"], max_turns=None
+        )
+        self._wanted = options
 
     async def begin(self, messages: int, *, tool: bool) -> None:
-        """It has no conversations."""
+        """It has no conversations; a tool is called in the CLI's own loop."""
+        self._wanted = self._with_tool if tool else self._options
 
     async def turn(self) -> None:
         """Ask once."""
-        await self.run(PROMPT)
+        await self._ask(PROMPT, self._wanted)
 
     async def run(self, prompt: str) -> None:
         """Ask once."""
-        async for message in self._query(prompt=prompt, options=self._options):
+        await self._ask(prompt, self._options)
+
+    async def _ask(self, prompt: str, options: Any) -> None:
+        async for message in self._sdk.query(prompt=prompt, options=options):
             if hasattr(message, "result"):
                 _check(message.result)
+
+
+async def _served(arguments: Any) -> Any:
+    return {"content": [{"type": "text", "text": look_up(arguments["word"])}]}
 
 
 def _check(answer: object) -> None:
@@ -154,7 +169,7 @@ async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
                 stack.push_async_callback(client.aclose)
                 yield client
             case "query":
-                yield QueryContender(import_module("claude_agent_sdk").query, _sealed_options())
+                yield QueryContender(import_module("claude_agent_sdk"), _sealed_options())
             case _:
                 raise ValueError(f"no contender: {name}")
 

@@ -55,14 +55,14 @@ async def measure_text(effort: Effort) -> list[Figure]:
 
 async def measure_tool(effort: Effort) -> list[Figure]:
     """Compare warm runs with one tool call, which make two requests."""
-    # The peer asks for tool calls in a prompt of its own, which a scripted API does not understand.
-    played, workers = await conversations(effort, (PLAIN, OURS), (), tool=True)
+    played, workers = await conversations(effort, (PLAIN, OURS), (QUERY, PEER), tool=True)
     times = played.ordered(played.milliseconds, workers)
     bare = played.milliseconds[CLIENT]
     pairs = [first + second for first, second in zip(bare[::2], bare[1::2], strict=True)]
     return [
         *Group("tool", "Warm run with one tool call").figures({**times, TWO_TURNS: pairs}, PLAIN),
         Group("tool", PARTS_TITLE, "times").figure(TOOL_PARTS, parts(times[OURS], pairs, times[PLAIN])),
+        *times_as_long("tool", times),
     ]
 
 
@@ -80,7 +80,7 @@ async def conversations(
                     await played.play(fast, "turn", counts=counts)
                     for _ in range(2 if tool else 1):
                         await played.play(client, "turn", counts=counts)
-                await played.begin(others)
+                await played.begin(others, tool=tool)
                 await played.play(others, "turn")
     return played, [*always, *([] if tool else [CLIENT]), *others]
 

@@ -33,14 +33,14 @@ def parser() -> argparse.ArgumentParser:
         prog="scripts/soak",
         description="Mixed runs of agents while all goes wrong that can. Exits with 1 if an invariant breaks.",
     )
-    made.add_argument("--minutes", type=_positive, default=1.0, help="how long runs are begun (default: 1)")
+    made.add_argument("--minutes", type=_positive, default=1.0, help="how long cases are begun (default: 1)")
     made.add_argument("--seed", type=int, help="where chances come from (default: another one each time)")
-    made.add_argument("--at-once", type=_count, default=8, metavar="N", help="runs side by side (default: 8)")
-    made.add_argument("--pool", type=_count, default=6, metavar="N", help="processes that stay (default: 6)")
+    made.add_argument("--at-once", type=_count, default=8, metavar="N", help="cases side by side (default: 8)")
+    made.add_argument("--pool", type=_count, default=12, metavar="N", help="processes that stay (default: 12)")
     made.add_argument("--only", nargs="+", choices=[*FAULTS], metavar="FAULT", help="do only these faults")
     made.add_argument("--round", type=int, default=0, metavar="N", help="begin with this round (default: 0)")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    made.add_argument("--list", action="store_true", help="print all faults and kinds of runs, and do nothing else")
+    made.add_argument("--list", action="store_true", help="print all faults and kinds of cases, and do nothing else")
     return made
 
 
@@ -52,10 +52,10 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def listing() -> str:
-    """All faults and all kinds of runs, a line each."""
+    """All faults and all kinds of cases, a line each."""
     faults = [f"  {name:13}  {fault.about}" for name, fault in FAULTS.items()]
-    runs = [f"  {name:13}  {kind.__doc__}" for name, kind in KINDS.items()]
-    return "\n".join(["Faults", *faults, "", "Runs", *runs])
+    cases = [f"  {name:13}  {kind.__doc__}" for name, kind in KINDS.items()]
+    return "\n".join(["Faults", *faults, "", "Cases", *cases])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""How a run ended: from what it raised to what a verdict is about."""
+"""How a case ended: from what it raised to what a verdict is about."""
 
 import asyncio
 import errno
@@ -10,27 +10,29 @@ from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelOv
 
 from .faults import INJECTED
 from .verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended
-from .work import Kind, Run, ToolFailedError
+from .work import Case, Kind, ToolFailedError
 
-# A run takes well below a second alone, and some seconds among others and with new processes. One that takes this long
+# A case takes well below a second alone, and some seconds among others and with new processes. One that takes this long
 # hangs.
 RUN_SECONDS = 120
 # A run that is cancelled ends within milliseconds.
 _CANCEL_SECONDS = 20.0
+# What follows may be of earlier requests.
+_STDERR = "The end of its stderr"
 
 
 class HangsError(Exception):
-    """A run that does not end."""
+    """A case that does not end."""
 
 
-async def ended(name: str, kind: Kind, run: Run) -> Ended:
-    """Make a run, and say how it ended."""
+async def ended(name: str, kind: Kind, case: Case) -> Ended:
+    """Make its runs, and say how they ended."""
     begun = time.monotonic()
-    error, said = await _error(_bounded(kind(run), run))
-    if name.startswith("cli-") and error == "500" and INJECTED not in said:
+    error, said = await _error(_bounded(kind(case), case))
+    if name.startswith("cli-") and error == "500" and INJECTED not in said.partition(_STDERR)[0]:
         # What follows the work of a tool must not be repeated, so a broken line is told as an error of the API's.
         error = CONNECTION
-    return Ended(name, run.mark, begun, time.monotonic(), error, said[:500])
+    return Ended(name, case.mark, begun, time.monotonic(), error, said[:500], case.runs)
 
 
 async def _error(running: Awaitable[None]) -> tuple[str, str]:
@@ -53,14 +55,14 @@ async def _error(running: Awaitable[None]) -> tuple[str, str]:
     return RIGHT, ""
 
 
-async def _bounded(running: Coroutine[Any, Any, None], run: Run) -> None:
-    """Await a run, but not for ever. What counts are seconds in which this process had a turn of the processor."""
+async def _bounded(running: Coroutine[Any, Any, None], case: Case) -> None:
+    """Await a case, but not for ever. What counts are seconds in which this process had a turn of the processor."""
     task = asyncio.ensure_future(running)
     try:
         for _ in range(RUN_SECONDS):
             if (await asyncio.wait({task}, timeout=1.0))[0]:
                 return task.result()
-        raise HangsError(f"no end after {RUN_SECONDS} s; {run.provider.transport!r}, {run.other.transport!r}")
+        raise HangsError(f"no end after {RUN_SECONDS} s; {case.provider.transport!r}, {case.other.transport!r}")
     finally:
         if not task.done():
             task.cancel()

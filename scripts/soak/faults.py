@@ -21,7 +21,7 @@ _BRIDGE = "cc_ipc.bridge"
 _CLI = "claude"
 # Free descriptors are taken again so often; seconds.
 _EAT_EVERY = 0.02
-# A run is struck within this time from its begin, which is about as long as one takes; seconds.
+# A case is struck within this time from its begin, which is about as long as one takes; seconds.
 _STRIKE_WITHIN = 0.3
 
 
@@ -30,7 +30,7 @@ Do = Callable[[Ground, Random], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong: once for such a share of the runs, or, if it lasts, after so many seconds."""
+    """Something that goes wrong: once for such a share of the cases, or, if it lasts, after so many seconds."""
 
     about: str
     do: Do
@@ -115,7 +115,7 @@ async def descriptors(ground: Ground, chance: Random) -> None:
 
 
 async def idle(ground: Ground, chance: Random) -> None:
-    """Do nothing: it is the runs that pause, and mostly go where a process ends soon when it is idle."""
+    """Do nothing: it is the cases that pause, and mostly go where a process ends soon when it is idle."""
 
 
 FAULTS: Mapping[str, Fault] = {

@@ -30,7 +30,7 @@ class Ground:
     providers: Sequence[ClaudeCodeProvider]
     room: Room
     begun: int = 0
-    """How many runs have begun."""
+    """How many cases have begun."""
     happenings: list[Happening] = field(default_factory=list[Happening])
     """All that has happened, in order; the faults of the API are numbered by their place."""
 

@@ -1,11 +1,11 @@
-"""Runs that are a load: much is said, offered, or remembered."""
+"""Cases that are a load: much is said, offered, or remembered."""
 
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.tools import Tool
 
 from .answers import HUGE_CHARACTERS, HUGELY, LOOK, SLOWLY
-from .work import Kind, Run, WrongAnswerError
+from .work import Case, Kind, WrongAnswerError
 
 TOOLS = 1_000
 HISTORY_TOKENS = 100_000
@@ -13,20 +13,20 @@ _CHARACTERS_PER_TOKEN = 4
 _HISTORY_MESSAGES = 40
 
 
-async def slow(run: Run) -> None:
+async def slow(case: Case) -> None:
     """An answer that takes seconds to begin."""
-    run.check((await Agent(run.model).run(f"Find {run.mark} {SLOWLY}.")).output)
+    case.check((await case.ask(Agent(case.model), f"Find {case.mark} {SLOWLY}.")).output)
 
 
-async def huge(run: Run) -> None:
+async def huge(case: Case) -> None:
     """An answer of ten million characters."""
-    output = (await Agent(run.model).run(f"Find {run.mark} {HUGELY}.")).output
+    output = (await case.ask(Agent(case.model), f"Find {case.mark} {HUGELY}.")).output
     if len(output) < HUGE_CHARACTERS:
-        raise WrongAnswerError(f"{run.mark} got {len(output)} characters of {HUGE_CHARACTERS}")
-    run.check(output)
+        raise WrongAnswerError(f"{case.mark} got {len(output)} characters of {HUGE_CHARACTERS}")
+    case.check(output)
 
 
-async def many_tools(run: Run) -> None:
+async def many_tools(case: Case) -> None:
     """A thousand tools, one of which is called."""
 
     async def look(mark: str) -> str:
@@ -39,18 +39,18 @@ async def many_tools(run: Run) -> None:
 
     names = [f"tool_{number}" for number in range(TOOLS - 1)]
     tools: list[Tool[object]] = [Tool(look, name=LOOK), *(Tool(other, name=name) for name in names)]
-    agent: Agent[object, str] = Agent(run.model, tools=tools)
-    run.check((await agent.run(f"Find {run.mark}.")).output, has_looked=True)
+    agent: Agent[object, str] = Agent(case.model, tools=tools)
+    case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
 
 
-async def long_history(run: Run) -> None:
+async def long_history(case: Case) -> None:
     """A prompt after a conversation of a hundred thousand tokens."""
     size = HISTORY_TOKENS * _CHARACTERS_PER_TOKEN // _HISTORY_MESSAGES
-    said = (f"{run.mark} " + "and so on " * (size // 10))[:size]
+    said = (f"{case.mark} " + "and so on " * (size // 10))[:size]
     history: list[ModelMessage] = []
     for _ in range(_HISTORY_MESSAGES // 2):
         history += [ModelRequest([UserPromptPart(said)]), ModelResponse([TextPart(said)])]
-    run.check((await Agent(run.model).run(f"Find {run.mark}.", message_history=history)).output)
+    case.check((await case.ask(Agent(case.model), f"Find {case.mark}.", message_history=history)).output)
 
 
 HEAVY: dict[str, Kind] = {"slow": slow, "huge": huge, "tools": many_tools, "history": long_history}

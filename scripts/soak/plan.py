@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-ROUND_SECONDS = 10.0
+ROUND_SECONDS = 15.0
 """How long a round of a long soak is."""
 _LEAST_ROUNDS = 3
 # In a calm round each run must end well; so a fault that did a lasting harm is seen.
 _CALM_EVERY = 5
-_FULL_REST_EVERY = 3
+_FULL_REST_EVERY = 6
 # With more of them hardly a run would come to anything, or could be told why it did not.
 _MOST_TOGETHER = 5
 

@@ -22,20 +22,21 @@ def progress(totals: Totals, plan: Round | None) -> str:
 
 
 def rate(totals: Totals) -> float:
-    """Runs per second."""
+    """Runs of agents per second."""
     return totals.runs / totals.seconds if totals.seconds else 0.0
 
 
 def summary(settings: Settings, totals: Totals, way: str) -> str:
     """All figures, and what was broken."""
     kinds = [
-        (name, str(kind.runs), str(kind.right), f"{kind.slowest:.1f} s") for name, kind in sorted(totals.kinds.items())
+        (name, str(kind.cases), str(kind.runs), str(kind.right), f"{kind.slowest:.1f} s")
+        for name, kind in sorted(totals.kinds.items())
     ]
     faults = [(name, str(totals.done[name]), str(totals.caused[name])) for name in settings.faults]
     rests = totals.memory.rests
     made = (
-        f"{totals.runs} runs ({rate(totals):.1f}/s), {settings.at_once} at once on {settings.pool} processes, "
-        f"in {totals.seconds:.0f} s and {totals.rounds} rounds; seed {settings.seed}"
+        f"{totals.runs} runs ({rate(totals):.1f}/s) in {totals.cases} cases, {settings.at_once} at once "
+        f"on {settings.pool} processes, in {totals.seconds:.0f} s and {totals.rounds} rounds; seed {settings.seed}"
     )
     memory = (
         f"memory of this process at {len(rests)} rests: {_first_and_last(rests)}; at most "
@@ -46,12 +47,13 @@ def summary(settings: Settings, totals: Totals, way: str) -> str:
         f"{totals.requests} requests to the API; {totals.starts} processes started; full disk by: {way}",
         f"longest wait of this process for the processor: {totals.longest_wait:.1f} s",
         "",
-        *table(("runs", "made", "right", "slowest"), kinds),
+        *table(("cases", "made", "runs", "right", "slowest"), kinds),
         "",
         *table(("faults", "done", "errors by it"), faults),
         "",
         "ended: " + ", ".join(f"{name} {count}" for name, count in totals.outcomes.most_common()),
         memory,
+        f"tasks that pydantic-ai left where runs were cancelled: {totals.orphans}",
         f"invariants broken: {totals.broken_count}",
         *(f"  {line}" for line in totals.broken),
     ]
@@ -91,6 +93,7 @@ def as_json(settings: Settings, totals: Totals, way: str) -> str:
         "full_disk_by": way,
         "seconds": round(totals.seconds, 1),
         "rounds": totals.rounds,
+        "cases": totals.cases,
         "runs": totals.runs,
         "right": totals.outcomes[RIGHT],
         "requests": totals.requests,
@@ -99,6 +102,7 @@ def as_json(settings: Settings, totals: Totals, way: str) -> str:
         "outcomes": dict(totals.outcomes),
         "faults": {name: {"done": totals.done[name], "errors": totals.caused[name]} for name in settings.faults},
         "longest_wait_seconds": round(totals.longest_wait, 1),
+        "orphans": totals.orphans,
         "memory_mb": vars(totals.memory),
         "broken_count": totals.broken_count,
         "broken": totals.broken,

@@ -20,6 +20,12 @@ from cc_model import ClaudeCodeProvider
 # hit while it started takes up to that long to be given up.
 REST_SECONDS = 30.0
 _LOOK_EVERY = 0.1
+# What is being closed has gone after this time, so that it is not taken for what is always there.
+_CALM_SECONDS = 1.0
+# An end of a cancelled task takes no time.
+_ORPHAN_SECONDS = 5.0
+# The task in which pydantic-ai runs an agent, and that in which it streams an answer.
+_ORPHAN = "ScopedTask.__init__.<locals>.run"
 # The CLI, a guard that ends it if this process dies, and a bridge.
 _PROCESSES_PER_PLACE = 3
 
@@ -34,9 +40,29 @@ class Before:
     pending: int
 
 
+async def looked(folder: Path) -> Before:
+    """Return what is there when all has come to rest that was just closed."""
+    await asyncio.sleep(_CALM_SECONDS)
+    gc.collect()
+    return look(folder)
+
+
 def look(folder: Path) -> Before:
     """Return what is there now."""
     return Before(frozenset(_processes()), psutil.Process().num_fds(), frozenset(_files(folder)), len(_pending()))
+
+
+async def end_orphans() -> int:
+    """End the tasks that pydantic-ai has left behind; returns how many there were. No run may be going on.
+
+    A run that is cancelled in its first turns of the event loop leaves one that waits for ever, on whatever model.
+    """
+    orphans = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == _ORPHAN]
+    for task in orphans:
+        task.cancel()
+    if orphans:
+        await asyncio.wait(orphans, timeout=_ORPHAN_SECONDS)
+    return len(orphans)
 
 
 async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: Before) -> list[str]:

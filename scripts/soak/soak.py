@@ -1,4 +1,4 @@
-"""Rounds of runs under faults, and the looks at what came of them."""
+"""Rounds of cases under faults, and the looks at what came of them."""
 
 import asyncio
 import contextlib
@@ -16,19 +16,19 @@ from .faults import FAULTS
 from .ground import BRIEF_PLACES, Ground
 from .loads import HEAVY
 from .plan import Round, planned, round_seconds
-from .rest import Before, left_over, look, settled
+from .rest import Before, end_orphans, left_over, look, looked, settled
 from .totals import Totals
 from .verdict import Ended, judge
-from .work import LIGHT, Run
+from .work import LIGHT, Case
 
 KINDS = {**LIGHT, **HEAVY}
 
-_HEAVY_SHARE = 0.04
-# Where a process is started for each run, memory and time go to that.
-_BRIEF_SHARE = 0.05
-_BRIEF_SHARE_IDLE = 0.8
+_HEAVY_SHARE = 0.02
+# Where a process is started for each case, memory and time go to that.
+_BRIEF_SHARE = 0.02
+_BRIEF_SHARE_IDLE = 0.3
 _LONGEST_PAUSE = 1.0
-# Runs of a round have numbers of their own, so that a round is the same whichever was the first one.
+# Cases of a round have numbers of their own, so that a round is the same whichever was the first one.
 _NUMBERS_PER_ROUND = 1_000_000
 # For the figures of memory, and so that the API forgets what it was asked; seconds.
 _SAMPLE_EVERY = 1.0
@@ -71,7 +71,7 @@ class Soak:
         files = look(self._ground.room.path)
         await self._warm_up()
         await self._close()
-        before = look(self._ground.room.path)
+        before = await looked(self._ground.room.path)
         self._totals.breaks(-1, [f"file {name}, after the warm-up" for name in before.files - files.files])
         self._memory.rest()
         end = time.monotonic() + self._settings.minutes * 60
@@ -121,6 +121,7 @@ class Soak:
     async def _rest(self, number: int, before: Before) -> None:
         """End all processes, and see that nothing is left of them."""
         await self._close()
+        self._totals.orphans += await end_orphans()
         left, self._known_files = await left_over(before, self._ground.room.path, self._known_files)
         self._totals.breaks(number, [f"left over: {line}" for line in left])
         self._totals.breaks(number, [f"nobody was told: {line}" for line in self._noise()])
@@ -131,7 +132,7 @@ class Soak:
             await provider.transport.aclose()
 
     async def _warm_up(self) -> None:
-        """Make a run of each kind, so that what is made once, and stays, is there, and imported."""
+        """Make a case of each kind, so that what is made once, and stays, is there, and imported."""
         plan = Round(-1, (), 0, ends_processes=False)
         ends = await self._work(plan, itertools.count(), lambda: True, iter(KINDS))
         self._totals.breaks(-1, [f"warm-up: {line}" for line in judge(ends, []).broken])
@@ -157,7 +158,7 @@ class Soak:
     async def _work(
         self, plan: Round, numbers: Iterator[int], goes_on: Callable[[], bool], kinds: Iterator[str] | None = None
     ) -> list[Ended]:
-        """Make runs, so many at once, as long as it goes on, or one of each of `kinds`."""
+        """Make cases, so many at once, as long as it goes on, or one of each of `kinds`."""
         ends: list[Ended] = []
 
         async def work() -> None:
@@ -176,12 +177,12 @@ class Soak:
         await asyncio.gather(*(work() for _ in range(self._settings.at_once)))
         return ends
 
-    def _prepared(self, plan: Round, number: int, chance: Random) -> Run:
+    def _prepared(self, plan: Round, number: int, chance: Random) -> Case:
         steady, brief = self._ground.providers
         share = _BRIEF_SHARE_IDLE if "idle" in plan.faults else _BRIEF_SHARE
         mine, other = (brief, steady) if chance.random() < share else (steady, brief)
         # Mostly where it was: a process that holds the conversation is what is to be tried most.
-        return Run(f"<{number}>", mine, other if chance.random() < share else mine, chance)
+        return Case(f"<{number}>", mine, other if chance.random() < share else mine, chance)
 
 
 def _chosen(chance: Random) -> str:

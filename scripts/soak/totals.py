@@ -13,8 +13,9 @@ _MOST_TOLD = 50
 
 @dataclass
 class KindTotals:
-    """What came of the runs of one kind; `slowest` is in seconds."""
+    """What came of the cases of one kind; `slowest` is in seconds."""
 
+    cases: int = 0
     runs: int = 0
     right: int = 0
     slowest: float = 0.0
@@ -31,10 +32,12 @@ class Totals:
     done: Counter[str] = field(default_factory=Counter[str])
     """How often each fault was done."""
     caused: Counter[str] = field(default_factory=Counter[str])
-    """How many runs ended with an error because of it."""
+    """How many cases ended with an error because of it."""
     requests: int = 0
     starts: int = 0
     """How many processes were started."""
+    orphans: int = 0
+    """How many tasks pydantic-ai has left behind where runs were cancelled, on which no run waited."""
     longest_wait: float = 0.0
     """How many seconds this process had to wait for the processor, at most: how busy the machine was."""
     memory: Memory = field(default_factory=Memory)
@@ -43,15 +46,21 @@ class Totals:
     broken_count: int = 0
 
     @property
+    def cases(self) -> int:
+        """How many cases have ended."""
+        return sum(kind.cases for kind in self.kinds.values())
+
+    @property
     def runs(self) -> int:
-        """How many runs have ended."""
+        """How many runs of agents they had."""
         return sum(kind.runs for kind in self.kinds.values())
 
     def count(self, ends: Iterable[Ended], verdict: Verdict) -> None:
-        """Add some runs, and what was said about them."""
+        """Add some cases, and what was said about them."""
         for end in ends:
             kind = self.kinds.setdefault(end.kind, KindTotals())
-            kind.runs += 1
+            kind.cases += 1
+            kind.runs += end.runs
             kind.right += end.error == RIGHT
             kind.slowest = max(kind.slowest, end.ended - end.begun)
         self.outcomes += verdict.outcomes

@@ -1,10 +1,10 @@
-"""Whether the end of a run was right: each error must come from what was done to this run, or was on while it ran.
+"""Whether the end of a case was right: each error must come from what was done to it, or was on while it ran.
 
 Pure: it knows names, times and numbers.
 
-- A fault of the API is known to have fallen on a request of one run, and explains an error of that run alone.
-- A process that was killed served one run at most: each kill explains one error, of a run that was going on.
-- What was on for a while explains the errors of all runs of that time.
+- A fault of the API is known to have fallen on a request of one case, and explains an error of that case alone.
+- A process that was killed served one case at most: each kill explains one error, of a case that was going on.
+- What was on for a while explains the errors of all cases of that time.
 """
 
 import math
@@ -20,7 +20,7 @@ TOOL = "tool"
 NO_DESCRIPTOR = "no descriptor"
 """The operating system's own error, where something is read before a request is made."""
 OTHER = "other"
-"""No error that a run should end with."""
+"""No error that a case should end with."""
 
 _DOES: Mapping[str, frozenset[str]] = {
     "429": frozenset({"429"}),
@@ -38,9 +38,9 @@ _DOES: Mapping[str, frozenset[str]] = {
 AIMED = frozenset({"429", "500", "529", "cut", "event"})
 """Faults of the API, of which is known on whom they fell."""
 SINGLE = frozenset({"kill", "bridge"})
-"""Faults that harm one run each, at most."""
+"""Faults that harm one case each, at most."""
 
-# Between the death of a process and the moment in which its run notices; seconds.
+# Between the death of a process and the moment in which its case notices; seconds.
 _NOTICED_WITHIN = 1.0
 
 
@@ -55,7 +55,7 @@ class Happening:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended: `error` is `RIGHT`, an HTTP status as text, or one of the names above."""
+    """How a case ended: `error` is `RIGHT`, an HTTP status as text, or one of the names above."""
 
     kind: str
     mark: str
@@ -63,11 +63,13 @@ class Ended:
     ended: float
     error: str = RIGHT
     said: str = ""
+    runs: int = 1
+    """How many runs of agents were begun."""
 
 
 @dataclass
 class Verdict:
-    """What came of some runs."""
+    """What came of some cases."""
 
     outcomes: Counter[str] = field(default_factory=Counter[str])
     causes: Counter[str] = field(default_factory=Counter[str])
@@ -82,9 +84,9 @@ def judge(
     """Say of each end whether it was right.
 
     Args:
-        ends: The ends of all runs of a round.
+        ends: The ends of all cases of a round.
         happenings: What was done in it.
-        hits: By the mark of a run, the indices in `happenings` of what has fallen on its requests.
+        hits: By the mark of a case, the indices in `happenings` of what has fallen on its requests.
     """
     verdict = Verdict()
     unused = sorted((one for one in happenings if one.fault in SINGLE), key=lambda one: one.begun)

@@ -1,10 +1,11 @@
-"""Kinds of runs: what an agent is asked, and what its answer must have.
+"""Kinds of cases: what agents are asked, in one run or in two, and what their answers must have.
 
-A run gets its mark into its prompts and looks at all that comes back: a mark of another run, or none, is wrong.
+A case gets its mark into its prompts and looks at all that comes back: a mark of another case, or none, is wrong.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
@@ -12,6 +13,8 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, NativeOutput, ToolOutput
 from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.result import StreamedRunResult
+from pydantic_ai.run import AgentRunResult
 
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
@@ -26,11 +29,11 @@ _CANCEL_WITHIN = 0.3
 
 
 class WrongAnswerError(Exception):
-    """An answer that is not the one to this run."""
+    """An answer that is not the one to this case."""
 
 
 class ToolFailedError(Exception):
-    """The tool of a run could not be called."""
+    """The tool of a case could not be called."""
 
 
 class Found(BaseModel):
@@ -39,23 +42,37 @@ class Found(BaseModel):
     mark: str
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run: its mark, where it runs, and its own chances."""
+@dataclass
+class Case:
+    """One case: its mark, where its agents run, and its own chances."""
 
     mark: str
     provider: ClaudeCodeProvider
     other: ClaudeCodeProvider
     """Where it may go on, as if on another machine."""
     random: Random
+    runs: int = 0
+    """How many runs of agents it has begun."""
 
     @property
     def model(self) -> ClaudeCodeModel:
-        """A model on the processes of this run."""
+        """A model on the processes of this case."""
         return ClaudeCodeModel(provider=self.provider)
 
+    async def ask(self, agent: Agent[object, Any], prompt: str | None, **options: Any) -> AgentRunResult[Any]:
+        """Run an agent, and count that."""
+        self.runs += 1
+        return await agent.run(prompt, **options)
+
+    def read(
+        self, agent: Agent[object, Any], prompt: str
+    ) -> AbstractAsyncContextManager[StreamedRunResult[object, Any]]:
+        """Run an agent and stream its answer, and count that."""
+        self.runs += 1
+        return agent.run_stream(prompt)
+
     def check(self, answer: str, *, has_looked: bool = False) -> None:
-        """See that an answer is that of this run.
+        """See that an answer is that of this case.
 
         Raises:
             ToolFailedError: The tool could not be called.
@@ -69,7 +86,7 @@ class Run:
             raise WrongAnswerError(f"{self.mark} has not seen what its tool said: {answer[:300]!r}")
 
 
-Kind = Callable[[Run], Coroutine[Any, Any, None]]
+Kind = Callable[[Case], Coroutine[Any, Any, None]]
 
 
 def looking(model: ClaudeCodeModel, **options: Any) -> Agent[object, Any]:
@@ -85,92 +102,92 @@ def looking(model: ClaudeCodeModel, **options: Any) -> Agent[object, Any]:
     return agent
 
 
-async def text(run: Run) -> None:
+async def text(case: Case) -> None:
     """A text, and one more with the history, on other processes."""
-    first = await Agent(run.model).run(f"Find {run.mark}.")
-    run.check(first.output)
-    model = ClaudeCodeModel(provider=run.other)
-    run.check((await Agent(model).run(f"Once more {run.mark}.", message_history=first.all_messages())).output)
+    first = await case.ask(Agent(case.model), f"Find {case.mark}.")
+    case.check(first.output)
+    model = ClaudeCodeModel(provider=case.other)
+    case.check((await case.ask(Agent(model), f"Once more {case.mark}.", message_history=first.all_messages())).output)
 
 
-async def tool(run: Run) -> None:
+async def tool(case: Case) -> None:
     """A tool in the agent's loop."""
-    run.check((await looking(run.model).run(f"Find {run.mark}.")).output, has_looked=True)
+    case.check((await case.ask(looking(case.model), f"Find {case.mark}.")).output, has_looked=True)
 
 
-async def structured(run: Run) -> None:
+async def structured(case: Case) -> None:
     """An output by the API's format, and one by a tool."""
-    run.check((await Agent(run.model, output_type=NativeOutput(Found)).run(f"Find {run.mark}.")).output.mark)
-    run.check((await Agent(run.model, output_type=ToolOutput(Found)).run(f"Find {run.mark}.")).output.mark)
+    case.check((await case.ask(Agent(case.model, output_type=NativeOutput(Found)), f"Find {case.mark}.")).output.mark)
+    case.check((await case.ask(Agent(case.model, output_type=ToolOutput(Found)), f"Find {case.mark}.")).output.mark)
 
 
-async def streamed(run: Run) -> None:
+async def streamed(case: Case) -> None:
     """A stream with a tool, read to its end."""
-    async with looking(run.model).run_stream(f"Find {run.mark}.") as stream:
+    async with case.read(looking(case.model), f"Find {case.mark}.") as stream:
         pieces = [piece async for piece in stream.stream_text(debounce_by=None)]
-    run.check(pieces[-1], has_looked=True)
+    case.check(pieces[-1], has_looked=True)
 
 
-async def left(run: Run) -> None:
+async def left(case: Case) -> None:
     """A stream that is left, and a run after it."""
-    async with Agent(run.model).run_stream(f"Leave {run.mark}.") as stream:
+    async with case.read(Agent(case.model), f"Leave {case.mark}.") as stream:
         async for _ in stream.stream_text(debounce_by=None):
             break
-    run.check((await Agent(run.model).run(f"Find {run.mark}.")).output)
+    case.check((await case.ask(Agent(case.model), f"Find {case.mark}.")).output)
 
 
-async def cancelled(run: Run) -> None:
+async def cancelled(case: Case) -> None:
     """A run that is cancelled at some moment, and one after it."""
-    await cancel_soon(looking(run.model), run)
-    run.check((await Agent(run.model).run(f"Find {run.mark}.")).output)
+    await cancel_soon(looking(case.model), case)
+    case.check((await case.ask(Agent(case.model), f"Find {case.mark}.")).output)
 
 
-async def approved(run: Run) -> None:
+async def approved(case: Case) -> None:
     """A run that stops at an approval and goes on from its written history, on other processes."""
-    agent: Agent[object, Any] = Agent(run.model, output_type=[str, DeferredToolRequests])
+    agent: Agent[object, Any] = Agent(case.model, output_type=[str, DeferredToolRequests])
 
     @agent.tool_plain(requires_approval=True)
     async def look(mark: str) -> str:
         """Look."""
         return f"saw {mark}"
 
-    first = await agent.run(f"Find {run.mark}.")
+    first = await case.ask(agent, f"Find {case.mark}.")
     history = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(first.all_messages()))
-    await asyncio.sleep(run.random.uniform(0, _CANCEL_WITHIN))
+    await asyncio.sleep(case.random.uniform(0, _CANCEL_WITHIN))
     granted = DeferredToolResults(approvals={call.tool_call_id: True for call in first.output.approvals})
-    model = ClaudeCodeModel(provider=run.other)
-    second = await agent.run(message_history=history, deferred_tool_results=granted, model=model)
-    run.check(second.output, has_looked=True)
+    model = ClaudeCodeModel(provider=case.other)
+    second = await case.ask(agent, None, message_history=history, deferred_tool_results=granted, model=model)
+    case.check(second.output, has_looked=True)
 
 
-async def cli_loop(run: Run) -> None:
+async def cli_loop(case: Case) -> None:
     """A tool in the CLI's own loop."""
-    run.check((await _handed_over(run, "sdk").run(f"Find {run.mark}.")).output, has_looked=True)
+    case.check((await case.ask(_handed_over(case, "sdk"), f"Find {case.mark}.")).output, has_looked=True)
 
 
-async def cli_bridge(run: Run) -> None:
+async def cli_bridge(case: Case) -> None:
     """The same over a bridge process, streamed or not."""
-    agent = _handed_over(run, "stdio")
-    if run.random.random() < 0.5:
-        run.check((await agent.run(f"Find {run.mark}.")).output, has_looked=True)
+    agent = _handed_over(case, "stdio")
+    if case.random.random() < 0.5:
+        case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
         return
-    async with agent.run_stream(f"Find {run.mark}.") as stream:
+    async with case.read(agent, f"Find {case.mark}.") as stream:
         pieces = [piece async for piece in stream.stream_text(debounce_by=None)]
-    run.check(pieces[-1], has_looked=True)
+    case.check(pieces[-1], has_looked=True)
 
 
-async def cli_cancelled(run: Run) -> None:
+async def cli_cancelled(case: Case) -> None:
     """The CLI's own loop, cancelled at some moment, and a loop after it."""
-    agent = _handed_over(run, run.random.choice(("sdk", "stdio")))
-    await cancel_soon(agent, run)
-    run.check((await agent.run(f"Find {run.mark}.")).output, has_looked=True)
+    agent = _handed_over(case, case.random.choice(("sdk", "stdio")))
+    await cancel_soon(agent, case)
+    case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
 
 
-async def cancel_soon(agent: Agent[object, Any], run: Run) -> None:
+async def cancel_soon(agent: Agent[object, Any], case: Case) -> None:
     """Begin a run and cancel it."""
-    task = asyncio.create_task(agent.run(f"Cancel {run.mark}."))
+    task = asyncio.create_task(case.ask(agent, f"Cancel {case.mark}."))
     try:
-        await asyncio.wait({task}, timeout=run.random.uniform(0, _CANCEL_WITHIN))
+        await asyncio.wait({task}, timeout=case.random.uniform(0, _CANCEL_WITHIN))
     finally:
         task.cancel()
         await asyncio.wait({task})
@@ -178,8 +195,8 @@ async def cancel_soon(agent: Agent[object, Any], run: Run) -> None:
         task.exception()  # looked at; what has failed before it was cancelled is nobody's
 
 
-def _handed_over(run: Run, transport: Transport) -> Agent[object, Any]:
-    model = run.model
+def _handed_over(case: Case, transport: Transport) -> Agent[object, Any]:
+    model = case.model
     agent = looking(model)
     model.set_agent_toolsets(agent.toolsets, transport=transport)
     return agent

@@ -1,4 +1,7 @@
-"""Tools that the CLI calls by itself, over either transport, in a real CLI."""
+"""Tools that the CLI calls by itself, over either transport, in a real CLI.
+
+Over 400 lines, and in one file all the same: each test is another case of one loop, with the same stand-ins.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """What the tests share: a CLI on the loopback API, stand-ins for malformed behaviour, and a check for leftovers."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, Session, sealed_options
+from cc_session import Content, Session, SessionPool, sealed_options
 
 # The stand-ins are programs of the standard library, so that they start fast.
 FAKE_CLI = """#!{python} -IS
@@ -201,3 +202,50 @@ def ask() -> Callable[[Session, Content], "asyncio.Task[list[Message]]"]:
         return [message async for message in session.ask(content)]
 
     return lambda session, content: asyncio.ensure_future(messages(session, content))
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
+    """Waits for what a pool does by itself, of which nobody is told."""
+
+    async def wait(condition: Callable[[], bool]) -> None:
+        for _ in range(2_000):
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+        pytest.fail("that did not come to pass")
+
+    return wait
+
+
+@pytest.fixture
+def processes() -> Callable[[], list[psutil.Process]]:
+    """Finds the processes of pools, without their guards. Some may have gone while they were looked for."""
+
+    def find() -> list[psutil.Process]:
+        found: list[psutil.Process] = []
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if child.name() != "sh":
+                    found.append(child)
+        return found
+
+    return find
+
+
+@pytest.fixture
+def echo(server: LoopbackServer) -> Callable[[JsonObject], str]:
+    """What the API answers with from here on: the prompt."""
+
+    def answer(body: JsonObject) -> str:
+        return body["messages"][-1]["content"][-1]["text"]
+
+    server.respond = answer
+    return answer
+
+
+@pytest.fixture
+async def pool(options: ClaudeAgentOptions) -> AsyncIterator[SessionPool]:
+    """A pool of one process, so that it is clear which one a lease gets."""
+    async with SessionPool(options, size=1, prewarm=0) as pool:
+        yield pool

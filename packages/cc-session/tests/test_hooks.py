@@ -1,28 +1,24 @@
 """Hooks, as the CLI runs them: what they see, what they say, and what becomes of a call when one fails."""
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 
 from cc_loopback import LoopbackServer
 from cc_session import (
     Content,
     Hook,
     HookResult,
-    HooksDisabledError,
     PreToolUseHookInput,
     Session,
     UserPromptSubmitHookInput,
     hook,
-    sealed_options,
 )
 
 pytestmark = pytest.mark.slow
@@ -351,108 +347,6 @@ async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thre
 
     assert loops == [here, there]
     assert len({id(thread) for thread in (*threads, threading.current_thread())}) == 3
-
-
-@pytest.mark.parametrize("with_tools_of_the_sdk", [True, False])
-async def test_the_sealed_default_takes_bare_back_for_hooks(
-    bench: Any, server: LoopbackServer, ask: Ask, with_tools_of_the_sdk: bool
-) -> None:
-    """SES-44: hooks in the options, too."""
-    seen: list[Any] = []
-
-    def see(input: Any) -> Any:
-        seen.append(input)
-        return {}
-
-    async def look(input: Any, tool_use_id: str | None, context: Any) -> Any:
-        return see(input)
-
-    assert "bare" in bench.options.extra_args
-    options, hooks = bench.options, [hook("UserPromptSubmit")(see)]
-    if with_tools_of_the_sdk:
-        options, hooks = replace(options, hooks={"UserPromptSubmit": [HookMatcher(hooks=[look])]}), []
-    async with await Session.open(options, hooks=hooks) as session:
-        await ask(session, "Go.")
-
-    assert len(seen) == 1
-
-
-async def test_without_bare_the_model_is_told_about_the_machine_and_nothing_else_is_different(
-    server: LoopbackServer, ask: Ask
-) -> None:
-    """SES-44."""
-    bodies: list[Any] = []
-    for hooks in ([], [hook("Stop")(saying({}))]):
-        async with await Session.open(sealed_options(env=server.env(), system_prompt="Hi."), hooks=hooks) as session:
-            await ask(session, "Hello.")
-        bodies.append(server.requests[-1])
-    bare, hooked = bodies
-
-    environment = hooked["messages"].pop()
-    assert (environment["role"], environment["content"][:13]) == ("system", "# Environment")
-    assert len(environment["content"]) < 2000
-    assert hooked | {"metadata": None} == bare | {"metadata": None}
-
-
-@pytest.mark.parametrize("changes", [{"extra_args": {"bare": None}}, {"env": {"CLAUDE_CODE_SIMPLE": "1"}}])
-async def test_bare_and_hooks_are_refused_together(changes: Any) -> None:
-    """SES-44: the CLI would not say a word."""
-    with pytest.raises(ValueError, match="in bare mode Claude Code runs no hooks"):
-        await Session.open(ClaudeAgentOptions(**changes), hooks=[hook("Stop")(saying({}))])
-
-
-async def test_bare_mode_that_comes_from_the_environment_is_turned_off(
-    bench: Any, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SES-44."""
-    monkeypatch.setenv("CLAUDE_CODE_SIMPLE", "1")
-    bench.will_call(TOUCH)
-    await run(bench, ask, [hook("PreToolUse")(saying(HookResult.deny("No.")))])
-    assert bench.files == set()
-
-
-async def test_bare_mode_that_comes_from_the_user_s_settings_is_turned_off(bench: Any, ask: Ask) -> None:
-    """SES-44."""
-    settings = Path(bench.options.env["CLAUDE_CONFIG_DIR"]) / "settings.json"
-    settings.write_text(json.dumps({"env": {"CLAUDE_CODE_SIMPLE": "1"}}))
-    bench.will_call(TOUCH)
-    refuse = hook("PreToolUse")(saying(HookResult.deny("No.")))
-    await run(bench, ask, [refuse], setting_sources=["user"])
-    assert bench.files == set()
-
-
-async def test_a_cli_that_cannot_say_that_it_runs_hooks_is_not_used(fake_cli: Callable[[str], Any]) -> None:
-    """SES-44."""
-    options = fake_cli("""
-answer(json.loads(sys.stdin.readline()), response={"hook_on_failure_supported": True})
-for frame in frames():
-    answer(frame, response={})
-""")
-    with pytest.raises(HooksDisabledError, match="the CLI does not say whether it runs them"):
-        await Session.open(options, hooks=[hook("Stop")(saying({}))])
-
-
-@pytest.mark.parametrize(
-    ("listing", "words"),
-    [
-        ('subtype="error", error="Unsupported"', "cannot say whether it runs them: Unsupported"),
-        ('response={"policy": {"disabledByPolicy": True}}', "the managed settings of this machine forbid them"),
-        ('response={"policy": {"managedOnly": True}}', "the managed settings of this machine forbid them"),
-        ('response={"policy": {}, "bareMode": {}}', "it runs in bare mode"),
-    ],
-)
-async def test_a_cli_that_does_not_run_hooks_is_not_used(
-    fake_cli: Callable[[str], Any], listing: str, words: str
-) -> None:
-    """SES-44."""
-    options = fake_cli(f"""
-answer(json.loads(sys.stdin.readline()), response={{"hook_on_failure_supported": True}})
-answer(json.loads(sys.stdin.readline()), response={{}})
-answer(json.loads(sys.stdin.readline()), {listing})
-sys.stdin.read()
-""")
-    with pytest.raises(HooksDisabledError, match=words):
-        await Session.open(options, hooks=[hook("Stop")(saying({}))])
 
 
 def test_what_cannot_be_a_hook_is_refused_where_it_is_defined() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, Transport
+from claude_agent_sdk import ClaudeAgentOptions, SystemMessage, Transport
 from typing_extensions import override
 
 from cc_session import Session, Timeouts
@@ -145,6 +145,24 @@ time.sleep(60)
 
         assert session.state == "dead"
         assert isinstance(session.death, expected)
+
+
+@pytest.mark.parametrize("told", ["'\\ud83d'", "[[]]"], ids=["half of a surrogate pair", "deeply nested"])
+async def test_what_javascript_writes_as_json_is_read(fake_cli: FakeCLI, told: str) -> None:
+    options = fake_cli(f"""
+initialize()
+told = {told}
+for _ in range(300 if isinstance(told, list) else 0):
+    told = [told]
+for frame in frames():
+    send(type="system", subtype="told", told=told)
+    result(frame, result="right")
+""")
+    async with await Session.open(options) as session:
+        messages = [message async for message in session.ask("Hello.")]
+
+    found = next(message.data["told"] for message in messages if isinstance(message, SystemMessage))
+    assert json.dumps(found).strip("[]") in ('"\\ud83d"', "")
 
 
 async def test_an_answer_to_another_message_is_not_taken_for_the_answer(fake_cli: FakeCLI) -> None:

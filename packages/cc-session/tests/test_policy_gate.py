@@ -1,4 +1,7 @@
-"""Policies in a running session: in every permission mode, for every kind of tool, and when whoever is asked fails."""
+"""Policies in a running session: in every permission mode, for every kind of tool, and when whoever is asked fails.
+
+Over 400 lines, and in one file all the same: each test is another case of the same run, with the same stand-ins.
+"""
 
 import asyncio
 import time

@@ -1,70 +1,24 @@
-"""Leases: who gets which process, what becomes of it afterwards, and what wrong use does."""
+"""Leases: who gets which process, how long one waits, and what wrong use does."""
 
 import asyncio
-import contextlib
-import gc
-import os
-import signal
-import threading
-import time
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import anyio
-import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
+from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionBusyError, SessionPool, TurnError
-from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ProcessExitedError
+from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("echo")]
 
-
-def echo(body: JsonObject) -> str:
-    """Answer with the prompt."""
-    return body["messages"][-1]["content"][-1]["text"]
-
-
-@pytest.fixture
-def server(server: LoopbackServer) -> LoopbackServer:
-    server.respond = echo
-    return server
-
-
-@pytest.fixture
-async def pool(options: ClaudeAgentOptions) -> AsyncIterator[SessionPool]:
-    """One process, so that it is clear which one a lease gets."""
-    async with SessionPool(options, size=1, prewarm=0) as pool:
-        yield pool
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what a pool does by itself, of which nobody is told."""
-    for _ in range(2_000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("that did not come to pass")
-
-
-def folders_in(temporary: Path) -> list[Path]:
-    return [*temporary.glob("cc-session-*")]
-
-
-def processes() -> list[psutil.Process]:
-    """The processes of pools, without their guards. Some may have gone while they were looked for."""
-    found: list[psutil.Process] = []
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if child.name() != "sh":
-                found.append(child)
-    return found
+Echo = Callable[[JsonObject], str]
+Until = Callable[[Callable[[], bool]], Any]
 
 
 # --- What a lease gets ---
@@ -93,7 +47,7 @@ async def test_run_asks_in_a_conversation_of_its_own(server: LoopbackServer, poo
     assert [len(body["messages"]) for body in server.requests] == [1, 1]
 
 
-async def test_the_process_that_was_used_last_goes_out_first(options: ClaudeAgentOptions) -> None:
+async def test_the_process_that_was_used_last_goes_out_first(options: ClaudeAgentOptions, until: Until) -> None:
     """SES-66."""
     async with SessionPool(options, size=3, prewarm=0) as pool:
         await pool.warm(3)
@@ -169,7 +123,7 @@ async def test_an_override_that_no_option_has_is_refused(pool: SessionPool) -> N
 
 
 async def test_options_that_resume_something_are_used_once(
-    server: LoopbackServer, pool: SessionPool, options: ClaudeAgentOptions
+    server: LoopbackServer, pool: SessionPool, options: ClaudeAgentOptions, until: Until
 ) -> None:
     """SES-62: the conversation does not begin empty, or belongs to one session alone."""
     once = replace(options, session_id=str(uuid4()))
@@ -199,7 +153,7 @@ async def test_a_session_can_do_nothing_after_its_lease(server: LoopbackServer, 
 
 
 async def test_what_goes_on_when_a_lease_ends_is_broken_off(
-    server: LoopbackServer, pool: SessionPool, held: Any
+    server: LoopbackServer, pool: SessionPool, held: Any, echo: Echo
 ) -> None:
     """SES-67: a message that waits for its turn must not come into the conversation of another lease."""
     async with pool.lease() as session:
@@ -219,7 +173,7 @@ async def test_what_goes_on_when_a_lease_ends_is_broken_off(
 
 
 async def test_a_session_that_is_given_back_in_a_turn_has_forgotten_it(
-    server: LoopbackServer, pool: SessionPool, held: Any
+    server: LoopbackServer, pool: SessionPool, held: Any, echo: Echo
 ) -> None:
     """SES-10, SES-62."""
     async with pool.lease() as session:
@@ -254,138 +208,18 @@ async def test_a_failed_turn_leaves_the_process_as_it_was(server: LoopbackServer
     assert pool.stats().starts == 1
 
 
-async def test_what_is_raised_in_a_lease_comes_out_of_it(pool: SessionPool) -> None:
+async def test_what_is_raised_in_a_lease_comes_out_of_it(pool: SessionPool, until: Until) -> None:
     with pytest.raises(ZeroDivisionError):
         async with pool.lease():
             raise ZeroDivisionError
     await until(lambda: pool.stats().idle == 1)
 
 
-# --- Processes that die ---
-
-
-async def test_a_process_that_died_while_idle_is_replaced(server: LoopbackServer, pool: SessionPool) -> None:
-    """SES-67, SES-F04: also in the milliseconds in which nobody knows of it yet."""
-    for _ in range(3):
-        async with pool.lease() as session:
-            await session.run("Hello.")
-            pid = session.pid
-        assert pid is not None
-        await until(lambda: pool.stats().idle == 1)
-        await asyncio.sleep(0.1)
-        os.kill(pid, signal.SIGKILL)
-
-        async with pool.lease() as session:
-            assert session.pid != pid
-            assert (await session.run("Still there?")).text == "Still there?"
-    assert pool.stats().recycled == {"dead": 3}
-
-
-async def test_a_process_that_dies_in_a_lease_fails_that_one_alone(
-    server: LoopbackServer, pool: SessionPool, held: Any
-) -> None:
-    """SES-20, SES-67, SES-F04."""
-    async with pool.lease() as session:
-        turn = asyncio.ensure_future(session.run("Slow."))
-        await held.asked()
-        assert session.pid is not None
-        os.kill(session.pid, signal.SIGKILL)
-        with anyio.fail_after(1), pytest.raises(ProcessExitedError):
-            await turn
-    server.respond = echo
-    assert (await pool.run("Quick.")).text == "Quick."
-
-
-async def test_a_turn_is_repeated_if_that_was_asked_for_and_nothing_of_the_answer_had_come(
-    server: LoopbackServer, pool: SessionPool, held: Any
-) -> None:
-    """SES-73."""
-    for retries in (0, 1):
-        server.respond = held
-        turn = asyncio.ensure_future(pool.run("Hello.", retries=retries))
-        await held.asked()
-        server.respond = echo
-        processes()[0].kill()
-        if retries:
-            assert (await turn).text == "Hello."
-        else:
-            with pytest.raises(ProcessExitedError):
-                await turn
-
-
-async def test_a_turn_is_not_repeated_once_its_answer_has_begun(fake_cli: Callable[[str], ClaudeAgentOptions]) -> None:
-    """SES-73."""
-    fake = fake_cli("""
-initialize()
-next(frames())
-message = {"role": "assistant", "model": "m", "content": [{"type": "text", "text": "It is"}]}
-send(type="assistant", message=message, session_id="s", uuid="u", parent_tool_use_id=None)
-sys.exit(3)
-""")
-    async with SessionPool(fake, size=1, prewarm=0) as pool:
-        with pytest.raises(ProcessExitedError):
-            await pool.run("Hello.", retries=5)
-        assert pool.stats().leases == 1
-
-
-@pytest.mark.parametrize(
-    "output",
-    ["print('{bad', flush=True)", "os.write(1, bytes([123, 0xff, 10]))", "send(type='assistant')", "sys.exit(0)"],
-)
-async def test_after_malformed_output_the_next_lease_gets_its_own_answer(
-    options: ClaudeAgentOptions, fake_cli: Callable[[str], ClaudeAgentOptions], tmp_path: Path, output: str
-) -> None:
-    """SES-67, SES-F06, SES-F07: the first process goes wrong, the second does not."""
-    first = tmp_path / "was-here"
-    fake = fake_cli(f"""
-import pathlib
-initialize()
-is_first = not pathlib.Path({str(first)!r}).exists()
-pathlib.Path({str(first)!r}).touch()
-for frame in frames():
-    if frame["type"] == "user":
-        if is_first:
-            {output}
-        result(frame, result=frame["message"]["content"])
-""")
-    async with SessionPool(fake, size=1, prewarm=0) as pool:
-        with pytest.raises(Exception, match=r".") as raised:
-            await pool.run("One.")
-        assert not isinstance(raised.value, TimeoutError)
-        assert (await pool.run("Two.")).text == "Two."
-        assert pool.stats().recycled == {"dead": 1}
-
-
-async def test_a_process_that_hangs_in_a_lease_is_not_waited_for(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
-    """SES-67, SES-F05: the way back hangs as well, so another process is started meanwhile."""
-    async with SessionPool(options, size=2, prewarm=0) as pool:
-        async with pool.lease() as session:
-            await session.run("Hello.")
-            assert session.pid is not None
-            os.kill(session.pid, signal.SIGSTOP)
-        with anyio.fail_after(5):
-            assert (await pool.run("Hello.")).text == "Hello."
-
-
-async def test_a_process_that_hangs_while_idle_is_replaced(server: LoopbackServer, pool: SessionPool) -> None:
-    """SES-67, SES-F05."""
-    async with pool.lease() as session:
-        pid = session.pid
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    await asyncio.sleep(0.1)
-    with anyio.fail_after(10):
-        assert (await pool.run("Hello.")).text == "Hello."
-    assert pool.stats().recycled == {"dead": 1}
-
-
 # --- Waiting ---
 
 
 async def test_leases_are_served_in_the_order_in_which_they_came(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    server: LoopbackServer, options: ClaudeAgentOptions, until: Until
 ) -> None:
     """SES-66: whatever options they have, so that none waits for ever."""
     order: list[str] = []
@@ -407,7 +241,7 @@ async def test_leases_are_served_in_the_order_in_which_they_came(
         assert pool.stats().waits == 5
 
 
-async def test_a_lease_that_waits_can_be_cancelled(server: LoopbackServer, pool: SessionPool) -> None:
+async def test_a_lease_that_waits_can_be_cancelled(server: LoopbackServer, pool: SessionPool, until: Until) -> None:
     async with pool.lease():
         waiting = [asyncio.ensure_future(pool.run(text)) for text in ("One.", "Two.", "Three.")]
         await until(lambda: pool.stats().waiting == 3)
@@ -417,7 +251,9 @@ async def test_a_lease_that_waits_can_be_cancelled(server: LoopbackServer, pool:
     assert [(await waiting[index]).text for index in (0, 2)] == ["One.", "Three."]
 
 
-async def test_a_start_that_nobody_waits_for_any_more_is_not_lost(server: LoopbackServer, pool: SessionPool) -> None:
+async def test_a_start_that_nobody_waits_for_any_more_is_not_lost(
+    server: LoopbackServer, pool: SessionPool, until: Until
+) -> None:
     """SES-24, SES-65."""
     waiting = asyncio.ensure_future(pool.run("Hello."))
     await until(lambda: pool.stats().starting == 1)
@@ -427,7 +263,9 @@ async def test_a_start_that_nobody_waits_for_any_more_is_not_lost(server: Loopba
     assert pool.stats().starts == 1
 
 
-async def test_a_lease_cancelled_at_any_moment_is_given_back(server: LoopbackServer, pool: SessionPool) -> None:
+async def test_a_lease_cancelled_at_any_moment_is_given_back(
+    server: LoopbackServer, pool: SessionPool, until: Until
+) -> None:
     """SES-75."""
     await pool.warm(1)
     for step in range(40):
@@ -461,7 +299,7 @@ async def test_a_lease_says_why_a_process_cannot_be_started_and_the_next_one_tri
 
 
 async def test_spare_processes_that_cannot_be_started_are_told_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, until: Until
 ) -> None:
     """SES-65."""
     async with SessionPool(ClaudeAgentOptions(cli_path=tmp_path / "no-such-claude"), size=3, prewarm=2) as pool:
@@ -493,179 +331,3 @@ async def test_what_the_process_refuses_is_raised(pool: SessionPool) -> None:
 def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SessionPool(**limits)
-
-
-# --- Threads and loops ---
-
-
-def test_run_sync_from_twenty_threads_gives_each_its_own_answer(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
-    """SES-76, SES-F12."""
-    with SessionPool(options, size=2) as pool, ThreadPoolExecutor(20) as threads:
-        prompts = [f"Thread {number}" for number in range(60)]
-        assert [turn.text for turn in threads.map(pool.run_sync, prompts)] == prompts
-
-
-async def test_run_sync_works_beside_a_running_loop(server: LoopbackServer, pool: SessionPool) -> None:
-    """SES-76: as in a notebook; it blocks that loop, and nothing else."""
-    assert pool.run_sync("Hello.").text == "Hello."
-    pool.close_sync()
-
-
-def test_a_pool_is_used_from_many_threads_and_loops_at_once(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
-    """SES-74."""
-
-    async def lease(text: str) -> str:
-        async with pool.lease() as session:
-            return (await session.run(text)).text
-
-    def in_a_loop(text: str) -> str:
-        return asyncio.run(lease(text))
-
-    with SessionPool(options, size=2) as pool, ThreadPoolExecutor(6) as threads:
-        prompts = [f"Loop {number}" for number in range(18)]
-        assert [*threads.map(in_a_loop, prompts)] == prompts
-
-
-async def test_run_sync_where_it_would_wait_for_itself_says_so(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
-    """SES-74: tools run on the loop that drives the processes; `run()` can be awaited there."""
-
-    @tool("ask", "Ask.", {})
-    async def ask(_arguments: dict[str, Any]) -> dict[str, Any]:
-        try:
-            pool.run_sync("Hello.")
-        except RuntimeError as error:
-            turn = await pool.run("Hello.", options=options)
-            return {"content": [{"type": "text", "text": f"{error} {turn.text}"}]}
-        raise AssertionError
-
-    def respond(body: JsonObject) -> str | list[JsonObject]:
-        last = body["messages"][-1]["content"][-1]
-        if last["type"] == "tool_result":
-            return last["content"][0]["text"]
-        return "Hello." if not body.get("tools") else [{"type": "tool_use", "name": "mcp__t__ask", "input": {}}]
-
-    server.respond = respond
-    tools = replace(
-        options,
-        mcp_servers={"t": create_sdk_mcp_server("t", tools=[ask])},
-        allowed_tools=["mcp__t__*"],
-        max_turns=None,
-    )
-    async with SessionPool(tools, size=2, prewarm=0) as pool:
-        turn = await pool.run("Go.")
-    assert turn.text == "The thread that runs Claude Code's hooks and tools cannot wait for it; use `await` Hello."
-
-
-# --- The end ---
-
-
-async def test_close_ends_all_and_leaves_nothing(
-    server: LoopbackServer, options: ClaudeAgentOptions, held: Any, temporary: Path
-) -> None:
-    """SES-23, SES-27: processes that are idle, leased, in a turn, and being started; and what waits."""
-    pool = SessionPool(options, size=3, prewarm=0)
-    await pool.warm(2)
-    async with pool.lease() as session:
-        turn = asyncio.ensure_future(pool.run("Slow."))
-        await held.asked()
-        starting = asyncio.ensure_future(pool.run("Hello.", system_prompt="Another."))
-        await until(lambda: pool.stats().starting == 1)
-        waiting = asyncio.ensure_future(pool.run("Hello.", system_prompt="A third."))
-        await until(lambda: pool.stats().waiting == 2)
-
-        with anyio.fail_after(2):
-            await asyncio.gather(pool.close(), pool.close())
-
-        assert not processes()
-        assert not folders_in(temporary)
-        assert session.state == "dead"
-        for call in (turn, starting, waiting, pool.run("Too late."), pool.warm(1)):
-            with pytest.raises(CLIConnectionError, match="closed"):
-                await call
-    await pool.close()
-    assert repr(pool) == "<SessionPool idle=0 busy=0 resetting=0 starting=0 waiting=0 size=3>"
-
-
-async def test_closing_a_pool_that_was_never_used_is_nothing() -> None:
-    pool = SessionPool()
-    await pool.close()
-    pool.close_sync()
-    with pytest.raises(CLIConnectionError, match="The pool is closed"):
-        await pool.run("Hello.")
-
-
-async def test_a_forgotten_pool_ends_its_processes(
-    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path
-) -> None:
-    pool = SessionPool(options, size=2, prewarm=0)
-    await pool.warm(2)
-    assert len(processes()) == 2
-    del pool
-    gc.collect()
-    await until(lambda: not processes() and not folders_in(temporary))
-
-
-async def test_a_lease_that_is_never_entered_or_left_does_no_harm(pool: SessionPool) -> None:
-    pool.lease()
-    leased = pool.lease()
-    await leased.__aenter__()
-    del leased
-    gc.collect()
-    await until(lambda: pool.stats().idle == 1)
-
-
-async def test_reprs_show_state_and_no_secret(options: ClaudeAgentOptions) -> None:
-    """SES-68."""
-    secret = replace(options, system_prompt="s3cret", env={**options.env, "ANTHROPIC_API_KEY": "s3cret"})
-    async with SessionPool(secret, size=2, prewarm=0) as pool:
-        async with pool.lease() as session:
-            assert repr(pool) == "<SessionPool idle=0 busy=1 resetting=0 starting=0 waiting=0 size=2>"
-            assert "s3cret" not in repr(session) + repr(pool) + repr(pool.stats())
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
-def test_a_forked_child_has_processes_of_its_own(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-    """SES-74."""
-    with SessionPool(options, size=1, prewarm=0) as pool:
-        pool.run_sync("Parent.")
-        [mine] = processes()
-        if (child := os.fork()) == 0:
-            try:
-                answer = pool.run_sync("Child.").text
-                pool.close_sync()
-                os._exit(0 if answer == "Child." else 1)
-            finally:
-                os._exit(2)
-        deadline = time.monotonic() + 20
-        while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        assert os.waitstatus_to_exitcode(ended[1]) == 0
-        assert pool.run_sync("Parent.").text == "Parent."
-        assert processes() == [mine]
-
-
-def test_a_thread_that_is_interrupted_in_run_sync_gives_its_lease_back(
-    server: LoopbackServer, options: ClaudeAgentOptions, held: Any
-) -> None:
-    """SES-75: as Ctrl-C does in a console."""
-    with SessionPool(options, size=1, prewarm=0) as pool:
-
-        def interrupt() -> None:
-            asyncio.run(held.asked())
-            os.kill(os.getpid(), signal.SIGINT)
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
-            pool.run_sync("Slow.")
-        thread.join()
-        server.respond = echo
-        assert pool.run_sync("Quick.").text == "Quick."

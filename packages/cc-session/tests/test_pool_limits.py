@@ -16,14 +16,8 @@ from cc_session import PoolStats, Session, SessionPool
 
 pytestmark = pytest.mark.slow
 
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what a pool does by itself, of which nobody is told."""
-    for _ in range(2_000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("that did not come to pass")
+Until = Callable[[Callable[[], bool]], Any]
+Processes = Callable[[], list[psutil.Process]]
 
 
 def folders_in(temporary: Path) -> list[Path]:
@@ -34,26 +28,16 @@ def answer(_body: JsonObject) -> str:
     return "Hello."
 
 
-def processes() -> list[psutil.Process]:
-    """The processes of pools, without their guards. Some may have gone while they were looked for."""
-    found: list[psutil.Process] = []
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if child.name() != "sh":
-                found.append(child)
-    return found
-
-
-def resident_mb() -> list[float]:
+def resident_mb(processes: list[psutil.Process]) -> list[float]:
     found: list[float] = []
-    for process in processes():
+    for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             found.append(process.memory_info().rss / 1e6)
     return found
 
 
 async def test_there_are_never_more_processes_than_the_size_nor_more_starts_than_the_limit(
-    server: LoopbackServer, options: ClaudeAgentOptions, held: Any
+    server: LoopbackServer, options: ClaudeAgentOptions, held: Any, until: Until, processes: Processes
 ) -> None:
     """SES-25, SES-66."""
     seen: list[PoolStats] = []
@@ -105,7 +89,7 @@ async def test_pools_that_are_asked_to_be_warm_for_more_than_they_hold_do_it_in_
 
 
 async def test_spare_processes_are_there_before_they_are_needed(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    server: LoopbackServer, options: ClaudeAgentOptions, until: Until
 ) -> None:
     """SES-65."""
     async with SessionPool(options, size=4, prewarm=2) as pool:
@@ -119,7 +103,7 @@ async def test_spare_processes_are_there_before_they_are_needed(
 
 
 async def test_with_fresh_processes_only_there_is_a_spare_one_each_time(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    server: LoopbackServer, options: ClaudeAgentOptions, until: Until
 ) -> None:
     """SES-63, SES-65."""
     async with SessionPool(options, size=2, prewarm=1, reset="fresh") as pool:
@@ -158,7 +142,7 @@ async def test_a_process_is_replaced_after_so_many_uses(server: LoopbackServer, 
 
 
 async def test_a_process_that_is_too_large_is_replaced_when_it_is_given_back(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    server: LoopbackServer, options: ClaudeAgentOptions, until: Until
 ) -> None:
     """SES-66."""
     async with SessionPool(options, size=1, prewarm=0, max_rss_mb=1) as pool:
@@ -169,7 +153,12 @@ async def test_a_process_that_is_too_large_is_replaced_when_it_is_given_back(
 
 @pytest.mark.parametrize("has_proc", [True, False])
 async def test_processes_are_measured(
-    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, has_proc: bool
+    server: LoopbackServer,
+    options: ClaudeAgentOptions,
+    monkeypatch: pytest.MonkeyPatch,
+    has_proc: bool,
+    until: Until,
+    processes: Processes,
 ) -> None:
     """SES-66, SES-68: on Linux, where pages of the program itself can be counted once, and where only `ps` tells."""
     if not has_proc:
@@ -179,7 +168,7 @@ async def test_processes_are_measured(
     async with SessionPool(options, size=2, prewarm=0) as pool:
         await pool.warm(2)
         low, high = (0.4, 0.95) if has_proc else (0.95, 1.2)
-        await until(lambda: low < pool.stats().memory_mb / sum(resident_mb()) < high)
+        await until(lambda: low < pool.stats().memory_mb / sum(resident_mb(processes())) < high)
 
 
 async def test_no_more_are_started_than_the_memory_allows(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
@@ -191,7 +180,9 @@ async def test_no_more_are_started_than_the_memory_allows(server: LoopbackServer
         assert pool.stats().recycled == {"evicted": 1}
 
 
-async def test_idle_processes_end_and_spare_ones_stay(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+async def test_idle_processes_end_and_spare_ones_stay(
+    server: LoopbackServer, options: ClaudeAgentOptions, until: Until, processes: Processes
+) -> None:
     """SES-66."""
     async with SessionPool(options, size=3, prewarm=1, idle_seconds=0.5) as pool:
         await pool.warm(3)
@@ -203,7 +194,7 @@ async def test_idle_processes_end_and_spare_ones_stay(server: LoopbackServer, op
 
 
 async def test_a_spare_process_that_dies_is_replaced_before_anybody_asks(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    server: LoopbackServer, options: ClaudeAgentOptions, until: Until, processes: Processes
 ) -> None:
     """SES-65, SES-67."""
     async with SessionPool(options, size=2, prewarm=1) as pool:
@@ -215,7 +206,7 @@ async def test_a_spare_process_that_dies_is_replaced_before_anybody_asks(
 
 
 async def test_processes_of_yesterday_are_replaced(
-    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
+    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """SES-62: the CLI would tell the model that the date has changed."""
 
@@ -235,7 +226,7 @@ async def test_processes_of_yesterday_are_replaced(
 
 @pytest.mark.timeout(180)
 async def test_five_hundred_leases_stay_within_the_memory_and_leave_nothing(
-    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path
+    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path, processes: Processes
 ) -> None:
     """SES-66, SES-F21."""
     async with await Session.open(options) as session:

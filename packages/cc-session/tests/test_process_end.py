@@ -1,6 +1,7 @@
 """How a running process ends: by itself, by others, by `close()`."""
 
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -51,6 +52,24 @@ async def test_a_process_that_is_killed_in_a_turn_fails_the_turn(session: Sessio
 
     assert raised.value.phase == "turn"
     assert session.state == "dead"
+
+
+async def test_an_answer_to_a_process_that_has_gone_is_no_error_that_nobody_looks_at(
+    fake_cli: Callable[[str], ClaudeAgentOptions], caplog: pytest.LogCaptureFixture
+) -> None:
+    options = fake_cli("""
+initialize()
+sys.stdin.readline()
+os.close(0)
+send(type="control_request", request_id="1", request={"subtype": "new"})
+time.sleep(0.2)
+""")
+    async with await Session.open(options) as session:
+        with pytest.raises(ProcessExitedError):
+            await session.run("Hello.")
+    gc.collect()
+
+    assert "never retrieved" not in caplog.text
 
 
 @pytest.mark.parametrize("waits", ["turn", "control"])

@@ -3,7 +3,7 @@
 import json
 from typing import Any, cast
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from cc_types import JsonValue
 
@@ -14,8 +14,15 @@ __all__ = ["Answer", "Event", "sse"]
 Event = dict[str, Any]
 """One event of the Messages API's stream, as the API sent it."""
 
-# What each kind of delta appends to which field of its block.
-_APPENDED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+# A tool's input, in pieces of JSON.
+_JSON = "partial_json"
+# What each kind of delta has that is appended, which is the name of the block's field, too, but for JSON.
+_APPENDED = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": _JSON,
+}
 
 
 class Answer:
@@ -24,7 +31,8 @@ class Answer:
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
         self._blocks: list[dict[str, Any]] = []
-        self._json: dict[int, str] = {}
+        # By block and field: joined when the block is looked at, not with each of thousands of deltas.
+        self._pieces: dict[tuple[int, str], list[str]] = {}
         self.is_complete = False
         """Whether the model has stopped by itself. The CLI also ends a stream that was cut, but gives no reason."""
 
@@ -45,6 +53,7 @@ class Answer:
 
     def block(self, index: int) -> dict[str, Any]:
         """A block of the message, as far as it has come."""
+        self._join()
         return self._blocks[index]
 
     def feed(self, event: Event) -> None:
@@ -67,25 +76,32 @@ class Answer:
 
     def as_json(self) -> dict[str, JsonValue]:
         """The message, as the API would have sent it in one piece."""
+        self._join()
         return {**self._message, "content": [*self._blocks]}
 
     def as_history(self) -> Message:
         """The message, as a later request carries it. A text without characters is not accepted back by the API."""
+        self._join()
         blocks = [block for block in self._blocks if not (block["type"] == "text" and not block["text"])]
         return Message("assistant", tuple(cast("list[Block]", blocks)))
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
-        block = self._blocks[index]
         kind = delta["type"]
-        if kind == "input_json_delta":
-            self._json[index] = self._json.get(index, "") + delta["partial_json"]
+        if name := _APPENDED.get(kind):
+            self._pieces.setdefault((index, name), []).append(delta[name])
         elif kind == "citations_delta":
+            block = self._blocks[index]
             block["citations"] = [*(block.get("citations") or []), delta["citation"]]
-        elif name := _APPENDED.get(kind):
-            block[name] = block.get(name, "") + delta[name]
+
+    def _join(self) -> None:
+        for (index, name), pieces in self._pieces.items():
+            if name != _JSON:
+                block = self._blocks[index]
+                block[name] = block.get(name, "") + "".join(pieces)
+                pieces.clear()
 
     def _stop_block(self, index: int) -> None:
-        if text := self._json.pop(index, ""):
+        if text := "".join(self._pieces.pop((index, _JSON), ())):
             self._blocks[index]["input"] = _parsed(text)
 
     def _end(self, event: Event) -> None:
@@ -96,8 +112,15 @@ class Answer:
 
 
 def sse(event: Event) -> bytes:
-    """An event in the wire format of server-sent events."""
-    return f"event: {event['type']}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n".encode()
+    """An event in the wire format of server-sent events, in ASCII: some clients take more than line feeds for ends."""
+    return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _as_json(event))
+
+
+def _as_json(event: Event) -> bytes:
+    try:
+        return to_json(event, ensure_ascii=True)
+    except ValueError:  # a half of a surrogate pair
+        return json.dumps(event, separators=(",", ":")).encode()
 
 
 def _parsed(text: str) -> JsonValue:

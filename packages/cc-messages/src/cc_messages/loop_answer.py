@@ -41,7 +41,7 @@ class LoopAnswer:
     ) -> None:
         self.told = Answer()
         """The message as it is told."""
-        self._server_name = server_name
+        self.server_name = server_name
         self._own = own
         self._others = others
         self._waits = waits
@@ -159,7 +159,7 @@ class LoopAnswer:
         name = call["name"]
         if name in self._others:
             return {**call, "name": self._others[name]}
-        server, tool = (self._server_name, self._own[name]) if name in self._own else _server_and_tool(name)
+        server, tool = (self.server_name, self._own[name]) if name in self._own else _server_and_tool(name)
         return {**call, "type": "mcp_tool_use", "server_name": server, "name": tool}
 
     def _end_block(self, step: "_Step", event: Event) -> list[Event]:

@@ -67,6 +67,16 @@ class LoopTurn(Turn):
         return held
 
     @property
+    def failed_calls(self) -> frozenset[str]:
+        """The ids of the calls of the server's tools that have failed, by whoever's fault."""
+        blocks = self.answer.as_history().content
+        failed = {str(block["tool_use_id"]) for block in blocks if block.get("is_error")}
+        return frozenset(str(block["id"]) for block in blocks if self._is_of_server(block)) & failed
+
+    def _is_of_server(self, block: Block) -> bool:
+        return block["type"] == "mcp_tool_use" and block.get("server_name") == self._loop.server_name
+
+    @property
     def _says_something_at_last(self) -> bool:
         return not all(map(says_nothing, self._loop.said()[-1].content))
 

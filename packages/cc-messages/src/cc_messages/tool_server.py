@@ -7,7 +7,7 @@ process's, and the request that the process works on is bound to it for its time
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -66,8 +66,7 @@ class ToolServer:
         self._schemas = key.schemas()
         self._run: Run | None = None
         self._calls: set[asyncio.Future[CallToolResult]] = set()
-        self.has_run = False
-        """Whether a call has come since `bind()`."""
+        self._come: set[str] = set()
         self._ipc: IPCSession | None = None
 
     async def start(self) -> McpServerConfig:
@@ -94,7 +93,7 @@ class ToolServer:
 
     def bind(self, run: Run) -> None:
         """Have calls go to `run` until `unbind()`."""
-        self._run, self.has_run = run, False
+        self._run, self._come = run, set()
 
     def unbind(self) -> None:
         """Cancel the calls that run; the CLI gets an error for each, and for those that come later."""
@@ -102,12 +101,21 @@ class ToolServer:
         for call in self._calls:
             call.cancel()
 
+    @property
+    def has_run(self) -> bool:
+        """Whether a call has come since `bind()`."""
+        return bool(self._come)
+
+    def has_missed(self, failed: Iterable[str]) -> bool:
+        """Whether one of these calls, which have failed since `bind()`, did not come because its bridge had gone."""
+        return self._ipc is not None and not self._come.issuperset(failed)
+
     async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
         """Run a call. Whatever happens in it, there is a result."""
         if self._run is None:
             return _error("Nobody waits for this call any more.")
         call = CLICall(call_id, name, cast("dict[str, JsonValue]", dict(arguments)))
-        self.has_run = True
+        self._come.add(call_id or "")
         running = asyncio.ensure_future(_result(self._run, call))
         self._calls.add(running)
         try:

@@ -198,6 +198,14 @@ class Worker:
         else:
             self._is_marked = False
             await self._mark()
+        if isinstance(turn, LoopTurn):
+            await self._connect_tools(turn)
+
+    async def _connect_tools(self, turn: LoopTurn) -> None:
+        """Start a bridge that has gone anew. The CLI tries that once, with the next call, and then never again."""
+        server = self.launch.tool_server
+        if server is not None and self._tools is not None and self._tools.has_missed(turn.failed_calls):
+            await self.session.reconnect_mcp(server.name)
 
     async def _tell(self, request: MessagesRequest) -> None:
         """Tell the process what goes to the API beside the conversation, as far as it does not know."""

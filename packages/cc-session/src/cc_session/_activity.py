@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-__all__ = ["Activity"]
+__all__ = ["Activity", "is_response"]
 
 _RESPONSE = '{"type": "control_response"'
 
@@ -53,8 +53,13 @@ class Activity:
     def sent(self, line: str) -> None:
         """Take note of a line that was written to the CLI, which has something to do now."""
         self._alive_at = time.monotonic()
-        if line.startswith(_RESPONSE):
+        if is_response(line):
             self._requests.discard(_response_id(line))
+
+
+def is_response(line: str) -> bool:
+    """Whether a line that is written to the CLI answers a control request of the CLI's."""
+    return line.startswith(_RESPONSE)
 
 
 def _ids(blocks: list[object], kind: str, name: str) -> set[str]:

@@ -18,9 +18,9 @@ from typing import Any, Literal
 import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, Process
-from anyio.streams.buffered import BufferedByteReceiveStream
 from claude_agent_sdk import ClaudeAgentOptions, Transport
 from claude_agent_sdk._internal.transport import subprocess_cli
+from pydantic_core import from_json
 from typing_extensions import override
 
 from ._family import end_all, family_of
@@ -178,15 +178,16 @@ class CLIProcess(Transport):
             end()  # from Python 3.12 on, no thread can be started when the interpreter ends
 
     async def _lines(self, stdout: ByteReceiveStream) -> AsyncIterator[bytes]:
-        buffered = BufferedByteReceiveStream(stdout)
-        while True:
-            try:
-                yield await buffered.receive_until(b"\n", self._max_line)
-            except anyio.DelimiterNotFound as error:
+        begun: list[bytes] = []  # of a line, of which the rest is to come
+        while chunk := await _received(stdout):
+            *lines, rest = chunk.split(b"\n")
+            for line in lines:
+                yield b"".join((*begun, line))
+                begun.clear()
+            begun.append(rest)
+            if sum(map(len, begun)) > self._max_line:
                 reason = f"it is longer than {self._max_line} bytes"
-                raise CLIJSONDecodeError(line=_text(buffered.buffer[:1000]), reason=reason) from error
-            except (anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                return
+                raise CLIJSONDecodeError(line=_text(b"".join(begun)[:1000]), reason=reason)
 
     async def _exited(self, process: Process) -> ProcessExitedError:
         with anyio.move_on_after(_EXIT_SECONDS):
@@ -207,7 +208,23 @@ class CLIProcess(Transport):
             self._caller_stderr(line)
 
 
+async def _received(stdout: ByteReceiveStream) -> bytes:
+    """What came next; nothing means the end."""
+    try:
+        return await stdout.receive()
+    except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        return b""
+
+
 def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        return from_json(line)
+    except ValueError:
+        return _parsed_as_javascript(line)
+
+
+def _parsed_as_javascript(line: bytes) -> dict[str, Any]:
+    """Parse what pydantic-core does not: halves of surrogate pairs, where the CLI has cut a text, and deep nesting."""
     try:
         return json.loads(line)
     except ValueError as error:  # bad UTF-8 is one, too

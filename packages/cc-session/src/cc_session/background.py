@@ -92,6 +92,8 @@ _at_exit: list[Callable[[], Awaitable[None]]] = []
 
 def _background() -> _Background:
     global _current
+    if (background := _current) is not None:
+        return background
     with _lock:
         if _current is None:
             _current = _Background()

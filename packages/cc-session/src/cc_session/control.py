@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
-from ._activity import Activity
+from ._activity import Activity, is_response
 from ._traces import Traces
 
 __all__ = ["ControlTransport"]
@@ -95,9 +95,11 @@ class ControlTransport(Transport):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_REASON_SECONDS):
                     await self._has_ended.wait()
-            if self._end is not None:
+            if self._end is None:
+                raise
+            # Nobody waits for our answer any more. The SDK gives it in a task of its own, whose error nobody looks at.
+            if not is_response(data):
                 raise self._end from None
-            raise
 
     @override
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:

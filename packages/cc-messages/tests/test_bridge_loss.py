@@ -1,0 +1,73 @@
+"""What becomes of a process whose bridge to the caller's tools has been killed."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import psutil
+import pytest
+
+from cc_messages import CLICall, CLITools, beside_requests
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from conftest import Client
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60), pytest.mark.slow]
+
+CALL: dict[str, Any] = {"type": "tool_use", "name": "mcp__tools__look", "input": {}}
+TOOLS: list[dict[str, Any]] = [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]
+
+
+async def look(_call: CLICall) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": "seen"}], "isError": False}
+
+
+@contextmanager
+def no_bridges(client: Client) -> Generator[None]:
+    """Kill bridges as soon as they are there, also those that the CLI starts in their place."""
+    is_over = threading.Event()
+
+    def kill() -> None:
+        while not is_over.wait(0.002):
+            for pid in client.transport.pids:
+                with suppress(psutil.Error):
+                    for child in psutil.Process(pid).children():
+                        if "cc_ipc.bridge" in child.cmdline():
+                            child.kill()
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        killing.join()
+
+
+async def test_a_bridge_that_is_killed_again_and_again_is_missed_by_one_run_at_most(client: Client) -> None:
+    """MSG-69: the CLI gives it up after some attempts."""
+
+    def answer(body: dict[str, Any]) -> Any:
+        return "Done." if body["messages"][-1]["content"][-1]["type"] == "tool_result" else [CALL]
+
+    async def run() -> Any:
+        with beside_requests(tools=CLITools(names=frozenset({"look"}), call=look, transport="stdio")):
+            answered = await client.ask("Look.", tools=TOOLS)
+        [result] = [block for block in answered.body["content"] if block["type"] == "mcp_tool_result"]
+        return result["is_error"], result["content"]
+
+    client.answers(answer)
+    seen = (False, [{"type": "text", "text": "seen"}])
+    assert await run() == seen
+
+    with no_bridges(client):
+        await anyio.sleep(0.1)
+        is_error, content = await run()
+
+    assert (is_error, "not connected" in str(content)) == (True, True)
+    assert [await run() for _ in range(3)] == [seen] * 3

@@ -1,0 +1,264 @@
+"""The ends of processes: those that die, and those of a pool that is closed, forgotten or forked."""
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions
+
+from cc_loopback import JsonObject, LoopbackServer
+from cc_session import SessionPool
+from cc_types import CLIConnectionError, ProcessExitedError
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("echo")]
+
+Echo = Callable[[JsonObject], str]
+Until = Callable[[Callable[[], bool]], Any]
+Processes = Callable[[], list[psutil.Process]]
+
+
+def folders_in(temporary: Path) -> list[Path]:
+    return [*temporary.glob("cc-session-*")]
+
+
+# --- Processes that die ---
+
+
+async def test_a_process_that_died_while_idle_is_replaced(
+    server: LoopbackServer, pool: SessionPool, until: Until
+) -> None:
+    """SES-67, SES-F04: also in the milliseconds in which nobody knows of it yet."""
+    for _ in range(3):
+        async with pool.lease() as session:
+            await session.run("Hello.")
+            pid = session.pid
+        assert pid is not None
+        await until(lambda: pool.stats().idle == 1)
+        await asyncio.sleep(0.1)
+        os.kill(pid, signal.SIGKILL)
+
+        async with pool.lease() as session:
+            assert session.pid != pid
+            assert (await session.run("Still there?")).text == "Still there?"
+    assert pool.stats().recycled == {"dead": 3}
+
+
+async def test_a_process_that_dies_in_a_lease_fails_that_one_alone(
+    server: LoopbackServer, pool: SessionPool, held: Any, echo: Echo
+) -> None:
+    """SES-20, SES-67, SES-F04."""
+    async with pool.lease() as session:
+        turn = asyncio.ensure_future(session.run("Slow."))
+        await held.asked()
+        assert session.pid is not None
+        os.kill(session.pid, signal.SIGKILL)
+        with anyio.fail_after(1), pytest.raises(ProcessExitedError):
+            await turn
+    server.respond = echo
+    assert (await pool.run("Quick.")).text == "Quick."
+
+
+async def test_a_turn_is_repeated_if_that_was_asked_for_and_nothing_of_the_answer_had_come(
+    server: LoopbackServer, pool: SessionPool, held: Any, processes: Processes, echo: Echo
+) -> None:
+    """SES-73."""
+    for retries in (0, 1):
+        server.respond = held
+        turn = asyncio.ensure_future(pool.run("Hello.", retries=retries))
+        await held.asked()
+        server.respond = echo
+        processes()[0].kill()
+        if retries:
+            assert (await turn).text == "Hello."
+        else:
+            with pytest.raises(ProcessExitedError):
+                await turn
+
+
+async def test_a_turn_is_not_repeated_once_its_answer_has_begun(fake_cli: Callable[[str], ClaudeAgentOptions]) -> None:
+    """SES-73."""
+    fake = fake_cli("""
+initialize()
+next(frames())
+message = {"role": "assistant", "model": "m", "content": [{"type": "text", "text": "It is"}]}
+send(type="assistant", message=message, session_id="s", uuid="u", parent_tool_use_id=None)
+sys.exit(3)
+""")
+    async with SessionPool(fake, size=1, prewarm=0) as pool:
+        with pytest.raises(ProcessExitedError):
+            await pool.run("Hello.", retries=5)
+        assert pool.stats().leases == 1
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["print('{bad', flush=True)", "os.write(1, bytes([123, 0xff, 10]))", "send(type='assistant')", "sys.exit(0)"],
+)
+async def test_after_malformed_output_the_next_lease_gets_its_own_answer(
+    options: ClaudeAgentOptions, fake_cli: Callable[[str], ClaudeAgentOptions], tmp_path: Path, output: str
+) -> None:
+    """SES-67, SES-F06, SES-F07: the first process goes wrong, the second does not."""
+    first = tmp_path / "was-here"
+    fake = fake_cli(f"""
+import pathlib
+initialize()
+is_first = not pathlib.Path({str(first)!r}).exists()
+pathlib.Path({str(first)!r}).touch()
+for frame in frames():
+    if frame["type"] == "user":
+        if is_first:
+            {output}
+        result(frame, result=frame["message"]["content"])
+""")
+    async with SessionPool(fake, size=1, prewarm=0) as pool:
+        with pytest.raises(Exception, match=r".") as raised:
+            await pool.run("One.")
+        assert not isinstance(raised.value, TimeoutError)
+        assert (await pool.run("Two.")).text == "Two."
+        assert pool.stats().recycled == {"dead": 1}
+
+
+async def test_a_process_that_hangs_in_a_lease_is_not_waited_for(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-67, SES-F05: the way back hangs as well, so another process is started meanwhile."""
+    async with SessionPool(options, size=2, prewarm=0) as pool:
+        async with pool.lease() as session:
+            await session.run("Hello.")
+            assert session.pid is not None
+            os.kill(session.pid, signal.SIGSTOP)
+        with anyio.fail_after(5):
+            assert (await pool.run("Hello.")).text == "Hello."
+
+
+async def test_a_process_that_hangs_while_idle_is_replaced(server: LoopbackServer, pool: SessionPool) -> None:
+    """SES-67, SES-F05."""
+    async with pool.lease() as session:
+        pid = session.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    await asyncio.sleep(0.1)
+    with anyio.fail_after(10):
+        assert (await pool.run("Hello.")).text == "Hello."
+    assert pool.stats().recycled == {"dead": 1}
+
+
+# --- The end ---
+
+
+async def test_close_ends_all_and_leaves_nothing(
+    server: LoopbackServer, options: ClaudeAgentOptions, held: Any, temporary: Path, until: Until, processes: Processes
+) -> None:
+    """SES-23, SES-27: processes that are idle, leased, in a turn, and being started; and what waits."""
+    pool = SessionPool(options, size=3, prewarm=0)
+    await pool.warm(2)
+    async with pool.lease() as session:
+        turn = asyncio.ensure_future(pool.run("Slow."))
+        await held.asked()
+        starting = asyncio.ensure_future(pool.run("Hello.", system_prompt="Another."))
+        await until(lambda: pool.stats().starting == 1)
+        waiting = asyncio.ensure_future(pool.run("Hello.", system_prompt="A third."))
+        await until(lambda: pool.stats().waiting == 2)
+
+        with anyio.fail_after(2):
+            await asyncio.gather(pool.close(), pool.close())
+
+        assert not processes()
+        assert not folders_in(temporary)
+        assert session.state == "dead"
+        for call in (turn, starting, waiting, pool.run("Too late."), pool.warm(1)):
+            with pytest.raises(CLIConnectionError, match="closed"):
+                await call
+    await pool.close()
+    assert repr(pool) == "<SessionPool idle=0 busy=0 resetting=0 starting=0 waiting=0 size=3>"
+
+
+async def test_closing_a_pool_that_was_never_used_is_nothing() -> None:
+    pool = SessionPool()
+    await pool.close()
+    pool.close_sync()
+    with pytest.raises(CLIConnectionError, match="The pool is closed"):
+        await pool.run("Hello.")
+
+
+async def test_a_forgotten_pool_ends_its_processes(
+    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path, until: Until, processes: Processes
+) -> None:
+    pool = SessionPool(options, size=2, prewarm=0)
+    await pool.warm(2)
+    assert len(processes()) == 2
+    del pool
+    gc.collect()
+    await until(lambda: not processes() and not folders_in(temporary))
+
+
+async def test_a_lease_that_is_never_entered_or_left_does_no_harm(pool: SessionPool, until: Until) -> None:
+    pool.lease()
+    leased = pool.lease()
+    await leased.__aenter__()
+    del leased
+    gc.collect()
+    await until(lambda: pool.stats().idle == 1)
+
+
+async def test_reprs_show_state_and_no_secret(options: ClaudeAgentOptions) -> None:
+    """SES-68."""
+    secret = replace(options, system_prompt="s3cret", env={**options.env, "ANTHROPIC_API_KEY": "s3cret"})
+    async with SessionPool(secret, size=2, prewarm=0) as pool:
+        async with pool.lease() as session:
+            assert repr(pool) == "<SessionPool idle=0 busy=1 resetting=0 starting=0 waiting=0 size=2>"
+            assert "s3cret" not in repr(session) + repr(pool) + repr(pool.stats())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_processes_of_its_own(
+    server: LoopbackServer, options: ClaudeAgentOptions, processes: Processes
+) -> None:
+    """SES-74."""
+    with SessionPool(options, size=1, prewarm=0) as pool:
+        pool.run_sync("Parent.")
+        [mine] = processes()
+        if (child := os.fork()) == 0:
+            try:
+                answer = pool.run_sync("Child.").text
+                pool.close_sync()
+                os._exit(0 if answer == "Child." else 1)
+            finally:
+                os._exit(2)
+        deadline = time.monotonic() + 20
+        while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert os.waitstatus_to_exitcode(ended[1]) == 0
+        assert pool.run_sync("Parent.").text == "Parent."
+        assert processes() == [mine]
+
+
+def test_a_thread_that_is_interrupted_in_run_sync_gives_its_lease_back(
+    server: LoopbackServer, options: ClaudeAgentOptions, held: Any, echo: Echo
+) -> None:
+    """SES-75: as Ctrl-C does in a console."""
+    with SessionPool(options, size=1, prewarm=0) as pool:
+
+        def interrupt() -> None:
+            asyncio.run(held.asked())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            pool.run_sync("Slow.")
+        thread.join()
+        server.respond = echo
+        assert pool.run_sync("Quick.").text == "Quick."

@@ -1,0 +1,135 @@
+"""What explains an error, and what is told of it in the end."""
+
+import json
+import math
+
+import pytest
+
+from soak.faults import FAULTS
+from soak.plan import Round
+from soak.report import again, as_json, progress, summary, table
+from soak.soak import Settings
+from soak.totals import Totals
+from soak.verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended, Happening, Verdict, judge
+
+SETTINGS = Settings(minutes=1, seed=7, at_once=8, pool=6, faults=tuple(FAULTS))
+
+
+def ended(error: str, mark: str = "<1>", begun: float = 10.0, end: float = 12.0) -> Ended:
+    return Ended("text", mark, begun, end, error, "words")
+
+
+def test_right_answer_needs_no_cause() -> None:
+    assert judge([ended(RIGHT)], []).outcomes == {RIGHT: 1}
+
+
+@pytest.mark.parametrize("error", ["429", CONNECTION, TOOL, NO_DESCRIPTOR, OTHER])
+def test_error_without_a_cause_is_broken(error: str) -> None:
+    verdict = judge([ended(error)], [])
+
+    assert len(verdict.broken) == 1
+    assert error in verdict.broken[0]
+
+
+def test_fault_of_the_api_explains_errors_of_its_own_case_alone() -> None:
+    happenings, hits = [Happening("429", 11, 11)], {"<1>": {0}}
+
+    assert not judge([ended("429", "<1>")], happenings, hits).broken
+    assert judge([ended("429", "<2>")], happenings, hits).broken
+    assert judge([ended("529", "<1>")], happenings, hits).broken
+    assert judge([ended(CONNECTION, "<1>")], happenings, hits).broken
+
+
+def test_error_event_may_be_told_as_a_broken_connection() -> None:
+    happenings, hits = [Happening("event", 11, 11)], {"<1>": {0}}
+
+    assert not judge([ended("529"), ended(CONNECTION)], happenings, hits).broken
+
+
+def test_each_kill_explains_one_error() -> None:
+    happenings = [Happening("kill", 11, 11)]
+
+    assert judge([ended(CONNECTION)], happenings).causes == {"kill": 1}
+    assert len(judge([ended(CONNECTION, "<1>"), ended(CONNECTION, "<2>")], happenings).broken) == 1
+
+
+def test_kills_go_to_the_cases_that_need_them() -> None:
+    happenings = [Happening("kill", 11, 11), Happening("kill", 14, 14)]
+    ends = [ended(CONNECTION, "<1>", 10, 20), ended(CONNECTION, "<2>", 10.5, 12)]
+
+    assert judge(ends, happenings).causes == {"kill": 2}
+
+
+def test_kill_before_or_after_a_case_explains_nothing() -> None:
+    assert judge([ended(CONNECTION)], [Happening("kill", 5, 5), Happening("kill", 12.5, 12.5)]).broken
+
+
+def test_what_was_on_explains_the_errors_of_its_time() -> None:
+    on = Happening("api", 9, math.inf)
+
+    assert not judge([ended(CONNECTION, "<1>"), ended(CONNECTION, "<2>")], [on]).broken
+    assert judge([ended("429")], [on]).broken
+    assert judge([ended(CONNECTION, begun=1, end=8)], [on]).broken
+
+
+def test_wrong_answer_is_never_explained() -> None:
+    happenings = [Happening(fault, 0, math.inf) for fault in FAULTS]
+    hits = {"<1>": set(range(len(happenings)))}
+
+    assert judge([ended(OTHER)], happenings, hits).broken
+
+
+# Figures and reports.
+
+
+def totals_of_two() -> Totals:
+    totals = Totals(seconds=2.0, rounds=1)
+    ends = [ended(RIGHT), ended("429", "<2>")]
+    totals.count(ends, Verdict())
+    totals.outcomes.update({RIGHT: 1, "429": 1})
+    totals.done.update({"429": 3})
+    totals.caused.update({"429": 1})
+    return totals
+
+
+def test_summary_tells_cases_faults_and_ends() -> None:
+    told = summary(SETTINGS, totals_of_two(), "tmpfs")
+
+    assert "2 runs (1.0/s) in 2 cases, 8 at once on 6 processes, in 2 s and 1 rounds; seed 7" in told
+    assert "invariants broken: 0" in told
+    assert "To see it again" not in told
+
+
+def test_what_was_broken_is_told_with_how_to_see_it_again() -> None:
+    totals = totals_of_two()
+    totals.breaks(4, ["one", "two"])
+
+    assert again(SETTINGS, totals).startswith("uv run scripts/soak --seed 7 --round 4 --minutes 1 ")
+    assert "  round 4: two" in summary(SETTINGS, totals, "none")
+
+
+def test_only_the_first_of_many_breaks_are_kept() -> None:
+    totals = Totals()
+    totals.breaks(0, ["again"] * 1_000)
+
+    assert totals.broken_count == 1_000
+    assert len(totals.broken) < 100
+
+
+def test_json_has_the_figures() -> None:
+    told = json.loads(as_json(SETTINGS, totals_of_two(), "tmpfs"))
+
+    assert (told["seed"], told["cases"], told["runs"], told["right"], told["broken"]) == (7, 2, 2, 1, [])
+    assert told["faults"]["429"] == {"done": 3, "errors": 1}
+    assert told["kinds"]["text"] == {"cases": 2, "runs": 2, "right": 1, "slowest": 2.0}
+
+
+def test_progress_is_one_line() -> None:
+    assert "warm-up" in progress(Totals(), None)
+    line = progress(totals_of_two(), Round(3, ("429",), 10, ends_processes=False))
+    assert "round 3 (429)" in line
+    assert "\n" not in line
+
+
+def test_table_lines_up() -> None:
+    assert table(("a", "n"), [("long", "1"), ("b", "22")]) == ["a      n", "long   1", "b     22"]
