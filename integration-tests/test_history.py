@@ -1,11 +1,11 @@
 """A conversation goes on wherever its history is; in another Python process, too: `test_fresh_interpreter.py`."""
 
 import psutil
-from anyio import to_thread
 from pydantic_ai import Agent
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from processes import eventually
 
 
 async def test_a_conversation_goes_on_after_its_process_was_killed(
@@ -16,7 +16,7 @@ async def test_a_conversation_goes_on_after_its_process_was_killed(
     first = await plain.run("One.")
     [pid] = provider.transport.pids
     psutil.Process(pid).kill()
-    await to_thread.run_sync(psutil.wait_procs, [psutil.Process(pid)] if psutil.pid_exists(pid) else [], 5)
+    await eventually(lambda: not provider.transport.pids)
 
     second = await plain.run("Two.", message_history=first.all_messages())
 

@@ -28,6 +28,10 @@ class PretendedSession:
         self.state = "idle"
         self.has_closed = asyncio.Event()
 
+    @property
+    def is_running(self) -> bool:
+        return self.state != "dead"
+
     async def close(self) -> None:
         self.state = "dead"
         self.has_closed.set()

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -14,7 +15,7 @@ import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message
 
-from cc_session import Content, Session, Timeouts
+from cc_session import Content, Session, Timeouts, on_background
 from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
 
 pytestmark = pytest.mark.slow
@@ -39,6 +40,22 @@ async def test_a_process_that_is_killed_while_idle_is_noticed(session: Session, 
                 assert (raised.value.exit_code, raised.value.signal) == (-9, "SIGKILL")
     assert session.state == "dead"
     assert isinstance(session.death, ProcessExitedError)
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell")
+async def test_a_killed_process_does_not_run_though_nobody_has_taken_note_yet(session: Session) -> None:
+    """SES-20."""
+
+    async def kill() -> tuple[str, bool]:
+        """Nothing else happens on the background loop meanwhile."""
+        assert session.pid is not None
+        send_signal(session, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PID, session.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - that is the point
+        return session.state, session.is_running
+
+    assert session.is_running
+    assert await on_background(kill) == ("idle", False)
 
 
 async def test_a_process_that_is_killed_in_a_turn_fails_the_turn(session: Session, ask: Ask, held: Any) -> None:

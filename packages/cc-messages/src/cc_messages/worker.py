@@ -74,12 +74,12 @@ class Worker:
     @property
     def is_alive(self) -> bool:
         """Whether the process can take a request."""
-        return self.session.state == "idle"
+        return self.session.state == "idle" and self.session.is_running
 
     @property
     def pid(self) -> int | None:
         """The id of the process while it runs."""
-        return None if self.session.state == "dead" else self.session.pid
+        return self.session.pid if self.session.is_running else None
 
     @property
     def awaits_tools(self) -> bool:

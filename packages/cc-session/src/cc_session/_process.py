@@ -79,6 +79,21 @@ class CLIProcess(Transport):
         return process.pid if process is not None else None
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone, also if nobody has taken note of that yet."""
+        process = self._process
+        if process is None:
+            return True
+        # Not on macOS before Python 3.13.
+        if process.returncode is not None or not hasattr(os, "waitid"):
+            return process.returncode is not None
+        try:
+            # Leaves it to be waited for by its owner.
+            return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True  # it was taken note of
+
+    @property
     def stderr_tail(self) -> str:
         """The last lines that the process wrote to stderr."""
         return "\n".join([*self._stderr])

@@ -96,8 +96,8 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process can take a prompt. Looks for itself: news of a death takes some milliseconds."""
-        return self.session.state == "idle" and not _has_ended(self.session.pid)
+        """Whether the process can take a prompt."""
+        return self.session.state == "idle" and self.session.is_running
 
     @property
     def has_answered(self) -> bool:
@@ -208,15 +208,3 @@ def _forgets_tools(options: ClaudeAgentOptions) -> bool:
     Its own tools keep a working folder, tasks and more; and among its attachments is a count of tokens, which goes on.
     """
     return options.tools == [] and options.env.get("CLAUDE_CODE_DISABLE_ATTACHMENTS") == "1"
-
-
-def _has_ended(pid: int | None) -> bool:
-    """Whether a child has ended, also if nobody has taken note of it yet."""
-    if pid is None:
-        return True
-    if not hasattr(os, "waitid"):
-        return False
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True  # it was taken note of

@@ -108,6 +108,12 @@ class Session(McpMethods):
         return "dirty" if exchange.is_left else "busy"
 
     @property
+    def is_running(self) -> bool:
+        """Whether the process is there, as far as the system can tell: `state` learns of its end milliseconds later."""
+        process = self._driver.process
+        return self.state != "dead" and (process is None or not process.has_ended)
+
+    @property
     def death(self) -> Exception | None:
         """Why the process is gone, if it went by itself."""
         return self._driver.death
