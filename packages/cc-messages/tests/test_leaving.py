@@ -27,13 +27,13 @@ CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
 # What a start that is given up needs to be cleaned up takes as long as this allows.
 QUICK = Timeouts(close=0.2)
-LONG = "word " * 100
+LONG = "word " * 300
 HISTORIES: list[list[Any]] = [["b"], ["a", "x", "b"], ["a", [CALL], [RESULT]]]
 
 
 @pytest.fixture
 def slow() -> Iterator[LoopbackServer]:
-    """An API that sends an event each 30 ms; a long answer has some 70 of them."""
+    """An API that sends an event each 30 ms; a long answer has some 200 of them."""
     with LoopbackServer(event_delay=0.03) as api:
         yield api
 
@@ -110,7 +110,7 @@ async def test_the_turn_ends_at_once_and_the_process_goes_on(
         slow.requests.clear()
         client.answers(LONG)
         await leave(client, messages)
-        with anyio.fail_after(2):  # mostly it takes 30 ms; the rest of the answer would take longer than this
+        with anyio.fail_after(4):  # mostly it takes 30 ms; the rest of the answer would take longer than this
             await client.settled()
         assert len(slow.requests) == 1
         await answers_exactly(client, messages, plain)

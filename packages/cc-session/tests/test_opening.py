@@ -36,7 +36,7 @@ def folders_in(temporary: Path) -> list[Path]:
 async def test_a_missing_cli_is_named_with_what_to_do(tmp_path: Path) -> None:
     """SES-70, SES-F01."""
     missing = tmp_path / "no: such claude"
-    with anyio.fail_after(2), pytest.raises(CLINotFoundError) as raised:
+    with anyio.fail_after(10), pytest.raises(CLINotFoundError) as raised:
         await Session.open(ClaudeAgentOptions(cli_path=missing))
 
     assert raised.value.path == str(missing)
@@ -50,7 +50,7 @@ async def test_a_cli_that_cannot_be_executed_is_a_connection_error(tmp_path: Pat
     program = tmp_path / "claude"
     program.write_text(content)
     program.chmod(0o600 if content else 0o700)
-    with anyio.fail_after(2), pytest.raises(CLIConnectionError, match="Failed to start Claude Code") as raised:
+    with anyio.fail_after(10), pytest.raises(CLIConnectionError, match="Failed to start Claude Code") as raised:
         await Session.open(ClaudeAgentOptions(cli_path=program))
 
     assert str(program) in str(raised.value)
@@ -59,7 +59,7 @@ async def test_a_cli_that_cannot_be_executed_is_a_connection_error(tmp_path: Pat
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """SES-F01."""
-    with anyio.fail_after(2), pytest.raises(CLIConnectionError, match=r"Working directory.*nowhere") as raised:
+    with anyio.fail_after(10), pytest.raises(CLIConnectionError, match=r"Working directory.*nowhere") as raised:
         await Session.open(ClaudeAgentOptions(cwd=tmp_path / "nowhere"))
 
     assert not isinstance(raised.value, CLINotFoundError)
@@ -85,7 +85,7 @@ async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI) -
         await Session.open(options, timeouts=HURRY)
 
     assert (raised.value.subtype, raised.value.seconds) == ("initialize", HURRY.connect)
-    assert HURRY.connect <= time.monotonic() - began < HURRY.connect + 3 * HURRY.close
+    assert HURRY.connect <= time.monotonic() - began < HURRY.connect + 10 * HURRY.close
     assert not psutil.Process().children()
 
 

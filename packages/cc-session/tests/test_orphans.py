@@ -213,7 +213,7 @@ async def test_close_in_a_tool_is_quick_and_leaves_nothing(
 
     await session.close()
 
-    assert time.monotonic() - began < at_most(0.5)
+    assert time.monotonic() - began < at_most(1.5)
     assert names(processes) == []
     with pytest.raises(ClaudeCodeError, match="The session is closed"):
         await running

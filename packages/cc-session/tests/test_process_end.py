@@ -146,9 +146,9 @@ async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(
         with pytest.raises(ControlTimeoutError) as raised:
             await call
         assert raised.value.subtype == name
-        assert timeouts.control <= time.monotonic() - began < timeouts.control + 0.3
+        assert timeouts.control <= time.monotonic() - began < timeouts.control + 2
 
-    with anyio.fail_after(3 * timeouts.close):
+    with anyio.fail_after(10 * timeouts.close):
         await session.close()
     with pytest.raises(CLIConnectionError, match="The session is closed"):
         await asking
@@ -167,7 +167,7 @@ async def test_a_stopped_process_does_not_hold_up_a_message_that_fills_its_pipe(
         with anyio.fail_after(2 * timeouts.control), pytest.raises(ControlTimeoutError):
             await call
 
-    with anyio.fail_after(3 * timeouts.close):
+    with anyio.fail_after(10 * timeouts.close):
         await session.close()
 
 
@@ -201,7 +201,7 @@ async def test_close_fails_what_waits_for_the_process(fake_cli: Callable[[str], 
     waiting = [asyncio.ensure_future(session.control("get_settings")), asyncio.ensure_future(session.add_user("Hi."))]
     await asyncio.wait(waiting, timeout=0.1)
 
-    with anyio.fail_after(2):
+    with anyio.fail_after(5):
         await session.close()
         for call in waiting:
             with pytest.raises(CLIConnectionError, match="The session is closed"):

@@ -59,7 +59,7 @@ async def test_a_turn_that_takes_too_long_is_left_on_time_and_the_session_goes_o
             began = time.monotonic()
             with pytest.raises(TurnTimeoutError, match=f"within {seconds:g} seconds") as raised:
                 await session.run("Take your time.", timeout=timeout)
-            assert seconds <= time.monotonic() - began < seconds + 0.5
+            assert seconds <= time.monotonic() - began < seconds + 3
             assert (raised.value.limit, raised.value.seconds) == ("turn", seconds)
             assert isinstance(raised.value, TimeoutError)
             assert isinstance(raised.value, ClaudeCodeError)
@@ -95,7 +95,7 @@ async def test_silence_of_the_api_is_a_timeout_on_time(
         with pytest.raises(TurnTimeoutError, match=r"no sign of life within 0\.5 seconds") as raised:
             await session.run("Hello?")
         assert raised.value.limit == "silence"
-        assert 0.5 <= time.monotonic() - began < 2
+        assert 0.5 <= time.monotonic() - began < 5
 
         server.respond = hello
         assert (await session.run("And now?")).text == "Hello."
@@ -175,7 +175,7 @@ async def test_a_control_request_has_a_time_of_its_own(session: Session) -> None
         began = time.monotonic()
         with pytest.raises(TimeoutError, match=r"'get_settings' within 0\.3 seconds"):
             await session.control("get_settings", timeout=0.3)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 3
         with pytest.raises(ValueError, match="must be a positive"):
             await session.control("get_settings", timeout=0)
     finally:
