@@ -25,16 +25,7 @@ async def run(command: list[str], cwd: Path) -> str:
     Raises:
         CheckError: it failed, or took longer than a step may.
     """
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=cwd,
-        env=clean_environment(),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        # A group of its own: Ctrl-C reaches this script alone, which then ends the groups one after the other.
-        start_new_session=True,
-    )
+    process = await _start(command, cwd)
     try:
         async with asyncio.timeout(STEP_TIMEOUT):
             output = (await process.communicate())[0].decode(errors="replace")
@@ -46,6 +37,27 @@ async def run(command: list[str], cwd: Path) -> str:
     if process.returncode:
         raise CheckError(f"exit code {process.returncode}: {' '.join(command)}\n{output.rstrip()}")
     return output
+
+
+async def _start(command: list[str], cwd: Path) -> asyncio.subprocess.Process:
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *command,
+            cwd=cwd,
+            env=clean_environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            # A group of its own: Ctrl-C reaches this script alone, which then ends the groups one after the other.
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Cancelled itself, it would end the command, and not what that may have started by now.
+        await _end_group(await starting)
+        raise
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
