@@ -7,9 +7,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -168,9 +169,34 @@ time.sleep(600)
         child = int((tmp_path / "pid").read_text())
         await session.interrupt()
         await asking
-        while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:  # noqa: ASYNC110
+        while is_running(child):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     assert bench.files == set()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a program is killed alone there")
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_program_that_is_given_up_while_it_starts_leaves_nothing(tmp_path: Path, turns: int) -> None:
+    """SES-39."""
+    pid = tmp_path / "pid"
+    shell = f"sleep 602 >/dev/null 2>&1 & echo $! >{pid}.part; mv {pid}.part {pid}; wait"
+    called = asyncio.ensure_future(cast("Any", command_hook("Stop", ["sh", "-c", shell])({})))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    time.sleep(0.1)  # noqa: ASYNC251  # the program gets on, and the loop does not
+
+    called.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await called
+
+    while pid.exists() and is_running(int(pid.read_text())):  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @pytest.mark.parametrize("command", [[], [3], [b"true"], ["true", None]])

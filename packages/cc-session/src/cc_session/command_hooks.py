@@ -110,12 +110,7 @@ class _Command:
 
 
 async def _run(argv: list[str], data: bytes, folder: str) -> tuple[int, str, str]:
-    process = await anyio.open_process(
-        argv,
-        cwd=folder if folder and await anyio.Path(folder).is_dir() else None,
-        env={**os.environ, **mark_of_programs.get(), "CLAUDE_PROJECT_DIR": folder},
-        start_new_session=True,
-    )
+    process = await _start(argv, folder)
     try:
         stdout, stderr = await _talk(process, data)
         return await process.wait(), stdout.decode(errors="replace").strip(), stderr.decode(errors="replace").strip()
@@ -123,8 +118,26 @@ async def _run(argv: list[str], data: bytes, folder: str) -> tuple[int, str, str
         _kill(process)
         raise
     finally:
-        with anyio.CancelScope(shield=True), anyio.move_on_after(_REAP_SECONDS):
-            await process.aclose()
+        await _reap(process)
+
+
+async def _start(argv: list[str], folder: str) -> Process:
+    starting = asyncio.ensure_future(
+        anyio.open_process(
+            argv,
+            cwd=folder if folder and await anyio.Path(folder).is_dir() else None,
+            env={**os.environ, **mark_of_programs.get(), "CLAUDE_PROJECT_DIR": folder},
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Cancelled itself, it would end the program, and not what that may have started by now.
+        with suppress(OSError):
+            _kill(process := await starting)
+            await _reap(process)
+        raise
 
 
 async def _talk(process: Process, data: bytes) -> tuple[bytes, bytes]:
@@ -153,6 +166,11 @@ async def _feed(process: Process, data: bytes) -> None:
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.send(data)
         await process.stdin.aclose()
+
+
+async def _reap(process: Process) -> None:
+    with anyio.CancelScope(shield=True), anyio.move_on_after(_REAP_SECONDS):
+        await process.aclose()
 
 
 def _kill(process: Process) -> None:
