@@ -33,7 +33,8 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(autouse=True, scope="session")
+# Not for the session, which other packages' tests may be part of: they would write there, too.
+@pytest.fixture(autouse=True, scope="module")
 def private_temp_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Everything that is written to a temp folder in these tests goes to one that is looked into at the end."""
     tmp_path_factory.getbasetemp()  # pytest's own is made when it is first asked for, and not in there
