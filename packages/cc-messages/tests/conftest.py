@@ -60,14 +60,19 @@ def no_login_of_this_machine() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def nothing_is_left(private_temp_folder: Path) -> Iterator[None]:
     """After each test there is no CLI process and no file that was not there before."""
+    before = {*private_temp_folder.iterdir()}
     yield
     _, alive = psutil.wait_procs(processes(), timeout=5)
     assert not alive, f"processes left: {alive}"
     # A start that was given up is cleaned up after it has returned.
     deadline = time.monotonic() + 5
-    while left := [*private_temp_folder.iterdir()]:
-        assert time.monotonic() < deadline, f"files left: {left}"
+    while left := {*private_temp_folder.iterdir()} - before:
+        assert time.monotonic() < deadline, f"files left: {[*map(files_in, left)]}"
         time.sleep(0.01)
+
+
+def files_in(path: Path) -> list[str]:
+    return sorted(map(str, [path, *path.rglob("*")]))
 
 
 def processes() -> list[psutil.Process]:
