@@ -17,10 +17,18 @@ HERE = Path(__file__).parent
 
 PLAIN = "AnthropicModel, no Claude Code"
 OURS = "ClaudeCodeModel"
+OURS_IN_CLI = "ClaudeCodeModel, in the CLI's loop"
 CLIENT = "SDK's client on a live process"
 QUERY = "claude_agent_sdk.query()"
 PEER = "pydantic-ai-claude-code"
-KINDS = {PLAIN: "plain", OURS: "ours", CLIENT: "client", QUERY: "query", PEER: "peer"}
+KINDS = {
+    PLAIN: "plain",
+    OURS: "ours",
+    OURS_IN_CLI: "ours_in_cli",
+    CLIENT: "client",
+    QUERY: "query",
+    PEER: "peer",
+}
 
 # The slowest order, 32 runs at once in processes that all start first, takes half a minute on two cores.
 _ANSWER_SECONDS = 300.0

@@ -73,6 +73,15 @@ class AgentContender:
         return first * 1_000
 
 
+class InCLIContender(AgentContender):
+    """The same, with the loop handed to the CLI."""
+
+    async def begin(self, messages: int, *, tool: bool) -> None:
+        """Begin another conversation."""
+        await super().begin(messages, tool=tool)
+        self._model.set_agent_toolsets(self._talker.toolsets)
+
+
 class ClientContender:
     """The SDK's client on a live process: a turn of it is the least that Claude Code takes."""
 
@@ -162,6 +171,8 @@ async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
                 yield AgentContender(_plain())
             case "ours":
                 yield AgentContender(await _ours(stack, pool))
+            case "ours_in_cli":
+                yield InCLIContender(await _ours(stack, pool))
             case "peer":
                 yield AgentContender(_peer())
             case "client":

@@ -11,7 +11,7 @@ messages, taken over from elsewhere and gone on with. All talk to the loopback A
 import sys
 from collections.abc import Sequence
 
-from arena import CLIENT, OURS, PEER, PLAIN, QUERY, Talker, arena
+from arena import CLIENT, OURS, OURS_IN_CLI, PEER, PLAIN, QUERY, Talker, arena
 from command_line import main
 from harness.figures import Effort, Figure, Group, Suite
 from harness.measure import ratios_of_neighbours
@@ -54,8 +54,8 @@ async def measure_text(effort: Effort) -> list[Figure]:
 
 
 async def measure_tool(effort: Effort) -> list[Figure]:
-    """Compare warm runs with one tool call, which make two requests."""
-    played, workers = await conversations(effort, (PLAIN, OURS), (QUERY, PEER), tool=True)
+    """Compare warm runs with one tool call, which make two requests; the CLI's own loop is what `query()` has, too."""
+    played, workers = await conversations(effort, (PLAIN, OURS, OURS_IN_CLI), (QUERY, PEER), tool=True)
     times = played.ordered(played.milliseconds, workers)
     bare = played.milliseconds[CLIENT]
     pairs = [first + second for first, second in zip(bare[::2], bare[1::2], strict=True)]
@@ -63,6 +63,7 @@ async def measure_tool(effort: Effort) -> list[Figure]:
         *Group("tool", "Warm run with one tool call").figures({**times, TWO_TURNS: pairs}, PLAIN),
         Group("tool", PARTS_TITLE, "times").figure(TOOL_PARTS, parts(times[OURS], pairs, times[PLAIN])),
         *times_as_long("tool", times),
+        *times_as_long("tool", times, OURS_IN_CLI),
     ]
 
 
@@ -85,11 +86,11 @@ async def conversations(
     return played, [*always, *([] if tool else [CLIENT]), *others]
 
 
-def times_as_long(suite: str, times: dict[str, list[float]]) -> list[Figure]:
+def times_as_long(suite: str, times: dict[str, list[float]], mine: str = OURS) -> list[Figure]:
     """Say how many times as long as ours those take that start a process for each run."""
-    group = Group(suite, "Times as long as ClaudeCodeModel", "times")
+    group = Group(suite, f"Times as long as {mine}", "times")
     others = [name for name in (QUERY, PEER) if name in times]
-    return [group.figure(name, ratios_of_neighbours(times[name], times[OURS])) for name in others]
+    return [group.figure(name, ratios_of_neighbours(times[name], times[mine])) for name in others]
 
 
 async def measure_first(effort: Effort) -> list[Figure]:

@@ -178,10 +178,24 @@ class Client:
 
 
 Connect = Callable[..., Client]
+MakeAPI = Callable[..., "LoopbackServer"]
 
 
 @pytest.fixture
-async def connect(loopback: LoopbackServer) -> AsyncIterator[Connect]:
+def make_api() -> Iterator[MakeAPI]:
+    """Makes APIs that stay until the processes of `connect` have ended, which may write to their folders to the last."""
+    from cc_loopback import LoopbackServer
+
+    with ExitStack() as stack:
+
+        def make(respond: Respond | None = None, *, event_delay: float = 0) -> LoopbackServer:
+            return stack.enter_context(LoopbackServer(respond, event_delay=event_delay))
+
+        yield make
+
+
+@pytest.fixture
+async def connect(loopback: LoopbackServer, make_api: MakeAPI) -> AsyncIterator[Connect]:
     """Makes clients; their processes end with the test."""
     async with AsyncExitStack() as stack:
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from conftest import Serve
+    from conftest import MakeAPI, Serve
 
 MODEL = "claude-sonnet-5"
 BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
@@ -60,18 +60,18 @@ async def test_a_message_is_answered_whole_and_streamed(serve: Serve) -> None:
     assert whole.headers["request-id"] != streamed.headers["request-id"]
 
 
-async def test_what_the_api_says_in_its_head_is_passed_on(serve: Serve) -> None:
+async def test_what_the_api_says_in_its_head_is_passed_on(serve: Serve, make_api: MakeAPI) -> None:
     """MSG-23, MSG-30. Its id of the request is told in messages and streams, and what is left of its limits."""
-    with LoopbackServer() as api:
-        served = serve(api=api)
-        headers = {"request-id": "req_of_the_api", "anthropic-ratelimit-requests-remaining": "7", "via": "a proxy"}
-        async with served.http() as http:
-            for stream in (False, True):
-                api.fail_next(headers=headers, delay=0.01)
-                response = await http.post(MESSAGES, json={**BODY, "stream": stream})
-                assert response.status_code == 200
-                told = {name: response.headers.get(name) for name in headers}
-                assert told == {**headers, "via": None}
+    api = make_api()
+    served = serve(api=api)
+    headers = {"request-id": "req_of_the_api", "anthropic-ratelimit-requests-remaining": "7", "via": "a proxy"}
+    async with served.http() as http:
+        for stream in (False, True):
+            api.fail_next(headers=headers, delay=0.01)
+            response = await http.post(MESSAGES, json={**BODY, "stream": stream})
+            assert response.status_code == 200
+            told = {name: response.headers.get(name) for name in headers}
+            assert told == {**headers, "via": None}
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ async def test_requests_wait_for_a_process_without_being_turned_away(serve: Serv
         assert f"number {number}" in answer.json()["content"][0]["text"]
 
 
-async def test_a_client_that_leaves_ends_its_turn(serve: Serve, eventually: Any) -> None:
+async def test_a_client_that_leaves_ends_its_turn(serve: Serve, make_api: MakeAPI, eventually: Any) -> None:
     """MSG-27. Before the first event, and in the middle of a stream."""
     for stream in (False, True):
         served = serve()
@@ -224,20 +224,20 @@ async def test_a_client_that_leaves_ends_its_turn(serve: Serve, eventually: Any)
             task.cancel()
         await eventually(lambda served=served: "busy=0" in repr(served.transport))
         served.api.requests.clear()
-    with LoopbackServer(lambda body: "word " * 200, event_delay=0.02) as slow:
-        served = serve(api=slow)
-        async with served.http() as http, http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
-            await anext(response.aiter_raw())
-        await eventually(lambda: "busy=0" in repr(served.transport))
+    slow = make_api(lambda body: "word " * 200, event_delay=0.02)
+    served = serve(api=slow)
+    async with served.http() as http, http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
+        await anext(response.aiter_raw())
+    await eventually(lambda: "busy=0" in repr(served.transport))
     assert served.transport.pids
 
 
-async def test_a_silent_model_is_bridged_by_pings(serve: Serve) -> None:
-    with LoopbackServer(lambda body: "Hi.", event_delay=0.35) as slow:
-        served = serve(api=slow, ping_seconds=0.1)
-        async with served.http() as http:
-            text = (await http.post(MESSAGES, json={**BODY, "stream": True})).text
-            whole = (await http.post(MESSAGES, json=BODY)).json()
+async def test_a_silent_model_is_bridged_by_pings(serve: Serve, make_api: MakeAPI) -> None:
+    slow = make_api(lambda body: "Hi.", event_delay=0.35)
+    served = serve(api=slow, ping_seconds=0.1)
+    async with served.http() as http:
+        text = (await http.post(MESSAGES, json={**BODY, "stream": True})).text
+        whole = (await http.post(MESSAGES, json=BODY)).json()
     ping = 'event: ping\ndata: {"type":"ping"}\n\n'
     assert text.count(ping) >= 4
     events = [line for line in text.replace(ping, "").split("\n") if line.startswith("event: ")]
@@ -246,16 +246,16 @@ async def test_a_silent_model_is_bridged_by_pings(serve: Serve) -> None:
     assert whole["content"][0]["text"] == "Hi."
 
 
-async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve) -> None:
+async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, make_api: MakeAPI) -> None:
     """MSG-33, MSG-E07."""
     # A delay, since the CLI may lose what has come in the moment in which a connection breaks.
-    with LoopbackServer(lambda body: "word " * 60, event_delay=0.03) as slow:
-        served = serve(api=slow)
-        async with served.http() as http:
-            slow.fail_next(after_events=20)
-            streamed = await http.post(MESSAGES, json={**BODY, "stream": True})
-            slow.fail_next(after_events=20)
-            whole = await http.post(MESSAGES, json=BODY)
+    slow = make_api(lambda body: "word " * 60, event_delay=0.03)
+    served = serve(api=slow)
+    async with served.http() as http:
+        slow.fail_next(after_events=20)
+        streamed = await http.post(MESSAGES, json={**BODY, "stream": True})
+        slow.fail_next(after_events=20)
+        whole = await http.post(MESSAGES, json=BODY)
     assert streamed.status_code == 200
     assert streamed.text.split("\n\n")[-2].startswith('event: error\ndata: {"type":"error","error":{"type":"api_error"')
     assert "message_stop" not in streamed.text

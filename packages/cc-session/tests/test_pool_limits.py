@@ -238,7 +238,8 @@ async def test_five_hundred_leases_stay_within_the_memory_and_leave_nothing(
             largest = max(largest, *(process.memory_info().rss / 1e6 for process in processes()))
         stats = pool.stats()
         assert (stats.leases, stats.busy, stats.waiting) == (500, 0, 0)
-        assert stats.reuses == 500 - stats.starts
+        # One that took the place of another may not have been needed any more.
+        assert 0 <= stats.reuses - (500 - stats.starts) <= 2
         # How much one turn makes a process grow before it is given back is the CLI's affair; it is some 50 MB at most.
         assert largest < limit + 60
     assert not folders_in(temporary)
