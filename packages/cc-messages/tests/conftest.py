@@ -183,7 +183,7 @@ MakeAPI = Callable[..., "LoopbackServer"]
 
 @pytest.fixture
 def make_api() -> Iterator[MakeAPI]:
-    """Makes APIs that stay until the processes of `connect` have ended, which may write to their folders to the last."""
+    """Makes APIs that stay until the processes of `connect` have ended: these write to the API's folder to the last."""
     from cc_loopback import LoopbackServer
 
     with ExitStack() as stack:

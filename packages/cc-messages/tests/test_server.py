@@ -11,16 +11,17 @@ import anyio
 import httpx2
 import pytest
 
-from cc_loopback import LoopbackServer
 from cc_messages import create_app
 
 pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from conftest import MakeAPI, Serve
+
+    from cc_loopback import LoopbackServer
 
 MODEL = "claude-sonnet-5"
 BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
@@ -32,8 +33,8 @@ async def wait_for_ever(body: dict[str, Any]) -> str:
     return ""
 
 
-def answer_fine(_: object) -> str:
-    return "Fine."
+def always(text: str) -> Callable[[object], str]:
+    return lambda _: text
 
 
 def error_of(response: httpx2.Response) -> tuple[int, str]:
@@ -47,7 +48,7 @@ def error_of(response: httpx2.Response) -> tuple[int, str]:
 async def test_a_message_is_answered_whole_and_streamed(serve: Serve) -> None:
     """MSG-20, MSG-23, MSG-40."""
     served = serve()
-    served.api.respond = answer_fine
+    served.api.respond = always("Fine.")
     async with served.http() as http:
         whole = await http.post(MESSAGES, json=BODY)
         streamed = await http.post(f"{MESSAGES}?beta=true", json={**BODY, "stream": True})
@@ -194,7 +195,7 @@ async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, even
         assert (await http.get("/healthz")).status_code == 200
         for task in running:
             task.cancel()
-        served.api.respond = answer_fine
+        served.api.respond = always("Fine.")
         await eventually(lambda: "busy=0" in repr(served.transport))
         assert (await http.post(MESSAGES, json=BODY)).status_code == 200
 
@@ -224,7 +225,7 @@ async def test_a_client_that_leaves_ends_its_turn(serve: Serve, make_api: MakeAP
             task.cancel()
         await eventually(lambda served=served: "busy=0" in repr(served.transport))
         served.api.requests.clear()
-    slow = make_api(lambda body: "word " * 200, event_delay=0.02)
+    slow = make_api(always("word " * 200), event_delay=0.02)
     served = serve(api=slow)
     async with served.http() as http, http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
         await anext(response.aiter_raw())
@@ -233,7 +234,7 @@ async def test_a_client_that_leaves_ends_its_turn(serve: Serve, make_api: MakeAP
 
 
 async def test_a_silent_model_is_bridged_by_pings(serve: Serve, make_api: MakeAPI) -> None:
-    slow = make_api(lambda body: "Hi.", event_delay=0.35)
+    slow = make_api(always("Hi."), event_delay=0.35)
     served = serve(api=slow, ping_seconds=0.1)
     async with served.http() as http:
         text = (await http.post(MESSAGES, json={**BODY, "stream": True})).text
@@ -249,7 +250,7 @@ async def test_a_silent_model_is_bridged_by_pings(serve: Serve, make_api: MakeAP
 async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, make_api: MakeAPI) -> None:
     """MSG-33, MSG-E07."""
     # A delay, since the CLI may lose what has come in the moment in which a connection breaks.
-    slow = make_api(lambda body: "word " * 60, event_delay=0.03)
+    slow = make_api(always("word " * 60), event_delay=0.03)
     served = serve(api=slow)
     async with served.http() as http:
         slow.fail_next(after_events=20)
