@@ -289,10 +289,11 @@ async def test_who_leaves_a_stream_of_messages_cancels_its_request(
     model: ClaudeCodeModel, transport: Transport
 ) -> None:
     """IPC-P-53"""
-    was_cancelled = asyncio.Event()
+    has_begun, was_cancelled = asyncio.Event(), asyncio.Event()
 
     async def wait(x: int) -> int:
         """Wait for ever."""
+        has_begun.set()
         try:
             return await asyncio.get_running_loop().create_future()
         finally:
@@ -304,6 +305,7 @@ async def test_who_leaves_a_stream_of_messages_cancels_its_request(
         if type(message).__name__ == "AssistantMessage" and "ToolUse" in str(message):
             break
     async with asyncio.timeout(20):
+        await has_begun.wait()  # the model has called it, and the CLI is about to
         await stream.aclose()
         await was_cancelled.wait()
         model.set_agent_toolsets(None)
