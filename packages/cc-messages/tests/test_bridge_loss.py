@@ -6,7 +6,6 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import psutil
 import pytest
 
@@ -49,7 +48,7 @@ def no_bridges(client: Client) -> Generator[None]:
         killing.join()
 
 
-async def test_a_bridge_that_is_killed_again_and_again_is_missed_by_one_run_at_most(client: Client) -> None:
+async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(client: Client) -> None:
     """MSG-69: the CLI gives it up after some attempts."""
 
     def answer(body: dict[str, Any]) -> Any:
@@ -65,9 +64,10 @@ async def test_a_bridge_that_is_killed_again_and_again_is_missed_by_one_run_at_m
     seen = (False, [{"type": "text", "text": "seen"}])
     assert await run() == seen
 
+    missed: Any = None
     with no_bridges(client):
-        await anyio.sleep(0.1)
-        is_error, content = await run()
+        while "not connected" not in str(missed):  # a call can be quicker than the killer
+            missed = await run()
 
-    assert (is_error, "not connected" in str(content)) == (True, True)
+    assert missed[0]
     assert [await run() for _ in range(3)] == [seen] * 3

@@ -144,6 +144,8 @@ class LoopbackServer:
     def stop(self) -> None:
         """Stop serving, whatever is in progress, and remove the private folder. Stopping twice is allowed.
 
+        A CLI that still runs may write its configuration once more, and so make the folder anew: end it first.
+
         Raises:
             ServerStateError: `respond` blocks the server's thread.
         """
