@@ -56,7 +56,8 @@ async def _start(command: list[str], cwd: Path) -> asyncio.subprocess.Process:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         # Cancelled itself, it would end the command, and not what that may have started by now.
-        await _end_group(await starting)
+        with suppress(OSError):  # there is no such command
+            await _end_group(await starting)
         raise
 
 

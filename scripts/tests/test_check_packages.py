@@ -157,7 +157,7 @@ async def test_command_that_is_cancelled_leaves_no_process(tmp_path: Path) -> No
         started = tmp_path / f"started-{turns}"
         command = f"sleep 61 >/dev/null 2>&1 & echo $! >{started}.part; mv {started}.part {started}; wait"
         work = asyncio.create_task(run(["sh", "-c", command], tmp_path))
-        await leave(started, turns)
+        await get_on(started, turns)
 
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -175,10 +175,13 @@ def is_running(pid: int) -> bool:
     return False
 
 
-async def leave(started: Path, turns: int | None) -> None:
-    """Return when the command has started its child; or in a turn of the loop in which it has just been started."""
-    for _ in range(1000 if turns is None else turns):
-        await asyncio.sleep(0 if turns is not None else 0.01)
-        if started.exists():  # noqa: ASYNC240  # which takes no time
-            return
-    time.sleep(0.1)  # noqa: ASYNC251 - the command gets on, and the loop does not
+async def get_on(started: Path, turns: int | None) -> None:
+    """Let so many turns of the loop pass, and the command get on in the last; or wait until its child is there."""
+    if turns is None:
+        async with asyncio.timeout(10):
+            while not started.exists():  # noqa: ASYNC110, ASYNC240  # there is no event for it
+                await asyncio.sleep(0.01)
+        return
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    time.sleep(0.1)  # noqa: ASYNC251  # the command gets on, and the loop does not

@@ -191,7 +191,7 @@ async def test_a_program_that_is_given_up_while_it_starts_leaves_nothing(tmp_pat
     with pytest.raises(asyncio.CancelledError):
         await called
 
-    while pid.exists() and is_running(int(pid.read_text())):  # noqa: ASYNC110
+    while pid.exists() and is_running(int(pid.read_text())):  # noqa: ASYNC110  # there is no event for it
         await asyncio.sleep(0.02)
 
 
