@@ -1,6 +1,5 @@
 """What the integration tests share: models on the loopback API, and the check that nothing is left behind."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -11,21 +10,6 @@ import pytest
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
-
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(autouse=True, scope="session")
-def no_login_of_this_machine() -> Iterator[None]:
-    """No test may use a login or a key that happens to be here."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [*os.environ]:
-            if name.startswith(("ANTHROPIC_", "CLAUDE_")):
-                patch.delenv(name)
-        yield
 
 
 @pytest.fixture(autouse=True)

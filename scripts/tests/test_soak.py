@@ -31,11 +31,6 @@ from soak.room import Room, room
 from soak.soak import KINDS, Settings
 
 
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def body(*contents: Any, **more: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": content} for content in contents], **more}
 

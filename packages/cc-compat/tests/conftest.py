@@ -58,11 +58,6 @@ def _answer(request_id: str) -> Frame:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def transport() -> Callable[..., Transport]:
     return ScriptedTransport
 

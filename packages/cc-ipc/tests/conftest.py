@@ -26,11 +26,6 @@ LIMIT = 10.0
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def folder() -> Iterator[Path]:
     """A private folder with a path short enough for sockets; pytest's own is not."""
     path = Path(tempfile.mkdtemp(prefix="ipc"))

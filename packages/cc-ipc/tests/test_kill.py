@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from conftest import BridgeProcess, OwnerProcess
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the end of a process that is no child is seen on Linux"),
 ]
 

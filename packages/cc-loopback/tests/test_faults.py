@@ -187,3 +187,23 @@ async def test_async_client_gets_the_same_errors() -> None:
 def test_fault_that_makes_no_sense_is_refused(fault: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         LoopbackServer().fail_next(**fault)
+
+
+def test_a_reset_server_answers_as_when_it_was_made_and_has_recorded_nothing(serve: Serve, connect: Connect) -> None:
+    """LOOP-08."""
+    server = serve(lambda body: "first")
+    client = connect(server)
+    held_by_the_user = (server.requests, server.calls, server.errors)
+
+    def raise_error(body: dict[str, Any]) -> str:
+        raise ValueError(body)
+
+    server.respond = raise_error
+    with pytest.raises(anthropic.InternalServerError):
+        ask(client)
+    server.fail_next(status=529, times=3)
+    server.reset()
+
+    assert held_by_the_user == ([], [], [])
+    assert str(ask(client).content[0].text) == "first"  # pyright: ignore[reportAttributeAccessIssue,reportUnknownMemberType,reportUnknownArgumentType]
+    assert len(server.requests) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import threading
@@ -28,11 +27,6 @@ if TYPE_CHECKING:
 MODEL = "claude-sonnet-5"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 # Not for the session, which other packages' tests may be part of: they would write there, too.
 @pytest.fixture(autouse=True, scope="module")
 def private_temp_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
@@ -45,16 +39,6 @@ def private_temp_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
         patch.setattr(tempfile, "tempdir", str(folder))
         yield folder
     shutil.rmtree(folder)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def no_login_of_this_machine() -> Iterator[None]:
-    """No test may use a login or a key that happens to be here."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [*os.environ]:
-            if name.startswith(("ANTHROPIC_", "CLAUDE_")):
-                patch.delenv(name)
-        yield
 
 
 @pytest.fixture(autouse=True)

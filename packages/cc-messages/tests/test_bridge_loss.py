@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conftest import Client
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60), pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 CALL: dict[str, Any] = {"type": "tool_use", "name": "mcp__tools__look", "input": {}}
 TOOLS: list[dict[str, Any]] = [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Processes = Callable[[], list[psutil.Process]]
 
-pytestmark = pytest.mark.slow
-
 
 async def wait_for_ever(body: dict[str, Any]) -> str:
     await anyio.sleep_forever()

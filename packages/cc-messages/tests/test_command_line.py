@@ -21,8 +21,6 @@ from anthropic import Anthropic, AuthenticationError
 from cc_loopback import LoopbackServer
 from cc_messages import command_line
 
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -8,10 +8,6 @@ import zlib
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 

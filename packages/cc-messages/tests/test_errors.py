@@ -15,8 +15,6 @@ from cc_messages.worker import Worker
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from pathlib import Path
 

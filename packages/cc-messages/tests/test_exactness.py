@@ -10,8 +10,6 @@ import pytest
 
 from cc_messages.answer import Answer
 
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 

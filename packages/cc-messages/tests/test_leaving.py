@@ -14,8 +14,6 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_session import Timeouts
 
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 

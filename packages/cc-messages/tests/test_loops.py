@@ -15,8 +15,6 @@ import pytest
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from claude_agent_sdk import Message
     from conftest import Answered, Client
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60), pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conftest import Answered, Client
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60), pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 SAY: dict[str, Any] = {"name": "say", "description": "Say something.", "input_schema": TEXT}

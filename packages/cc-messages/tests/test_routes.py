@@ -6,12 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import pytest
 
 if TYPE_CHECKING:
     from conftest import Client, Connect
-
-pytestmark = pytest.mark.slow
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}

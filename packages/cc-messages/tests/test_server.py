@@ -13,8 +13,6 @@ import pytest
 
 from cc_messages import create_app
 
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path

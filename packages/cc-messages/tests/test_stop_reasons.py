@@ -8,8 +8,6 @@ from unittest.mock import AsyncMock
 import httpx2
 import pytest
 
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from conftest import Client
 

@@ -11,8 +11,6 @@ import pytest
 
 from cc_messages import CLICall, CLITools, beside_requests
 
-pytestmark = pytest.mark.slow
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 

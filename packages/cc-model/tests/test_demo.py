@@ -18,8 +18,6 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_model.demo.offline import respond
 
-pytestmark = pytest.mark.slow
-
 _COMMAND = [sys.executable, "-m", "cc_model.demo"]
 # Twice what a run takes on a busy machine without compiled modules.
 _RUN_TIMEOUT = 40

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(60)]
 
 
 @dataclass

@@ -15,7 +15,7 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from cc_session import Policy, Rule
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(60)]
 
 
 @pytest.fixture

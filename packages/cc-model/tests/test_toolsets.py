@@ -20,7 +20,7 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, ToolNotFoundError, ToolsetNotRegisteredError
 from cc_types import ClaudeCodeError
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(60)]
 
 Transport = Literal["sdk", "stdio"]
 HELLO = ModelRequest(parts=[UserPromptPart("Hello.")])

@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import json
-import os
 import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -111,47 +111,69 @@ def bench(server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path) -
     return Workbench(server, options, folder)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+@pytest.fixture(scope="session")
+def shared_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
+    """The processes that the tests of a worker share. Each lease has an empty conversation."""
+    with SessionPool(sealed(worker_api), size=2, prewarm=0) as pool:
+        yield pool
 
 
 @pytest.fixture(autouse=True)
-def no_login_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test may use a login or a key that happens to be here."""
-    for name in [*os.environ]:
-        if name.startswith(("ANTHROPIC_", "CLAUDE_")):
-            monkeypatch.delenv(name)
+def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary files. After each test it is empty, and the processes of the test have ended.
 
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder for temporary files. After each test it is empty, and there is no process."""
+    Shared processes outlive the test, and their folders lie elsewhere: there, the pool has to come to rest.
+    """
+    if "shared_pool" in request.fixturenames:
+        yield Path(tempfile.gettempdir())
+        wait_for_rest(request.getfixturevalue("shared_pool"))
+        return
+    before = {*psutil.Process().children(recursive=True)}
     # Not below `tmp_path`, whose length leaves too little for the path of a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     yield folder
-    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=5)
+    _, alive = psutil.wait_procs({*psutil.Process().children(recursive=True)} - before, timeout=5)
     left = [*folder.iterdir()]
     shutil.rmtree(folder)
     assert not alive, f"processes left: {alive}"
     assert not left
 
 
+def wait_for_rest(pool: SessionPool) -> None:
+    """Wait until no process of a pool is lent or on its way back to an empty conversation."""
+    deadline = time.monotonic() + 20
+    while (stats := pool.stats()).busy or stats.resetting or stats.starting:
+        assert time.monotonic() < deadline, f"not at rest: {pool}"
+        time.sleep(0.002)
+
+
 @pytest.fixture
-def server(temporary: Path, loopback: LoopbackServer) -> LoopbackServer:
-    """The loopback API, which goes before the check for leftovers."""
-    return loopback
+def server(shared_api: LoopbackServer) -> LoopbackServer:
+    """The loopback API of the worker, reset."""
+    return shared_api
+
+
+def sealed(api: LoopbackServer) -> ClaudeAgentOptions:
+    return sealed_options(system_prompt="You are a test.", model="claude-sonnet-5", env=api.env())
 
 
 @pytest.fixture
 def options(server: LoopbackServer) -> ClaudeAgentOptions:
-    return sealed_options(system_prompt="You are a test.", model="claude-sonnet-5", env=server.env())
+    return sealed(server)
 
 
 @pytest.fixture
-async def session(options: ClaudeAgentOptions) -> AsyncIterator[Session]:
+async def session(server: LoopbackServer, shared_pool: SessionPool) -> AsyncIterator[Session]:
+    """A session of a shared process, with an empty conversation."""
+    async with shared_pool.lease() as session:
+        yield session
+
+
+@pytest.fixture
+async def own_session(temporary: Path, options: ClaudeAgentOptions) -> AsyncIterator[Session]:
+    """A session of a process that no other test uses: for tests that count from its start, or end it."""
     async with await Session.open(options) as session:
         yield session
 

@@ -16,8 +16,6 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, Timeouts, TurnError
 from cc_types import ClaudeCodeError, CLIConnectionError
 
-pytestmark = pytest.mark.slow
-
 
 def echo(body: JsonObject) -> str:
     """Answers with the last prompt, and after a moment, so that there is something to interrupt."""

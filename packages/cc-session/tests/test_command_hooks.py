@@ -19,8 +19,6 @@ from cc_loopback import LoopbackServer
 from cc_session import Content, HookResult, Session, command_hook
 from cc_session.hooks import Hook
 
-pytestmark = pytest.mark.slow
-
 Ask = Callable[[Session, Content], Any]
 TOUCH = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "touch file", "description": "d"}}
 DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}

@@ -21,8 +21,6 @@ from cc_session import (
     hook,
 )
 
-pytestmark = pytest.mark.slow
-
 Ask = Callable[[Session, Content], Any]
 TOUCH = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "touch file", "description": "d"}}
 

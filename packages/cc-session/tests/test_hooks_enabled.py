@@ -12,8 +12,6 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from cc_loopback import LoopbackServer
 from cc_session import Content, HookResult, HooksDisabledError, Session, hook, sealed_options
 
-pytestmark = pytest.mark.slow
-
 Ask = Callable[[Session, Content], Any]
 TOUCH = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "touch file", "description": "d"}}
 

@@ -20,8 +20,6 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session
 
-pytestmark = pytest.mark.slow
-
 # A script that opens a session, says which process it is, and goes on as the test wants.
 SCRIPT = """
 import asyncio, json, os, sys, time

@@ -34,8 +34,6 @@ from cc_session import (
     ToolDefinition,
 )
 
-pytestmark = pytest.mark.slow
-
 Ask = Callable[[Session, Content], Any]
 SCRIPT = str(Path(__file__).parent / "stdio_server.py")
 

@@ -104,7 +104,6 @@ def test_a_server_that_makes_no_sense_is_refused(server: Any, error: type[Except
         configs(a=server())
 
 
-@pytest.mark.slow
 async def test_servers_that_make_no_sense_are_refused_before_anything_starts(options: ClaudeAgentOptions) -> None:
     """SES-55."""
     with pytest.raises(ValueError, match="an MCP server's name"):
@@ -116,7 +115,6 @@ async def test_servers_that_make_no_sense_are_refused_before_anything_starts(opt
         await Session.open(options, mcp_servers=wrong)
 
 
-@pytest.mark.slow
 async def test_a_url_where_there_is_no_server_is_an_error(options: ClaudeAgentOptions, server: LoopbackServer) -> None:
     """SES-56."""
     for kind, words in ((HTTPServer, "not found"), (SSEServer, "404")):
@@ -124,7 +122,6 @@ async def test_a_url_where_there_is_no_server_is_an_error(options: ClaudeAgentOp
             await Session.open(options, mcp_servers={"bad": kind(f"{server.url}/nothing")})
 
 
-@pytest.mark.slow
 async def test_reconnecting_to_what_is_gone_is_an_error(options: ClaudeAgentOptions, tmp_path: Path) -> None:
     """SES-56, SES-58."""
     program = tmp_path / "program"

@@ -20,8 +20,6 @@ from cc_loopback import LoopbackServer
 from cc_session import Session
 from cc_types import ClaudeCodeError
 
-pytestmark = pytest.mark.slow
-
 CallsBash = Callable[..., None]
 
 

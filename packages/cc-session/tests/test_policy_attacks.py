@@ -18,8 +18,6 @@ from claude_agent_sdk import HookMatcher, PermissionMode, PermissionResultAllow,
 
 from cc_session import Content, Hook, HookResult, Policy, Rule, Session, ToolDefinition, hook
 
-pytestmark = pytest.mark.slow
-
 Ask = Callable[[Session, Content], Any]
 EVIL = {"command": "touch evil", "description": "d"}
 NO_EVIL = [Rule("Bash", "deny", when=lambda input: "evil" in input["command"], reason="No evil.")]

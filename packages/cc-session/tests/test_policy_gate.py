@@ -25,8 +25,6 @@ from mcp.server.mcpserver import MCPServer
 from cc_loopback import LoopbackServer
 from cc_session import Content, HookResult, Policy, Rule, Session, StdioServer, Timeouts, ToolDefinition, hook
 
-pytestmark = pytest.mark.slow
-
 Ask = Callable[[Session, Content], Any]
 MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
 STDIO = Path(__file__).parent / "stdio_server.py"

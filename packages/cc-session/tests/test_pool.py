@@ -15,7 +15,7 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionBusyError, SessionPool, TurnError
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("echo")]
+pytestmark = pytest.mark.usefixtures("echo")
 
 Echo = Callable[[JsonObject], str]
 Until = Callable[[Callable[[], bool]], Any]

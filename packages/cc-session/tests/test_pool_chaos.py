@@ -17,8 +17,6 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionPool, Timeouts, TurnError
 from cc_types import ClaudeCodeError
 
-pytestmark = pytest.mark.slow
-
 CALLERS = int(os.environ.get("CC_SESSION_CHAOS", "150"))
 AT_ONCE = 8
 CALLS_PER_KILL = 12

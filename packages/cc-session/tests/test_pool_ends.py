@@ -20,7 +20,7 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionPool
 from cc_types import CLIConnectionError, ProcessExitedError
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("echo")]
+pytestmark = pytest.mark.usefixtures("echo")
 
 Echo = Callable[[JsonObject], str]
 Until = Callable[[Callable[[], bool]], Any]

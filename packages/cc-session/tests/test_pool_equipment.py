@@ -26,8 +26,6 @@ from cc_session import (
 )
 from cc_types import CLIConnectionError
 
-pytestmark = pytest.mark.slow
-
 
 @tool("echo", "Echo.", {"text": str})
 async def echo(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,6 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, create_sdk_mcp_s
 from cc_loopback import Call, JsonObject, LoopbackServer
 from cc_session import Session, SessionPool, TurnError
 
-pytestmark = pytest.mark.slow
-
 Use = Callable[[Session, LoopbackServer], Awaitable[object]]
 
 MARK = "Compare this."

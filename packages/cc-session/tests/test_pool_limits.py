@@ -14,8 +14,6 @@ from claude_agent_sdk import ClaudeAgentOptions
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import PoolStats, Session, SessionPool
 
-pytestmark = pytest.mark.slow
-
 Until = Callable[[Callable[[], bool]], Any]
 Processes = Callable[[], list[psutil.Process]]
 

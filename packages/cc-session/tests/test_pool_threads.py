@@ -11,7 +11,7 @@ from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionPool
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("echo")]
+pytestmark = pytest.mark.usefixtures("echo")
 
 
 def test_run_sync_from_twenty_threads_gives_each_its_own_answer(

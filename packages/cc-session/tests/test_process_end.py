@@ -18,8 +18,6 @@ from claude_agent_sdk import ClaudeAgentOptions, Message
 from cc_session import Content, Session, Timeouts, on_background
 from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
 
-pytestmark = pytest.mark.slow
-
 Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
 
 

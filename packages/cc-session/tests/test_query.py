@@ -16,8 +16,6 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionPool, Timeouts, TurnError, TurnTimeoutError, query
 from cc_types import ClaudeCodeError, CLINotFoundError
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 async def pool(options: ClaudeAgentOptions) -> AsyncIterator[SessionPool]:

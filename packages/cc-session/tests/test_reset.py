@@ -13,8 +13,6 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, SessionBusyError, TurnError
 from cc_types import ControlRequestError
 
-pytestmark = pytest.mark.slow
-
 MODEL = "claude-sonnet-5"
 
 

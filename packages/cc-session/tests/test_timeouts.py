@@ -17,8 +17,6 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, Timeouts, ToolDefinition, TurnTimeoutError
 from cc_types import ClaudeCodeError
 
-pytestmark = pytest.mark.slow
-
 FOREVER = {"turn", "silence", "permission"}
 
 

@@ -16,8 +16,6 @@ from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Content, Session, ToolCall, ToolDefinition, UnknownToolCallError
 from cc_types import CLIConnectionError, JsonValue, ProcessExitedError
 
-pytestmark = pytest.mark.slow
-
 Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 CITY: dict[str, JsonValue] = {

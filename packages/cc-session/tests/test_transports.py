@@ -23,8 +23,6 @@ from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, ToolDefinition, TurnError
 from cc_types import ClaudeCodeError
 
-pytestmark = pytest.mark.slow
-
 CLI = str(Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude")
 ARGUMENTS = [
     "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", "--include-partial-messages",

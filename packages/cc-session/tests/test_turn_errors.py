@@ -15,8 +15,6 @@ from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, TurnError, sealed_options
 from cc_types import ClaudeCodeError
 
-pytestmark = pytest.mark.slow
-
 CallsBash = Callable[..., None]
 
 

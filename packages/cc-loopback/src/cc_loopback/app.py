@@ -44,6 +44,11 @@ class Record:
     requests: list[JsonObject] = field(default_factory=list[JsonObject])
     errors: list[BaseException] = field(default_factory=list[BaseException])
 
+    def clear(self) -> None:
+        """Empty the three lists; they stay the same objects, which users may hold."""
+        for entries in (self.calls, self.requests, self.errors):
+            entries.clear()
+
 
 class MessagesApp:
     """One responder behind the Messages API."""

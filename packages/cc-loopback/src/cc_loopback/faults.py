@@ -78,6 +78,11 @@ class FaultQueue:
         with self._lock:
             self._waiting.setdefault(path, []).extend([fault] * times)
 
+    def clear(self) -> None:
+        """Forget all faults that wait."""
+        with self._lock:
+            self._waiting.clear()
+
     def take(self, path: str) -> Fault | None:
         """Remove and return the fault of the request that came in now, if one waits for it."""
         with self._lock:

@@ -39,7 +39,8 @@ class LoopbackServer:
     def __init__(self, respond: Respond | None = None, *, event_delay: float = 0.0, port: int = 0) -> None:
         self._record = Record()
         self._faults = FaultQueue()
-        self._app = MessagesApp(respond or default_respond, self._record, self._faults, event_delay)
+        self._first_respond = respond or default_respond
+        self._app = MessagesApp(self._first_respond, self._record, self._faults, event_delay)
         self._thread = ServerThread(self._app, port)
         self._running: _Running | None = None
         self._was_started = False
@@ -121,6 +122,16 @@ class LoopbackServer:
             ValueError: None of `status`, `after_events` and `delay` is given, or a number makes no sense.
         """
         self._faults.add(path, make_fault(status, after_events, error_type, message, headers, delay), times)
+
+    def reset(self) -> None:
+        """Forget recordings, errors and waiting faults, and answer as `respond` said when the server was made.
+
+        So one server can serve many tests. End or empty the processes that still have a request under way first:
+        such a request is answered, and may be recorded, after the reset.
+        """
+        self._app.respond = self._first_respond
+        self._faults.clear()
+        self._record.clear()
 
     def start(self) -> Self:
         """Start serving, and return when connections are accepted.
