@@ -52,9 +52,12 @@ def test_error_of_a_responder_fails_the_test_unless_it_was_cleared(pytester: pyt
     run.stdout.fnmatch_lines(["the loopback server's responder went wrong:", "  ValueError: no such city"])
 
 
-def test_plugin_alone_imports_no_server() -> None:
-    script = (
-        "import sys, cc_loopback.pytest_plugin; print(sorted({'uvicorn', 'starlette', 'asyncio'} & set(sys.modules)))"
-    )
+def test_plugin_alone_imports_no_server_and_a_scripted_server_no_schemas() -> None:
+    script = """if True:
+        import sys, cc_loopback.pytest_plugin
+        print(sorted({'uvicorn', 'starlette'} & set(sys.modules)))
+        import cc_loopback.server
+        print(sorted({'uvicorn', 'jsonschema', 'referencing'} & set(sys.modules)))
+    """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=True)
-    assert run.stdout.strip() in ("[]", "['asyncio']")
+    assert run.stdout.split("\n") == ["[]", "['uvicorn']", ""]

@@ -7,7 +7,7 @@ the whole one. No values are made here.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from .conforms import Schema, resolve
+from .conforms import Judge, Schema
 
 FlatSchema: TypeAlias = dict[str, Any]
 
@@ -29,12 +29,12 @@ class Flattener:
     """Flattens the schemas of one document.
 
     Args:
-        root: The document that references point into.
+        judge: The judge of the document, which knows what references point at.
         repeats: How often one reference may be followed on the way from the root to a value.
     """
 
-    def __init__(self, root: Schema, repeats: int) -> None:
-        self._root = root
+    def __init__(self, judge: Judge, repeats: int) -> None:
+        self._judge = judge
         self._repeats = repeats
 
     def flat(self, schema: Schema, path: tuple[str, ...]) -> Iterator[tuple[FlatSchema, tuple[str, ...]]]:
@@ -53,7 +53,7 @@ class Flattener:
             yield from self._combine(base, _alternatives(schema), path)
 
     def _follow(self, reference: str, path: tuple[str, ...]) -> Iterator[tuple[FlatSchema, tuple[str, ...]]]:
-        target = resolve(reference, self._root)
+        target = self._judge.resolve(reference)
         if target is not None and path.count(reference) < self._repeats:
             yield from self.flat(target, (*path, reference))
 

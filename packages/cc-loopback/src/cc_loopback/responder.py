@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .schema import SchemaError, example
 from .turn import ToolRun, Turn, current_turn, is_output_tool, texts_of
 from .types import JsonObject, JsonValue, Reply
 
@@ -36,7 +35,7 @@ def default_respond(body: JsonObject) -> Reply:
         forced = choice["type"] != "auto"
         return _calls(tools, silent=forced or _is_output(tools[0]))
     schema = _output_schema(body)
-    return _summary(turn) if schema is None else json.dumps(example(schema))
+    return _summary(turn) if schema is None else json.dumps(_example(schema))
 
 
 def _offered(body: JsonObject) -> list[JsonObject]:
@@ -84,9 +83,18 @@ def _calls(tools: Sequence[JsonObject], *, silent: bool) -> list[JsonObject]:
     return [*text, *({"type": "tool_use", "name": tool["name"], "input": _arguments(tool)} for tool in tools)]
 
 
+def _example(schema: Mapping[str, Any]) -> JsonValue:
+    # Its library takes longer to import than all of a server that is scripted, and then nothing asks for it.
+    from .schema import example
+
+    return example(schema)
+
+
 def _arguments(tool: JsonObject) -> JsonValue:
+    from .schema import SchemaError
+
     try:
-        return example(tool["input_schema"])
+        return _example(tool["input_schema"])
     except SchemaError as error:
         raise SchemaError(f"tool {tool['name']!r}: {error}") from error
 

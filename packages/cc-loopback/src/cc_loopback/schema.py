@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import Any, cast
 
-from .conforms import Judge, Schema, property_schemas, same
+from .conforms import Judge, Schema, property_schemas
 from .errors import LoopbackError
 from .flatten import FlatSchema, Flattener
 from .pattern import text_for
@@ -43,28 +43,30 @@ def example(schema: Mapping[str, Any] | bool) -> JsonValue:
     Raises:
         SchemaError: No such value was found.
     """
+    judge = Judge(schema)
     for repeats in _REPEATS:
-        for value in _Search(schema, repeats).values(schema, "", ()):
+        for value in _Search(judge, repeats).values(schema, "", ()):
             return value
     raise SchemaError(f"no example found for the schema {json.dumps(schema, default=str)[:500]}")
 
 
 class _Search:
-    def __init__(self, root: Schema, repeats: int) -> None:
-        self._judge = Judge(root)
-        self._flattener = Flattener(root, repeats)
+    def __init__(self, judge: Judge, repeats: int) -> None:
+        self._judge = judge
+        self._flattener = Flattener(judge, repeats)
         self._steps = 0
 
     def values(self, schema: Schema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
         """Yield valid values, each once; `name` is the property they are for, `path` the references that led here."""
         seen: list[JsonValue] = []
+        fits, is_seen = self._judge.judgement(schema), self._judge.judgement({"enum": seen})
         for flat, flat_path in islice(self._flattener.flat(schema, path), _MOST_FORMS):
             if self._is_over():
                 return
             for value in self._proposals(flat, name, flat_path):
                 if self._is_over():
                     return
-                if self._judge.conforms(value, schema) and not any(same(value, other) for other in seen):
+                if fits(value) and not is_seen(value):
                     seen.append(value)
                     yield value
 
@@ -105,12 +107,22 @@ class _Search:
             streams = [self.values(schema, name, path) for schema in first[:length]]
             rest = self.values(flat.get("items", True), name, path)
             if flat.get("uniqueItems"):
-                yield from _unique_array([*streams, *[rest] * (length - len(streams))])
+                yield from self._unique_array([*streams, *[rest] * (length - len(streams))])
             else:
                 values = [next(stream, _NOTHING) for stream in streams]
                 values += [next(rest, _NOTHING)] * (length - len(values))
                 if _NOTHING not in values:
                     yield cast("list[JsonValue]", values)
+
+    def _unique_array(self, streams: list[Iterator[JsonValue]]) -> Iterator[JsonValue]:
+        values: list[JsonValue] = []
+        is_taken = self._judge.judgement({"enum": values})
+        for stream in streams:
+            fresh = next((value for value in stream if not is_taken(value)), _NOTHING)
+            if isinstance(fresh, _Nothing):
+                return
+            values.append(fresh)
+        yield values
 
     def _objects(self, flat: FlatSchema, path: tuple[str, ...]) -> Iterator[JsonValue]:
         streams = {name: self._property(flat, name, path) for name in flat.get("required", ())}
@@ -185,13 +197,3 @@ def _numbers(flat: FlatSchema, name: str) -> Iterator[int | float]:
         yield from ((low + high) / 2 for high in highs)
     yield from (*lows, *highs, 0.5)
     yield from (step * factor for factor in range(-_NEIGHBOURS, _MOST_PROPOSALS))
-
-
-def _unique_array(streams: list[Iterator[JsonValue]]) -> Iterator[JsonValue]:
-    values: list[JsonValue] = []
-    for stream in streams:
-        fresh = next((value for value in stream if not any(same(value, other) for other in values)), _NOTHING)
-        if isinstance(fresh, _Nothing):
-            return
-        values.append(fresh)
-    yield values
