@@ -2,115 +2,59 @@
 
 The CLI gives each command of a tool a process group of its own, and a command can leave the CLI's descendants
 altogether, as daemons do. So besides the descendants of a process there is a mark in its environment, which all that it
-starts inherit. Environments are read from `/proc`; where there is none, a process that has left is not found.
+starts inherit. Where a system does not show environments, a process that has left is not found.
 """
 
 import os
-import signal
-import subprocess
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 __all__ = ["MARK", "end_all", "family_of"]
 
 MARK = "CC_SESSION_FOLDER"
 """The environment variable that says to which session a process belongs: the path of its private folder."""
 
-_PROC = Path("/proc")
-
-# Listing all processes takes some hundredths of a second. A machine that cannot do it in this time has other worries.
-_PS_SECONDS = 2.0
-
 # How often to look whether processes have gone.
 _POLL_SECONDS = 0.01
 
 
-def family_of(pid: int, folder: Path) -> set[int]:
-    """The ids of all running processes that descend from `pid` or carry the mark of `folder`, `pid` itself aside."""
+def family_of(pid: int | None, folder: Path) -> list[psutil.Process]:
+    """Return all running processes that descend from `pid` or carry the mark of `folder`, `pid` itself aside."""
     if os.name != "posix":
-        return set()
-    parents = _parents_from_proc() if _has_proc() else _parents_from_ps()
-    mark = f"{MARK}={folder}".encode()
-    found = _descendants(pid, parents)
-    if _has_proc():
-        found |= {other for other in parents if other not in found and _has_mark(other, mark)}
-    return found - {pid, os.getpid()}
+        return []
+    found: dict[int, psutil.Process] = {}
+    with suppress(psutil.Error):
+        if pid is not None:
+            found = {child.pid: child for child in psutil.Process(pid).children(recursive=True)}
+    # Not `process_iter`, which keeps what it knew of a process id when that belonged to another process.
+    for other in psutil.pids():
+        with suppress(psutil.Error, OSError):
+            if other not in found and (process := psutil.Process(other)).environ().get(MARK) == str(folder):
+                found[other] = process
+    return [process for process in found.values() if process.pid not in {pid, os.getpid()} and _is_running(process)]
 
 
-def end_all(pids: Collection[int], seconds: float) -> None:
+def end_all(processes: Collection[psutil.Process], seconds: float) -> None:
     """Tell processes to end, and kill those that have not after `seconds`. Blocks for as long."""
-    _send(signal.SIGTERM, pids)
+    for process in processes:
+        with suppress(psutil.Error):
+            process.terminate()
     deadline = time.monotonic() + seconds
-    while pids and time.monotonic() < deadline:
+    # Not `wait_procs`, which waits for a process that has ended until its parent looks after it.
+    while processes and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-        pids = [pid for pid in pids if _is_running(pid)]
-    _send(signal.SIGKILL, pids)
+        processes = [process for process in processes if _is_running(process)]
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
 
 
-def _send(number: signal.Signals, pids: Iterable[int]) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-def _descendants(pid: int, parents: dict[int, int]) -> set[int]:
-    children: dict[int, list[int]] = {}
-    for child, parent in parents.items():
-        children.setdefault(parent, []).append(child)
-    found: set[int] = set()
-    new = [pid]
-    while new:
-        new = [child for parent in new for child in children.get(parent, ()) if child not in found]
-        found.update(new)
-    return found
-
-
-def _has_proc() -> bool:
-    return (_PROC / "self" / "environ").exists()
-
-
-def _parents_from_proc() -> dict[int, int]:
-    parents: dict[int, int] = {}
-    for name in os.listdir(_PROC):
-        if name.isdigit() and (stat := _stat(int(name))) is not None and stat[0] != "Z":
-            parents[int(name)] = int(stat[1])
-    return parents
-
-
-def _parents_from_ps() -> dict[int, int]:
+def _is_running(process: psutil.Process) -> bool:
     try:
-        output = subprocess.run(
-            ["ps", "-A", "-o", "pid=", "-o", "ppid="], capture_output=True, text=True, timeout=_PS_SECONDS, check=False
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    pairs = [line.split() for line in output.splitlines()]
-    return {int(pair[0]): int(pair[1]) for pair in pairs if len(pair) == 2}
-
-
-def _has_mark(pid: int, mark: bytes) -> bool:
-    with suppress(OSError):
-        return mark in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    return False
-
-
-def _is_running(pid: int) -> bool:
-    if _has_proc():
-        stat = _stat(pid)
-        return stat is not None and stat[0] != "Z"
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def _stat(pid: int) -> list[str] | None:
-    """State, parent and so on; the name before them can hold anything."""
-    with suppress(OSError):
-        return (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    return None
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error as error:
+        return isinstance(error, psutil.AccessDenied)

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _driver
 from ._launch import Launch
-from ._memory import Memory, memory_at_once, memory_of
+from ._memory import Memory, memory_of
 from ._worker import ResetBy, Worker
 
 __all__ = ["Fleet", "Limits"]
@@ -192,7 +192,7 @@ class Fleet:
             self.start_seconds.append(time.monotonic() - begun)
             self._has_started(asyncio.current_task())
             self._settle(worker)
-            self._note(memory_at_once(_pids([worker])))
+            self._note(memory_of(_pids([worker])))
         self._has_started(asyncio.current_task())
         if failure is not None:
             self._on_failure(launch.key, failure)
@@ -204,7 +204,7 @@ class Fleet:
             async with asyncio.timeout(_RESET_SECONDS):
                 await worker.reset(self._limits.reset)
             self.resets += 1
-            self._note(memory_at_once(_pids([worker])))
+            self._note(memory_of(_pids([worker])))
         except Exception as error:
             logger.info("A Claude Code process is replaced, since it was not brought back: %s", error)
             reason = "dead" if worker.session.state == "dead" else "reset"
@@ -256,8 +256,8 @@ class Fleet:
         self._go_on_with(self._look())
 
     async def _look(self) -> None:
-        self._note(await memory_of(_pids(self.workers)))
         self._looking = None
+        self._note(memory_of(_pids(self.workers)))
         self._end_expired()
         if self.workers:
             self._look_later()

@@ -184,8 +184,10 @@ class CLIProcess(Transport):
 
     async def _end_family(self, process: Process) -> None:
         def end() -> None:
-            if pids := family_of(process.pid, self._folder):
-                end_all(pids, _FAMILY_SECONDS)
+            # The id of a process that was waited for can be that of another one.
+            pid = process.pid if process.returncode is None else None
+            if family := family_of(pid, self._folder):
+                end_all(family, _FAMILY_SECONDS)
 
         try:
             await anyio.to_thread.run_sync(end)

@@ -1,0 +1,80 @@
+"""Which processes belong to a CLI, how they end, and what memory they take, with programs that are no CLI."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from cc_session._family import MARK, end_all, family_of
+from cc_session._memory import Memory, memory_of
+
+Start = Callable[..., subprocess.Popen[str]]
+
+FOLDER = Path("/nowhere") / str(uuid4())
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start a shell that says a line when it is ready, with the mark of a folder."""
+    started: list[subprocess.Popen[str]] = []
+
+    def shell(script: str, folder: Path = FOLDER) -> subprocess.Popen[str]:
+        env = {**os.environ, MARK: str(folder)}
+        started.append(subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True, env=env))
+        return started[-1]
+
+    yield shell
+    for process in started:
+        with process:
+            process.kill()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_children_and_what_carries_the_mark_are_the_family_and_what_has_ended_is_not(start: Start) -> None:
+    marked, stranger = start("echo; exec sleep 60"), start("echo; exec sleep 60", FOLDER / "other")
+    ended = start("exit")
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    cli = start(f"env {MARK}=none sleep 60 & echo $!; wait")
+    child = int(line(cli))
+    assert [line(marked), line(stranger)] == ["", ""]
+    assert {process.pid for process in family_of(cli.pid, FOLDER)} == {child, marked.pid}
+    end_all(family_of(cli.pid, FOLDER), 10)
+    assert (cli.wait(10), marked.wait(10), stranger.poll()) == (0, -signal.SIGTERM, None)
+    assert family_of(cli.pid, FOLDER) == family_of(None, FOLDER) == []
+
+
+def test_what_does_not_end_is_killed(start: Start) -> None:
+    stubborn = start("trap '' TERM; echo; while true; do sleep 0.01; done")
+    line(stubborn)
+    end_all([psutil.Process(stubborn.pid)], 0.05)
+    assert stubborn.wait(10) == -signal.SIGKILL
+
+
+def test_a_process_id_that_belongs_to_another_process_by_now_is_not_signalled(start: Start) -> None:
+    other = start("echo; exec sleep 60")
+    line(other)
+    gone = psutil.Process(other.pid)
+    vars(gone)["_ident"] = (other.pid, 0)  # as it was before
+    end_all([gone], 10)
+    assert other.poll() is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell what is shared")
+def test_memory_is_told_of_processes_that_there_are(start: Start) -> None:
+    ended = start("exit")
+    ended.wait(10)
+    found = memory_of([os.getpid(), ended.pid])
+    assert found.keys() == {os.getpid()}
+    memory = found[os.getpid()]
+    assert memory.own > 1 < memory.shared
+    assert Memory(2.0, 1.0).resident == 3.0
