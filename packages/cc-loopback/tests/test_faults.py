@@ -49,18 +49,6 @@ def test_unlisted_status_falls_back_by_its_class(serve: Serve, status: int, kind
     assert httpx2.post(f"{server.url}/v1/messages", json=BODY).json()["error"]["type"] == kind
 
 
-def test_client_raises_its_own_class_for_rate_limits_and_overload(serve: Serve, connect: Connect) -> None:
-    server = serve(lambda body: "fine")
-    client = connect(server)
-    server.fail_next(status=429)
-    server.fail_next(status=529)
-    with pytest.raises(anthropic.RateLimitError):
-        ask(client)
-    with pytest.raises(anthropic.OverloadedError, match="Overloaded"):
-        ask(client)
-    assert ask(client).content
-
-
 def test_type_message_and_headers_can_be_chosen(serve: Serve, connect: Connect) -> None:
     server = serve(None)
     server.fail_next(status=400, error_type="odd_error", message="prompt is too long", headers={"x-odd": "1"})
@@ -80,15 +68,18 @@ def test_client_retries_after_the_time_it_is_told(serve: Serve) -> None:
     assert server.calls[1].headers["x-stainless-retry-count"] == "1"
 
 
-def test_fault_holds_for_so_many_requests(serve: Serve, connect: Connect) -> None:
+def test_fault_holds_for_so_many_requests_and_the_client_raises_its_own_class_for_each(
+    serve: Serve, connect: Connect
+) -> None:
     server = serve(lambda body: "fine")
     client = connect(server)
-    server.fail_next(status=500, times=2)
-    for _ in range(2):
-        with pytest.raises(anthropic.InternalServerError):
+    for status, times in ((500, 2), (429, 1), (529, 1)):
+        server.fail_next(status=status, times=times)
+    for kind in [anthropic.InternalServerError] * 2 + [anthropic.RateLimitError, anthropic.OverloadedError]:
+        with pytest.raises(kind):
             ask(client)
     assert ask(client).content
-    assert len(server.requests) == 3
+    assert len(server.requests) == 5
 
 
 def test_cut_stream_delivers_its_events_and_then_breaks(serve: Serve, connect: Connect) -> None:
@@ -114,13 +105,6 @@ def test_stream_can_be_cut_before_its_first_and_after_its_last_event(serve: Serv
     assert received.endswith(b'data: {"type":"message_stop"}\n\n') == (after_events == 100)
 
 
-def test_whole_answer_that_is_cut_is_a_connection_error(serve: Serve, connect: Connect) -> None:
-    server = serve(lambda body: "fine")
-    server.fail_next(after_events=1)
-    with pytest.raises(anthropic.APIConnectionError):
-        ask(connect(server))
-
-
 def test_error_event_ends_a_stream_after_some_events(serve: Serve, connect: Connect) -> None:
     server = serve(lambda body: "one two three")
     server.fail_next(status=529, after_events=2, message="Busy", headers={"x-odd": "1"})
@@ -133,10 +117,15 @@ def test_error_event_ends_a_stream_after_some_events(serve: Serve, connect: Conn
     assert seen == ["message_start", "content_block_start"]
 
 
-def test_error_after_events_is_a_status_where_nothing_is_streamed(serve: Serve, connect: Connect) -> None:
+def test_where_nothing_is_streamed_an_error_after_events_is_a_status_and_a_cut_a_connection_error(
+    serve: Serve, connect: Connect
+) -> None:
     server = serve(lambda body: "fine")
     server.fail_next(status=529, after_events=2)
-    with pytest.raises(anthropic.OverloadedError):
+    with pytest.raises(anthropic.OverloadedError, match="Overloaded"):
+        ask(connect(server))
+    server.fail_next(after_events=1)
+    with pytest.raises(anthropic.APIConnectionError):
         ask(connect(server))
 
 

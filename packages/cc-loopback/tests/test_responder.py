@@ -46,13 +46,10 @@ def names_in(reply: Any) -> list[str]:
     return [] if isinstance(reply, str) else [block["name"] for block in reply if block["type"] == "tool_use"]
 
 
-def test_without_tools_the_prompt_is_quoted() -> None:
+def test_without_tools_the_prompt_is_quoted_also_where_it_is_a_plain_string() -> None:
     assert respond([user("one two three four five six seven eight nine")]) == (
         'You said: "one two three four five six seven eight …".'
     )
-
-
-def test_prompt_may_be_a_plain_string() -> None:
     assert respond([{"role": "user", "content": "Hello"}]) == 'You said: "Hello".'
 
 
@@ -80,26 +77,28 @@ def test_one_tool_at_a_time_where_parallel_calls_are_off() -> None:
     assert names_in(respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice)) == ["weather"]
 
 
-def test_new_prompt_starts_a_new_turn() -> None:
+@pytest.mark.parametrize(
+    ("prompt", "called_names"),
+    [
+        ("Again", ["weather"]),
+        ({"type": "image", "source": {}}, ["weather"]),
+        (FEEDBACK, []),
+        (RETRY, []),
+        ("<system-reminder>Be brief.</system-reminder>", []),
+    ],
+    ids=["text", "picture", "feedback", "retry", "reminder"],
+)
+def test_new_prompt_or_picture_starts_a_new_turn_and_feedback_and_reminders_do_not(
+    prompt: str | dict[str, Any], called_names: list[str]
+) -> None:
     history = [user("Hi"), called("weather"), user(result("weather")), {"role": "assistant", "content": "Done."}]
-    assert names_in(respond([*history, user("Again")], WEATHER)) == ["weather"]
-
-
-def test_picture_alone_is_a_prompt() -> None:
-    history = [user("Hi"), called("weather"), user(result("weather")), {"role": "assistant", "content": "Done."}]
-    assert names_in(respond([*history, user({"type": "image", "source": {}})], WEATHER)) == ["weather"]
+    assert names_in(respond([*history, user(prompt)], WEATHER)) == called_names
 
 
 @pytest.mark.parametrize("extra", ["More about it.", "<system-reminder>Be brief.</system-reminder>"])
 def test_text_beside_results_goes_on_with_the_turn(extra: str) -> None:
     reply = respond([user("Hi"), called("weather"), user(result("weather"), extra)], WEATHER)
     assert reply == 'You said: "Hi".\nweather returned: fine'
-
-
-def test_feedback_and_reminders_are_no_prompts() -> None:
-    history = [user("Hi"), called("weather"), user(result("weather")), {"role": "assistant", "content": "Done."}]
-    for text in (FEEDBACK, RETRY, "<system-reminder>Be brief.</system-reminder>"):
-        assert names_in(respond([*history, user(text)], WEATHER)) == []
 
 
 def test_system_message_in_the_conversation_is_no_prompt() -> None:

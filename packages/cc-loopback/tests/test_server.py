@@ -39,6 +39,14 @@ def open_request(server: LoopbackServer, body: dict[str, Any]) -> socket.socket:
     return connection
 
 
+def peer_of(connection: socket.socket) -> object:
+    """The other end of a connection; a socket that is none has no such end."""
+    try:
+        return connection.getpeername()
+    except OSError:
+        return None
+
+
 def join_server_threads() -> None:
     """Wait for servers that ended behind a test's back, so that they are not counted in the next one."""
     for thread in threading.enumerate():
@@ -61,25 +69,15 @@ def test_server_takes_the_port_it_is_given() -> None:
         assert server.url == f"http://127.0.0.1:{port}"
 
 
-def test_server_shows_its_state() -> None:
+def test_server_runs_once_shows_its_state_and_has_no_url_and_no_environment_before() -> None:
     server = LoopbackServer()
     assert repr(server) == "<LoopbackServer not running, 0 calls>"
-    with server:
-        assert repr(server) == f"<LoopbackServer {server.url}, 0 calls>"
-
-
-def test_server_that_is_not_running_has_no_url_and_no_environment() -> None:
-    server = LoopbackServer()
     with pytest.raises(ServerStateError, match="not running"):
         print(server.url)
     with pytest.raises(ServerStateError, match="not running"):
         server.env()
-
-
-def test_server_runs_once() -> None:
-    server = LoopbackServer()
     with server:
-        pass
+        assert repr(server) == f"<LoopbackServer {server.url}, 0 calls>"
     server.stop()
     with pytest.raises(ServerStateError, match="runs once"):
         server.start()
@@ -114,22 +112,19 @@ def test_thread_that_never_started_stops_at_once() -> None:
     ServerThread(app, 0).stop()
 
 
-def test_environment_points_the_cli_at_the_server(serve: Serve) -> None:
+@pytest.mark.parametrize(("user", "sandbox"), [(0, "1"), (1000, None)])
+def test_environment_points_the_cli_at_the_server_and_claims_a_sandbox_for_root_only(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, user: int, sandbox: str | None
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
     server = serve(None)
     env = server.env()
+    assert env.get("IS_SANDBOX") == sandbox
     assert env["ANTHROPIC_BASE_URL"] == server.url
     assert env["ANTHROPIC_API_KEY"]
     assert env["ANTHROPIC_AUTH_TOKEN"] == env["CLAUDE_CODE_OAUTH_TOKEN"] == ""
     assert env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] == "1"
     assert env["NO_PROXY"] == env["no_proxy"] == "127.0.0.1"
-
-
-@pytest.mark.parametrize(("user", "expected"), [(0, "1"), (1000, None)])
-def test_sandbox_is_claimed_for_root_only(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, user: int, expected: str | None
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: user)
-    assert serve(None).env().get("IS_SANDBOX") == expected
 
 
 def test_private_folder_is_private_and_gone_after_the_run() -> None:
@@ -150,14 +145,12 @@ async def test_server_answers_while_the_test_blocks_its_own_loop() -> None:
 
 
 def test_answer_on_a_kept_connection_does_not_wait_for_an_acknowledgement(serve: Serve) -> None:
-    server = serve(lambda body: "one two three")
-    durations: list[float] = []
-    with httpx2.Client() as client:
-        for _ in range(10):
-            begin = time.monotonic()
-            client.post(f"{server.url}/v1/messages", json={**BODY, "stream": True})
-            durations.append(time.monotonic() - begin)
-    assert min(durations[1:]) < 0.03
+    with open_request(serve(lambda body: "one two three"), BODY) as connection:
+        assert connection.recv(100)
+        ours = connection.getsockname()
+        sockets = [one for one in gc.get_objects() if type(one) is socket.socket and one.fileno() >= 0]
+        [accepted] = [one for one in sockets if peer_of(one) == ours]
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 async def test_fifty_requests_at_once_get_their_own_answers() -> None:
@@ -233,7 +226,7 @@ def test_client_that_goes_away_within_its_body_leaves_no_call(serve: Serve) -> N
     assert len(server.calls) == 1
 
 
-def test_stop_is_quick_with_a_stream_in_progress_and_a_held_request() -> None:
+def test_stop_waits_for_no_stream_in_progress_and_no_held_request() -> None:
     held = threading.Event()
 
     async def respond(body: dict[str, Any]) -> str:
@@ -243,23 +236,20 @@ def test_stop_is_quick_with_a_stream_in_progress_and_a_held_request() -> None:
         await asyncio.Event().wait()
         return "never"
 
+    # A stop that takes longer than two seconds raises an error.
     server = LoopbackServer(respond, event_delay=0.2).start()
     with open_request(server, {**BODY, "stream": True}) as streaming, open_request(server, BODY):
         assert streaming.recv(100)
         assert held.wait(5)
-        begin = time.monotonic()
         server.stop()
-        assert time.monotonic() - begin < 3
 
 
-def test_stop_is_quick_with_a_client_that_stops_reading() -> None:
+def test_stop_waits_for_no_client_that_stops_reading() -> None:
     text = "x" * 10_000_000
     server = LoopbackServer(lambda body: text).start()
     with open_request(server, BODY) as whole, open_request(server, {**BODY, "stream": True}) as streaming:
         assert whole.recv(100) and streaming.recv(100)
-        begin = time.monotonic()
         server.stop()
-        assert time.monotonic() - begin < 3
 
 
 def test_stop_says_that_a_responder_blocks_it(monkeypatch: pytest.MonkeyPatch) -> None:

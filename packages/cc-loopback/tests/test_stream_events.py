@@ -48,9 +48,11 @@ def test_text_is_streamed_in_the_order_of_the_api() -> None:
     ]
 
 
-def test_message_starts_empty_with_one_output_token() -> None:
-    message = events_for("one two three four")[0]["message"]
+def test_message_starts_empty_with_one_output_token_and_ends_with_stop_reason_and_final_usage() -> None:
+    events = events_for("one two three four")
+    message = events[0]["message"]
     assert message.pop("id").startswith("msg_")
+    usage = {"input_tokens": 13, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     assert message == {
         "type": "message",
         "role": "assistant",
@@ -58,26 +60,12 @@ def test_message_starts_empty_with_one_output_token() -> None:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {
-            "input_tokens": 13,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-            "output_tokens": 1,
-            "service_tier": "standard",
-        },
+        "usage": {**usage, "output_tokens": 1, "service_tier": "standard"},
     }
-
-
-def test_message_delta_carries_stop_reason_and_final_usage() -> None:
-    assert events_for("one two three four")[-2] == {
+    assert events[-2] == {
         "type": "message_delta",
         "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-        "usage": {
-            "input_tokens": 13,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-            "output_tokens": 4,
-        },
+        "usage": {**usage, "output_tokens": 4},
     }
 
 
