@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_convert.archive import to_archive
@@ -23,12 +23,6 @@ from cc_convert.rows import FileScan, Row
 from cc_convert.scan import scan_stream
 
 Maker: TypeAlias = Callable[..., Any]
-
-# A busy machine is no failure; the makers of logs do not change between examples.
-settings.register_profile(
-    "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-settings.load_profile("unhurried")
 
 LOGS = Path(__file__).parent / "logs"
 ODD_TIMES = ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z", "2026-13-45T99:99:99Z"]

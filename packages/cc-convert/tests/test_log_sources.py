@@ -60,13 +60,10 @@ def test_transcripts_are_found_where_the_cli_keeps_them(tree: Path, monkeypatch:
     assert sessions(read_logs()) == {"s0", "s1", "s2"}
 
 
-@pytest.mark.parametrize("source", ["gone.jsonl", "*.nothing"])
-def test_a_source_that_is_not_there_is_said(tmp_path: Path, source: str) -> None:
-    with pytest.raises(LogsNotFoundError, match=r"gone|nothing"):
-        read_logs(tmp_path / source)
-
-
-def test_no_transcripts_at_all_is_said() -> None:
+def test_a_source_that_is_not_there_is_said(tmp_path: Path) -> None:
+    for sources, said in (([tmp_path / "gone.jsonl"], "gone"), ([tmp_path / "*.nothing"], "nothing")):
+        with pytest.raises(LogsNotFoundError, match=said):
+            read_logs(*sources)
     with pytest.raises(LogsNotFoundError, match="CLAUDE_CONFIG_DIR"):
         read_logs()
 
@@ -122,27 +119,19 @@ def test_laid_out_results_one_after_another_are_read(tmp_path: Path) -> None:
 # --- while it is being written
 
 
-def test_a_last_line_that_is_cut_off_is_not_finished_yet(maker: Maker, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cut", "rows"), [(50, 1), (1, 2)])
+def test_a_last_line_that_is_cut_off_is_not_finished_yet_and_one_without_its_newline_is_read(
+    maker: Maker, tmp_path: Path, cut: int, rows: int
+) -> None:
     """LOG-05"""
     log, path = maker(), tmp_path / "log.jsonl"
     log.answer()
     log.answer()
-    path.write_bytes(log.text()[:-50])
+    path.write_bytes(log.text()[:-cut])
 
     logs = read_logs(path)
 
-    assert (len(logs.rows), logs.problems, logs.unfinished) == (1, [], [str(path)])
-
-
-def test_a_last_line_without_its_newline_is_read(maker: Maker, tmp_path: Path) -> None:
-    """LOG-05"""
-    log, path = maker(), tmp_path / "log.jsonl"
-    log.answer()
-    path.write_bytes(log.text()[:-1])
-
-    logs = read_logs(path)
-
-    assert (len(logs.rows), logs.unfinished) == (1, [])
+    assert (len(logs.rows), logs.problems, logs.unfinished) == (rows, [], [str(path)] if cut > 1 else [])
 
 
 @pytest.mark.parametrize("kept", [Cache, cache_module.MemoryCache])

@@ -28,17 +28,35 @@ def agree(logs: Logs) -> bool:
     return all(one.agrees for one in reconcile(logs))
 
 
+Read: TypeAlias = Callable[..., Logs]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Writes logs, each as a session's file, and reads them."""
+
+    def reading(*logs: Any) -> Logs:
+        return read_logs(*(log.write(tmp_path / f"{number}-{log.session}.jsonl") for number, log in enumerate(logs)))
+
+    return reading
+
+
+def state(log: Any, requests: int, factor: float = 1) -> None:
+    """The CLI's total of so many requests."""
+    log.state({"claude-sonnet-5": (*(requests * one for one in ONE), requests * PRICE * factor)})
+
+
 # --- every request once
 
 
-def test_the_blocks_of_an_answer_are_one_request(maker: Maker, tmp_path: Path) -> None:
+def test_the_blocks_of_an_answer_are_one_request(maker: Maker, read: Read) -> None:
     """LOG-20, LOG-03"""
     log = maker()
     log.answer("msg_1")
     log.answer("msg_1", content=[{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}}])
     log.answer("msg_1", content=[{"type": "tool_use", "id": "toolu_2", "name": "Bash", "input": {}}])
 
-    [row] = read_logs(log.write(tmp_path / "log.jsonl")).rows
+    [row] = read(log).rows
 
     assert row[9:14] == ONE
     assert row.tools == ("Read", "Bash")
@@ -46,23 +64,18 @@ def test_the_blocks_of_an_answer_are_one_request(maker: Maker, tmp_path: Path) -
     assert (row.model, row.request_id) == ("claude-sonnet-5", "req_msg_1")
 
 
-def test_of_different_tellings_the_fullest_counts(maker: Maker, tmp_path: Path) -> None:
-    """LOG-20: old versions told the start's counts with the first blocks. Seen elsewhere: the first one counts."""
+def test_of_different_tellings_the_fullest_counts_and_another_request_id_makes_no_other_request(
+    maker: Maker, read: Read
+) -> None:
+    """LOG-20, LOG-21: old versions told the start's counts with the first blocks.
+
+    Seen elsewhere: the first one counts, or the same message counts twice.
+    """
     log = maker()
-    log.answer("msg_1", usage=log.usage(output_tokens=1))
-    log.answer("msg_1", usage=log.usage(output_tokens=861))
-    log.answer("msg_1", usage=log.usage(output_tokens=20))
+    for number, output in enumerate((1, 861, 20)):
+        log.answer("msg_1", usage=log.usage(output_tokens=output), requestId=f"req_{number}")
 
-    assert [row.output for row in read_logs(log.write(tmp_path / "log.jsonl")).rows] == [861]
-
-
-def test_another_request_id_does_not_make_it_another_request(maker: Maker, tmp_path: Path) -> None:
-    """LOG-21. Seen elsewhere: the same message counts twice."""
-    log = maker()
-    log.answer("msg_1", requestId="req_1")
-    log.answer("msg_1", requestId="req_2")
-
-    assert total(read_logs(log.write(tmp_path / "log.jsonl")).rows) == ONE
+    assert [row[9:14] for row in read(log).rows] == [(100, 861, *ONE[2:])]
 
 
 def test_the_same_session_in_two_folders_counts_once(maker: Maker, tmp_path: Path) -> None:
@@ -80,7 +93,7 @@ def test_a_transcript_and_the_stream_of_its_turn_count_once(maker: Maker, tmp_pa
     log, stream = maker(), maker()
     log.answer("msg_1")
     log.answer("msg_2")
-    log.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+    state(log, 2)
     stream.stream("msg_1")
     stream.stream("msg_2")
     stream.result("r1", (*TWICE, 2 * PRICE), (*TWICE, 2 * PRICE))
@@ -98,7 +111,7 @@ def test_a_sub_agents_file_belongs_to_its_session(maker: Maker, tmp_path: Path) 
     result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}]
     log.user(result, toolUseResult={"usage": log.usage(), "totalTokens": 1420})
     log.answer("msg_3")
-    log.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE)})
+    state(log, 3)
     log.write(tmp_path / "s1.jsonl")
     agent.write(tmp_path / "s1" / "subagents" / "agent-a1.jsonl")
 
@@ -109,7 +122,7 @@ def test_a_sub_agents_file_belongs_to_its_session(maker: Maker, tmp_path: Path) 
     assert agree(logs)
 
 
-def test_totals_of_task_messages_are_not_added(maker: Maker, tmp_path: Path) -> None:
+def test_totals_of_task_messages_are_not_added(maker: Maker, read: Read) -> None:
     """LOG-24"""
     log = maker()
     log.stream("msg_1", output=20, parent_tool_use_id="toolu_1", agent_id="a1")
@@ -118,7 +131,7 @@ def test_totals_of_task_messages_are_not_added(maker: Maker, tmp_path: Path) -> 
     )
     log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
 
-    [row] = read_logs(log.write(tmp_path / "turn.jsonl")).rows
+    [row] = read(log).rows
 
     assert (row[9:14], row.agent) == (ONE, "a1")
 
@@ -137,103 +150,73 @@ def fork_of(maker: Maker, parent: Any, session: str, *, marked: bool = True) -> 
     return fork
 
 
-def test_a_fork_does_not_count_what_its_parent_spent(maker: Maker, tmp_path: Path) -> None:
-    """LOG-20, LOG-23"""
+@pytest.mark.parametrize("said", [2, 1], ids=["requests", "a compaction"])
+def test_a_fork_does_not_count_what_its_parent_spent(maker: Maker, read: Read, said: int) -> None:
+    """LOG-20, LOG-23, LOG-26: a compaction of its parent is in the total alone."""
     parent = maker("parent")
-    parent.answer("msg_1")
-    parent.answer("msg_2")
-    parent.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+    for number in range(said):
+        parent.answer(f"msg_{number}")
+    state(parent, 2)
     fork = fork_of(maker, parent, "fork")
     fork.answer("msg_3")
-    fork.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE)})
-    parent.write(tmp_path / "parent.jsonl")
-    fork.write(tmp_path / "fork.jsonl")
+    state(fork, 3)
 
-    logs = read_logs(tmp_path)
+    logs = read(parent, fork)
 
     assert by_session(logs) == {"fork": ONE, "parent": TWICE}
-    assert [row.parent for row in logs.rows] == ["", "", "parent"]
+    assert [row.parent for row in logs.rows if row.kind == "request"] == [*[""] * said, "parent"]
+    unlogged = [("parent", "unlogged")] * (2 - said)
+    assert [(row.session, row.kind) for row in logs.rows if row.kind != "request"] == unlogged
     assert agree(logs)
 
 
-def test_a_fork_does_not_count_its_parents_compaction(maker: Maker, tmp_path: Path) -> None:
-    """LOG-23, LOG-26"""
-    parent = maker("parent")
-    parent.answer("msg_1")
-    parent.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
-    fork = fork_of(maker, parent, "fork")
-    fork.answer("msg_2")
-    fork.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE)})
-    parent.write(tmp_path / "parent.jsonl")
-    fork.write(tmp_path / "fork.jsonl")
-
-    logs = read_logs(tmp_path)
-
-    assert by_session(logs) == {"fork": ONE, "parent": TWICE}
-    assert [(row.session, row.kind) for row in logs.rows if row.kind != "request"] == [("parent", "unlogged")]
-    assert agree(logs)
-
-
-def test_a_fork_of_a_fork_counts_its_own_requests(maker: Maker, tmp_path: Path) -> None:
+def test_a_fork_of_a_fork_counts_its_own_requests(maker: Maker, read: Read) -> None:
     """LOG-20, LOG-23"""
     first = maker("first")
     first.answer("msg_1")
-    first.state({"claude-sonnet-5": (*ONE, PRICE)})
+    state(first, 1)
     second = fork_of(maker, first, "second")
     second.answer("msg_2")
-    second.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+    state(second, 2)
     third = fork_of(maker, second, "third")
     third.answer("msg_3", timestamp="2026-11-20T13:00:00Z")
-    third.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE)})
-    for log in (first, second, third):
-        log.write(tmp_path / f"{log.session}.jsonl")
+    state(third, 3)
 
-    logs = read_logs(tmp_path)
+    logs = read(first, second, third)
 
     assert by_session(logs) == {"first": ONE, "second": ONE, "third": ONE}
     assert agree(logs)
 
 
-def test_a_fork_whose_parent_was_deleted_counts_all_once(maker: Maker, tmp_path: Path) -> None:
-    """LOG-23"""
+@pytest.mark.parametrize("marked", [True, False], ids=["its parent was deleted", "of an old version"])
+def test_a_fork_without_a_parent_or_a_mark_counts_all_once(maker: Maker, read: Read, marked: bool) -> None:
+    """LOG-20, LOG-23: old versions did not mark copies."""
     parent = maker("parent")
     parent.answer("msg_1")
-    fork = fork_of(maker, parent, "fork")
+    fork = fork_of(maker, parent, "fork", marked=marked)
     fork.answer("msg_2")
-    fork.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
-
-    logs = read_logs(fork.write(tmp_path / "fork.jsonl"))
-
-    assert by_session(logs) == {"fork": ONE, "parent": ONE}
-
-
-def test_a_fork_of_an_old_version_counts_all_once(maker: Maker, tmp_path: Path) -> None:
-    """LOG-20: old versions did not mark copies."""
-    parent = maker("parent")
-    parent.answer("msg_1")
-    fork = fork_of(maker, parent, "fork", marked=False)
-    fork.answer("msg_2")
-    parent.write(tmp_path / "parent.jsonl")
-    fork.write(tmp_path / "fork.jsonl")
-
-    assert total(read_logs(tmp_path).rows) == TWICE
+    if marked:
+        state(fork, 2)
+        assert by_session(read(fork)) == {"fork": ONE, "parent": ONE}
+    else:
+        assert total(read(parent, fork).rows) == TWICE
 
 
 # --- the CLI's own totals
 
 
-def test_what_is_in_the_total_alone_is_a_row_of_its_own(maker: Maker, tmp_path: Path) -> None:
+def test_what_is_in_the_total_alone_is_a_row_of_its_own(maker: Maker, read: Read) -> None:
     """LOG-26: with the time of the run in which it was spent, and the region that has its price.
 
     Seen elsewhere: what a compaction cost is in no sum.
     """
     log = maker()
     log.answer("msg_1", usage=log.usage(inference_geo="us"))
-    log.state({"claude-sonnet-5": (*TWICE, 2 * PRICE * 1.1)})
+    state(log, 2, 1.1)
     log.answer("msg_2", usage=log.usage(inference_geo="us"))
-    log.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 3 * PRICE * 1.1)})
+    state(log, 3, 1.1)
 
-    logs = read_logs(log.write(tmp_path / "log.jsonl"))
+    logs = read(log)
 
     assert [(row[9:14], row.geo) for row in logs.rows if row.kind == "unlogged"] == [(ONE, "us")]
     last = logs.rows[-1].time
@@ -243,110 +226,100 @@ def test_what_is_in_the_total_alone_is_a_row_of_its_own(maker: Maker, tmp_path: 
     assert agree(logs)
 
 
-def test_what_came_after_the_last_total_counts_too(maker: Maker, tmp_path: Path) -> None:
+def test_what_came_after_the_last_total_counts_too(maker: Maker, read: Read) -> None:
     """LOG-26: the session is still running."""
     log = maker()
     log.answer("msg_1")
-    log.state({"claude-sonnet-5": (*TWICE, 2 * PRICE)})
+    state(log, 2)
     log.answer("msg_2")
 
-    logs = read_logs(log.write(tmp_path / "log.jsonl"))
-
-    assert total(logs.rows) == (300, 60, 3000, 600, 300)
+    assert total(read(log).rows) == (300, 60, 3000, 600, 300)
 
 
-def test_a_model_under_its_long_name_in_the_total_is_the_same(maker: Maker, tmp_path: Path) -> None:
+def test_a_model_under_its_long_name_in_the_total_is_the_same(maker: Maker, read: Read) -> None:
     """LOG-26"""
     log = maker()
     log.answer(model="claude-sonnet-4-5-20250929")
     log.state({"claude-sonnet-4-5[1m]": (*ONE, 0.0)})
 
-    assert total(read_logs(log.write(tmp_path / "log.jsonl")).rows) == ONE
+    assert total(read(log).rows) == ONE
 
 
-def test_partial_counts_of_a_stream_are_replaced_by_those_of_the_result(maker: Maker, tmp_path: Path) -> None:
-    """LOG-22: one request in the turn, so the counts are its own."""
+@pytest.mark.parametrize("by", ["result", "events"])
+def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_result_or_its_events(
+    maker: Maker, read: Read, by: str
+) -> None:
+    """LOG-22: one request in the turn, so the counts of the result are its own."""
     log = maker()
+    start = {"type": "message_start", "message": {"id": "msg_1", "usage": log.usage(output_tokens=1)}}
+    counts = {"input_tokens": 100, "cache_read_input_tokens": 1000, "output_tokens": 20}
+    end = {"type": "message_delta", "usage": counts}
+    first, last = ({"type": "stream_event", "event": one, "session_id": "s1"} for one in (start, end))
+    if by == "events":
+        log.lines.append(first | {"parent_tool_use_id": None})
+    # With the id and the usage of the event.
     log.stream("msg_1")
-    log.stream("msg_1")
-    log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
+    if by == "events":
+        log.lines.append(last | {"parent_tool_use_id": None})
+    else:
+        log.stream("msg_1")
+        log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
 
-    [row] = read_logs(log.write(tmp_path / "turn.jsonl")).rows
+    [row] = read(log).rows
 
     assert (row.kind, row[9:14], row.final) == ("request", ONE, True)
 
 
-def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(maker: Maker, tmp_path: Path) -> None:
+def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(maker: Maker, read: Read) -> None:
     """LOG-22"""
     log = maker()
     log.stream("msg_1")
     log.stream("msg_2")
     log.result("r1", (*TWICE, 2 * PRICE), (*TWICE, 2 * PRICE))
 
-    logs = read_logs(log.write(tmp_path / "turn.jsonl"))
+    logs = read(log)
 
     assert total(logs.rows) == TWICE
     assert [(row.kind, row.output) for row in logs.rows] == [("request", 1), ("request", 1), ("unlogged", 38)]
 
 
-def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_events(maker: Maker, tmp_path: Path) -> None:
-    """LOG-22"""
-    log = maker()
-    start = {"type": "message_start", "message": {"id": "msg_1", "usage": log.usage(output_tokens=1)}}
-    log.lines.append({"type": "stream_event", "event": start, "session_id": "s1", "parent_tool_use_id": None})
-    # With the id and the usage of the event.
-    log.stream("msg_1")
-    counts = {"input_tokens": 100, "cache_read_input_tokens": 1000, "output_tokens": 20}
-    end = {"type": "message_delta", "usage": counts}
-    log.lines.append({"type": "stream_event", "event": end, "session_id": "s1", "parent_tool_use_id": None})
-
-    [row] = read_logs(log.write(tmp_path / "turn.jsonl")).rows
-
-    assert (row[9:14], row.final) == (ONE, True)
-
-
-def test_the_exact_differences_of_a_stream_are_used(maker: Maker, tmp_path: Path) -> None:
+def test_the_exact_differences_of_a_stream_are_used(maker: Maker, read: Read) -> None:
     """LOG-23: a resumed session, of which this log has the second turn alone."""
     log = maker()
     log.stream("msg_2")
     log.result("r2", (*TWICE, 2 * PRICE), (*ONE, PRICE))
 
-    logs = read_logs(log.write(tmp_path / "turn.jsonl"))
+    logs = read(log)
 
     assert total(logs.rows) == ONE
     assert agree(logs)
 
 
-def test_a_result_that_is_told_twice_counts_once(maker: Maker, tmp_path: Path) -> None:
+def test_a_result_that_is_told_twice_counts_once(maker: Maker, read: Read) -> None:
     """LOG-20"""
     log = maker()
     log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
-    log.write(tmp_path / "a.jsonl")
-    log.write(tmp_path / "b.jsonl")
 
-    assert total(read_logs(tmp_path).rows) == ONE
+    assert total(read(log, log).rows) == ONE
 
 
-def test_growing_totals_are_turned_into_differences(maker: Maker, tmp_path: Path) -> None:
+def test_growing_totals_are_turned_into_differences(maker: Maker, read: Read) -> None:
     """LOG-23: results printed as JSON, one file for each turn of a session. Seen elsewhere: they are not read."""
-    for number in (2, 1, 3):
-        log = maker()
+    logs = [maker() for _ in range(3)]
+    for log, number in zip(logs, (2, 1, 3), strict=True):
         log.result(f"r{number}", (100 * number, 20 * number, 0, 0, 0, 0.1 * number))
-        log.write(tmp_path / f"{number}.jsonl")
 
-    logs = read_logs(tmp_path)
-
-    assert [(row.kind, row.input, row.output) for row in logs.rows] == [("turn", 100, 20)] * 3
+    assert [(row.kind, row.input, row.output) for row in read(*logs).rows] == [("turn", 100, 20)] * 3
 
 
-def test_an_error_costs_nothing_and_is_counted(maker: Maker, tmp_path: Path) -> None:
+def test_an_error_costs_nothing_and_is_counted(maker: Maker, read: Read) -> None:
     """LOG-25"""
     log = maker()
     log.answer(model="<synthetic>", usage=log.usage(input_tokens=0, speed=None), isApiErrorMessage=True)
     log.answer(model="<synthetic>", usage=log.usage(), isApiErrorMessage=True)
     log.answer()
 
-    rows = read_logs(log.write(tmp_path / "log.jsonl")).priced()
+    rows = read(log).priced()
 
     assert [row.kind for row in rows] == ["error", "error", "request"]
     assert [row.cost for row in rows] == [0, 0, pytest.approx(PRICE)]
@@ -366,14 +339,14 @@ def test_messages_of_the_sdk_are_read_like_a_stream(maker: Maker, as_object: Cal
     assert {row.session for row in logs.rows} <= {"s1", ""}
 
 
-def test_a_difference_to_the_total_is_shown(maker: Maker, tmp_path: Path) -> None:
+def test_a_difference_to_the_total_is_shown(maker: Maker, read: Read) -> None:
     """LOG-30"""
     log = maker()
     log.answer("msg_1")
     log.answer("msg_2")
     log.state({"claude-sonnet-5": (*ONE, 0.5)})
 
-    [compared] = reconcile(read_logs(log.write(tmp_path / "log.jsonl")))
+    [compared] = reconcile(read(log))
 
     assert not compared.agrees
     assert compared.difference[:5] == ONE

@@ -6,15 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_convert import convert_sdk_messages_to_cli_response, convert_usage_dict_to_cli_usage
 from cc_types import CLIResponse, MessageParseError
-
-# A busy machine is no failure.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")
 
 Frame: TypeAlias = dict[str, object]
 Form: TypeAlias = Callable[[Frame], object]

@@ -75,43 +75,37 @@ def test_the_last_result_wins(form: Form) -> None:
     assert (response.result, response.session_id) == ("second", "s2")
 
 
-def test_what_follows_the_last_result_does_not_matter(form: Form) -> None:
-    """SDK-US1-2"""
-    messages = [form(result(result="done")), form(said("the next turn begins")), None]
-
-    assert convert_sdk_messages_to_cli_response(messages).result == "done"
+ONE, NOTHING = result(result="one"), result(result=None)
 
 
-def test_without_a_text_of_its_own_a_result_takes_the_assistants_text(form: Form) -> None:
-    """SDK-US1-3"""
-    messages = [said("Let me", "see."), said(), said("Sunny."), result(result=None)]
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([result(result="done"), said("the next turn begins"), None], "done"),
+        ([said("Let me", "see."), said(), said("Sunny."), NOTHING], "Let me\nsee.\nSunny."),
+        ([said("thinking"), result(result="")], ""),
+        ([said("one"), ONE, said("two"), NOTHING], "two"),
+        ([said("one"), ONE, NOTHING], ""),
+        ([said("Asking."), said("I am a subagent.", parent="toolu_1"), said("Done."), NOTHING], "Asking.\nDone."),
+        ([said("Sunny."), None, NOTHING], "Sunny."),
+    ],
+    ids=["behind", "several", "empty", "of an earlier turn", "of no turn", "of a subagent", "gap"],
+)
+def test_without_a_text_of_its_own_a_result_takes_the_assistants_text_of_its_turn(
+    form: Form, messages: list[Frame | None], text: str
+) -> None:
+    """SDK-US1-2, SDK-US1-3, SDK-SC-003: what follows the last result does not matter, and an empty text is a text.
 
-    assert convert_sdk_messages_to_cli_response(map(form, messages)).result == "Let me\nsee.\nSunny."
+    A gap is the parser's `None`, which the SDK yields for an unknown message before 0.1.44.
+    """
+    given = [message and form(message) for message in messages]
+
+    assert convert_sdk_messages_to_cli_response(given).result == text
 
 
 def test_a_result_that_lacks_the_field_takes_the_assistants_text() -> None:
     """SDK-US1-3: on an error the CLI leaves the field out."""
     assert convert_sdk_messages_to_cli_response([said("Let me see."), result()]).result == "Let me see."
-
-
-def test_an_empty_text_is_a_text(form: Form) -> None:
-    """SDK-US1-3: only a result that says nothing at all is filled in."""
-    assert convert_sdk_messages_to_cli_response([form(said("thinking")), form(result(result=""))]).result == ""
-
-
-def test_the_text_of_an_earlier_turn_is_not_taken_for_that_of_a_later_one(form: Form) -> None:
-    """SDK-US1-3"""
-    messages = [said("one"), result(result="one"), said("two"), result(result=None)]
-
-    assert convert_sdk_messages_to_cli_response(map(form, messages)).result == "two"
-    assert convert_sdk_messages_to_cli_response(map(form, [*messages[:2], messages[3]])).result == ""
-
-
-def test_the_text_of_a_subagent_is_not_the_answer(form: Form) -> None:
-    """SDK-US1-3"""
-    messages = [said("Asking."), said("I am a subagent.", parent="toolu_1"), said("Done."), result(result=None)]
-
-    assert convert_sdk_messages_to_cli_response(map(form, messages)).result == "Asking.\nDone."
 
 
 def test_an_object_is_carried_as_structured_output(form: Form) -> None:
@@ -134,23 +128,12 @@ def test_any_other_structured_output_is_left_out_with_a_warning(
     ]
 
 
-def test_no_messages_are_refused() -> None:
-    """SDK-EC-2"""
+def test_messages_without_a_result_are_refused(form: Form) -> None:
+    """SDK-EC-2, SDK-EC-3"""
     with pytest.raises(ValueError, match="no messages to convert"):
         convert_sdk_messages_to_cli_response([])
-
-
-def test_messages_without_a_result_are_refused(form: Form) -> None:
-    """SDK-EC-3"""
     with pytest.raises(ValueError, match="None of the 2 messages is a result"):
         convert_sdk_messages_to_cli_response([form(said("Let me see.")), None])
-
-
-def test_the_gap_that_an_old_sdk_leaves_for_an_unknown_message_is_passed_over(form: Form) -> None:
-    """SDK-SC-003: before 0.1.44 the SDK yields the parser's `None`."""
-    messages = [form(said("Sunny.")), None, form(result(result=None))]
-
-    assert convert_sdk_messages_to_cli_response(messages).result == "Sunny."
 
 
 def test_the_messages_are_left_as_they_are() -> None:
@@ -216,9 +199,6 @@ def test_a_result_that_does_not_say_how_the_turn_ended_is_no_result(form: Form, 
 
     assert isinstance(caught.value.data, dict)
     assert caught.value.data["session_id"] == "s1"
-
-
-def test_a_missing_subtype_is_told_by_name() -> None:
     with pytest.raises(MessageParseError, match="the field subtype is missing"):
         convert_sdk_messages_to_cli_response([{"type": "result", "is_error": False}])
 

@@ -20,27 +20,15 @@ FULL: dict[str, object] = {
 NOT_COUNTS = ["12", [1], {"tokens": 1}, float("nan"), float("inf"), float("-inf"), -1, -0.5]
 
 
-def test_every_count_is_converted(caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-US2-1, SDK-FR-002, SDK-SC-002"""
+def test_every_count_is_converted_and_typed(caplog: pytest.LogCaptureFixture) -> None:
+    """SDK-US2-1, SDK-US2-2, SDK-US2-3, SDK-FR-002, SDK-SC-002"""
     usage = convert_usage_dict_to_cli_usage(FULL)
 
     assert usage.model_dump(exclude_unset=True) == FULL
-    assert caplog.records == []
-
-
-def test_server_tool_use_is_typed() -> None:
-    """SDK-US2-2"""
-    assert convert_usage_dict_to_cli_usage(FULL).server_tool_use == ServerToolUse(
-        web_search_requests=5, web_fetch_requests=6
-    )
-
-
-def test_cache_creation_is_typed() -> None:
-    """SDK-US2-3"""
-    usage = convert_usage_dict_to_cli_usage(FULL)
-
+    assert usage.server_tool_use == ServerToolUse(web_search_requests=5, web_fetch_requests=6)
     assert usage.cache_creation == CacheCreation(ephemeral_1h_input_tokens=7, ephemeral_5m_input_tokens=8)
     assert usage.output_tokens_details == OutputTokensDetails(thinking_tokens=9)
+    assert caplog.records == []
 
 
 def test_no_usage_is_no_tokens(caplog: pytest.LogCaptureFixture) -> None:
