@@ -117,10 +117,18 @@ def bench(server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path) -
     return Workbench(server, options, folder)
 
 
+@pytest.fixture(scope="session")
+def worker_options(worker_api: LoopbackServer) -> ClaudeAgentOptions:
+    """The options of a process that the tests of a module share."""
+    return sealed(worker_api)
+
+
 @pytest.fixture(scope="module")
-def module_bench(worker_api: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+def module_bench(
+    worker_api: LoopbackServer, worker_options: ClaudeAgentOptions, tmp_path_factory: pytest.TempPathFactory
+) -> Workbench:
     """A workbench for a process that the tests of a module share. Each test takes `server`, and begins anew."""
-    return Workbench(worker_api, sealed(worker_api), tmp_path_factory.mktemp("work"))
+    return Workbench(worker_api, worker_options, tmp_path_factory.mktemp("work"))
 
 
 @pytest.fixture(scope="session")
