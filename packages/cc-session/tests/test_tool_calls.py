@@ -13,7 +13,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message, ResultMessage, StreamEvent
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, Session, ToolCall, ToolDefinition, UnknownToolCallError
+from cc_session import Content, Session, Timeouts, ToolCall, ToolDefinition, UnknownToolCallError
 from cc_types import CLIConnectionError, JsonValue, ProcessExitedError
 
 Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
@@ -61,8 +61,8 @@ def outcome(messages: list[Message]) -> ResultMessage:
 
 @pytest.fixture
 async def own_session(options: ClaudeAgentOptions) -> AsyncIterator[Session]:
-    """A session with tools in a process that ends with its test."""
-    async with await Session.open(options, tools=TOOLS) as session:
+    """A session with tools in a process that ends with its test, within a time that no test would wait for."""
+    async with await Session.open(options, tools=TOOLS, timeouts=Timeouts(close=30)) as session:
         yield session
 
 
