@@ -5,13 +5,13 @@ import inspect
 import itertools
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast, get_args
 from unittest.mock import ANY
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
+from claude_agent_sdk import ClaudeAgentOptions
 from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
@@ -21,6 +21,8 @@ from cc_session import (
     HookResult,
     PreToolUseHookInput,
     Session,
+    Turn,
+    TurnError,
     UserPromptSubmitHookInput,
     hook,
 )
@@ -30,7 +32,6 @@ from cc_session.hooks import OnError
 
 Ask = Callable[[Session, Content], Any]
 Function = Callable[[Any], Any]
-Turn = Callable[..., Awaitable[ResultMessage]]
 # The CLI knows a call by its id, also one of an earlier turn.
 _numbers = itertools.count(1)
 
@@ -40,14 +41,13 @@ def bash(command: str) -> dict[str, Any]:
     return call | {"input": {"command": command, "description": "d"}}
 
 
-async def run(bench: Any, ask: Ask, hooks: list[Hook[Any]], **kwargs: Any) -> ResultMessage:
+async def run(bench: Any, ask: Ask, hooks: list[Hook[Any]], **kwargs: Any) -> None:
     """One turn, with hooks, and with nothing said on stderr."""
     lines: list[str] = []
     options = replace(bench.options, permission_mode="bypassPermissions", stderr=lines.append)
     async with await Session.open(options, hooks=hooks, **kwargs) as session:
-        *_, result = await ask(session, "Go.")
+        await ask(session, "Go.")
     assert lines == []
-    return result
 
 
 def saying(output: Any) -> Function:
@@ -58,7 +58,9 @@ def saying(output: Any) -> Function:
 
 
 class Shared:
-    """A process with hooks that call what the present test has put in their places, or else have no opinion."""
+    """A process whose hooks call what the present test has given for them, or else have no opinion."""
+
+    session: Session
 
     def __init__(self, bench: Any) -> None:
         self.bench = bench
@@ -67,8 +69,8 @@ class Shared:
         events = ("PostToolUse", "PostToolUseFailure", "Stop", "SubagentStart", "SubagentStop", "UserPromptSubmit")
         self.hooks = [self._hook(event, event) for event in (*events, "SessionEnd", "Notification")]
         self.hooks += [self._hook("PreToolUse", name) for name in ("first", "second")]
-        self.hooks += [self._hook("PreToolUse", "of Bash", "Bash"), self._hook("PreToolUse", "of Write", "Write")]
-        self.hooks.append(hook("PreToolUse")(lambda input: self._call("in a thread", input)))
+        self.hooks += [self._hook("PreToolUse", name, name) for name in ("Bash", "Write")]
+        self.hooks.append(hook("PreToolUse")(lambda input: self._call("in_thread", input)))
 
     def _hook(self, event: str, name: str, matcher: str | None = None) -> Hook[Any]:
         async def call(input: Any) -> Any:
@@ -80,53 +82,39 @@ class Shared:
     def _call(self, name: str, input: Any) -> Any:
         return self.functions.get(name, lambda _: HookResult.no_opinion())(input)
 
-    def put(self, **functions: Function) -> None:
-        """Have hooks call functions, by the names of the hooks with `_` for a space."""
-        self.functions = {name.replace("_", " "): function for name, function in functions.items()}
+    async def turn(self, *calls: dict[str, Any], then: Sequence[dict[str, Any]] = (), **hooks: Function) -> Turn:
+        """Run a turn in which the model makes these calls and these hooks are called."""
+        self.functions = hooks
+        self.bench.will_call(*calls, then=then)
+        async with asyncio.timeout(40):
+            return await self.session.run("Go.")
 
 
 @pytest.fixture(scope="module")
-async def process(module_bench: Any) -> AsyncIterator[tuple[Shared, Session]]:
+async def process(module_bench: Any) -> AsyncIterator[Shared]:
     shared = Shared(module_bench)
     options = replace(module_bench.options, permission_mode="bypassPermissions", stderr=shared.stderr.append)
-    async with await Session.open(options, hooks=shared.hooks) as session:
-        yield shared, session
+    async with await Session.open(options, hooks=shared.hooks) as shared.session:
+        yield shared
 
 
 @pytest.fixture
-async def shared(process: tuple[Shared, Session], server: LoopbackServer) -> AsyncIterator[Shared]:
-    shared, session = process
-    shared.put()
-    shared.bench.begin()
-    await session.reset()
-    yield shared
-    assert shared.stderr == []
+async def shared(process: Shared, server: LoopbackServer) -> AsyncIterator[Shared]:
+    process.bench.begin()
+    await process.session.reset()
+    yield process
+    assert process.stderr == []
 
 
-@pytest.fixture
-def turn(process: tuple[Shared, Session], ask: Ask) -> Turn:
-    """Runs a turn in the process that tests share, in which the model makes these calls."""
-
-    async def run(*calls: dict[str, Any], then: list[dict[str, Any]] | None = None) -> ResultMessage:
-        shared, session = process
-        shared.bench.will_call(*calls, then=then or [])
-        async with asyncio.timeout(40):
-            *_, result = await ask(session, "Go.")
-        return result
-
-    return run
-
-
-async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared, turn: Turn) -> None:
+async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared) -> None:
     """SES-36, SES-42: that of its tool."""
     seen: list[tuple[str, PreToolUseHookInput]] = []
 
     def noting_as(name: str) -> Function:
         return lambda input: seen.append((name, input)) or HookResult.no_opinion()
 
-    shared.put(of_Bash=noting_as("of Bash"), of_Write=noting_as("of Write"))
     call = bash("touch file")
-    await turn(call)
+    await shared.turn(call, Bash=noting_as("of Bash"), Write=noting_as("of Write"))
 
     [(name, seen_call)] = seen
     assert (name, seen_call["tool_name"], seen_call["tool_input"]["command"]) == ("of Bash", "Bash", "touch file")
@@ -135,33 +123,31 @@ async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared, turn: Turn)
 
 
 @pytest.mark.parametrize("result", [HookResult.deny("Not today."), HookResult.ask("Really?")])
-async def test_what_a_hook_denies_does_not_run(shared: Shared, turn: Turn, result: HookResult) -> None:
+async def test_what_a_hook_denies_does_not_run(shared: Shared, result: HookResult) -> None:
     """SES-42: nor what it asks about when there is nobody to ask, under bypass."""
-    shared.put(first=saying(result))
     call = bash("touch file")
-    await turn(call)
+    await shared.turn(call, first=saying(result))
 
     assert shared.bench.files == set()
     assert result.reason in shared.bench.results[call["id"]]
 
 
-async def test_deny_wins_over_allow_and_all_of_them_run(shared: Shared, turn: Turn) -> None:
+async def test_deny_wins_over_allow_and_all_of_them_run(shared: Shared) -> None:
     """SES-42."""
     ran: list[str] = []
 
     def noted(result: HookResult) -> Function:
         return lambda _: ran.append(result.reason) or result
 
-    shared.put(first=noted(HookResult.allow("1")), second=noted(HookResult.deny("2")))
-    shared.functions["of Bash"] = noted(HookResult.allow("3"))
-    await turn(bash("touch file"))
+    results = [HookResult.allow("1"), HookResult.deny("2"), HookResult.allow("3")]
+    await shared.turn(bash("touch file"), **dict(zip(("first", "second", "Bash"), map(noted, results), strict=True)))
 
     assert sorted(ran) == ["1", "2", "3"]
     assert shared.bench.files == set()
 
 
 async def test_changed_input_changed_output_and_added_context_take_effect(
-    shared: Shared, server: LoopbackServer, turn: Turn
+    shared: Shared, server: LoopbackServer
 ) -> None:
     """SES-42."""
 
@@ -175,9 +161,8 @@ async def test_changed_input_changed_output_and_added_context_take_effect(
     def add(input: UserPromptSubmitHookInput) -> HookResult:
         return HookResult(context=f"About {input['prompt']} it is known that it is late.")
 
-    shared.put(of_Bash=elsewhere, PostToolUse=quiet, UserPromptSubmit=add)
     call = bash("touch file")
-    await turn(call)
+    await shared.turn(call, Bash=elsewhere, PostToolUse=quiet, UserPromptSubmit=add)
 
     assert shared.bench.files == {"other"}
     assert "quiet" in shared.bench.results[call["id"]]
@@ -185,24 +170,23 @@ async def test_changed_input_changed_output_and_added_context_take_effect(
     assert "About Go. it is known that it is late." in str(server.requests[0]["messages"])
 
 
-async def test_a_hook_can_end_the_turn(shared: Shared, server: LoopbackServer, turn: Turn) -> None:
-    shared.put(first=saying(HookResult(stops=True, reason="Enough.")))
-
-    assert (await turn(bash("touch file"))).terminal_reason == "hook_stopped"
+async def test_a_hook_can_end_the_turn(shared: Shared, server: LoopbackServer) -> None:
+    enough = HookResult(stops=True, reason="Enough.")
+    with pytest.raises(TurnError) as raised:
+        await shared.turn(bash("touch file"), first=saying(enough))
+    assert raised.value.turn.result.terminal_reason == "hook_stopped"
     assert len(server.requests) == 1
 
 
-async def test_a_prompt_is_blocked_by_its_hook_and_when_that_fails(
-    shared: Shared, server: LoopbackServer, turn: Turn
-) -> None:
+async def test_a_prompt_is_blocked_by_its_hook_and_when_that_fails(shared: Shared, server: LoopbackServer) -> None:
     """SES-38, SES-40."""
     for function, words in ((saying(HookResult.deny("No prompts.")), "No prompts."), (raises, "raised RuntimeError")):
-        shared.put(UserPromptSubmit=function)
-        assert words in ((await turn()).result or "")
+        with pytest.raises(TurnError, match=words):
+            await shared.turn(UserPromptSubmit=function)
     assert server.requests == []
 
 
-async def test_other_events_come_as_well(shared: Shared, turn: Turn) -> None:
+async def test_other_events_come_as_well(shared: Shared) -> None:
     """SES-38."""
     seen: list[str] = []
 
@@ -210,11 +194,11 @@ async def test_other_events_come_as_well(shared: Shared, turn: Turn) -> None:
         seen.append(input["hook_event_name"])
         return HookResult.no_opinion()
 
-    shared.put(SubagentStart=look, SubagentStop=look, Stop=look, PostToolUseFailure=look)
+    events = ["PostToolUseFailure", "Stop", "SubagentStart", "SubagentStop"]
     agent = bash("") | {"name": "Agent", "input": {"description": "d", "prompt": "p"}}
-    await turn(agent, then=[bash("exit 3")])
+    await shared.turn(agent, then=[bash("exit 3")], **dict.fromkeys(events, look))
 
-    assert sorted(seen) == ["PostToolUseFailure", "Stop", "SubagentStart", "SubagentStop"]
+    assert sorted(seen) == events
 
 
 async def too_slow(input: PreToolUseHookInput) -> HookResult:
@@ -318,12 +302,10 @@ async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
 
 
 async def test_a_hook_that_fails_at_the_end_does_not_keep_the_turn_going(
-    shared: Shared, server: LoopbackServer, turn: Turn
+    shared: Shared, server: LoopbackServer
 ) -> None:
     """SES-40: on Stop, to block is to go on."""
-    shared.put(Stop=raises, SessionEnd=raises, Notification=raises)
-
-    assert (await turn()).result == "Done."
+    assert (await shared.turn(Stop=raises, SessionEnd=raises, Notification=raises)).text == "Done."
     assert len(server.requests) == 1
 
 
@@ -351,9 +333,7 @@ async def test_a_process_of_ours_that_hangs_blocks_the_call(
     assert bench.results[call["id"]]
 
 
-async def test_an_interrupt_cancels_a_hook_that_waits(
-    shared: Shared, turn: Turn, process: tuple[Shared, Session]
-) -> None:
+async def test_an_interrupt_cancels_a_hook_that_waits(shared: Shared) -> None:
     waits, was_cancelled = asyncio.Event(), asyncio.Event()
 
     async def wait(input: PreToolUseHookInput) -> HookResult:
@@ -364,17 +344,17 @@ async def test_an_interrupt_cancels_a_hook_that_waits(
             was_cancelled.set()
         return HookResult.allow()
 
-    shared.put(first=wait)
-    asking = asyncio.ensure_future(turn(bash("touch file")))
+    asking = asyncio.ensure_future(shared.turn(bash("touch file"), first=wait))
     async with asyncio.timeout(40):
         await waits.wait()
-        await process[1].interrupt()
+        await shared.session.interrupt()
         await was_cancelled.wait()
-        await asking
+        with pytest.raises(TurnError, match="interrupted"):
+            await asking
     assert shared.bench.files == set()
 
 
-async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thread(shared: Shared, turn: Turn) -> None:
+async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thread(shared: Shared) -> None:
     """SES-74: so that it may use what lives there."""
     loops: list[asyncio.AbstractEventLoop] = []
     threads: list[threading.Thread] = []
@@ -388,10 +368,9 @@ async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thre
         return HookResult.no_opinion()
 
     async def once() -> asyncio.AbstractEventLoop:
-        await turn(bash("true"))
+        await shared.turn(bash("true"), first=on_loop, in_thread=in_thread)
         return asyncio.get_running_loop()
 
-    shared.put(first=on_loop, in_a_thread=in_thread)
     here = await once()
     there = await asyncio.to_thread(lambda: asyncio.run(once()))
 

@@ -87,8 +87,8 @@ async def test_the_timeouts_of_a_query_win_over_those_of_the_pool(
     """SES-34."""
     with pytest.raises(TurnTimeoutError):
         await query("Hello.", pool=pool, timeouts=Timeouts(turn=0.3))
-    server.respond = lambda body: "Hello again."
-    assert (await query("Hello.", pool=pool)).text == "Hello again."
+    server.reset()
+    assert (await query("Hello.", pool=pool)).text == 'You said: "Hello.".'
 
 
 async def test_a_query_says_why_no_process_can_be_started(tmp_path: Path) -> None:
