@@ -327,6 +327,7 @@ def allowing(*tools: str) -> list[PermissionUpdate]:
 async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: Any, ask: Ask, with_policy: bool) -> None:
     """SES-52, SES-F15: neither those of who is asked nor those of a hook. They hold for the session."""
     calls: list[str] = []
+    permitted: list[str] = []
 
     async def suggest(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
         calls.append(tool)
@@ -337,6 +338,7 @@ async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: An
 
     @hook("PermissionRequest", "Write")
     def permit(input: Any) -> Any:
+        permitted.append(input["tool_name"])
         decision = {"behavior": "allow", "updatedPermissions": [update.to_dict() for update in allowing("Write")]}
         return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
 
@@ -345,11 +347,12 @@ async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: An
     async with await Session.open(options, policy=policy, hooks=[permit]) as session, asyncio.timeout(40):
         for number in (1, 2):
             write = use(f"{number}_w", "Write", file_path=f"{bench.folder}/written-{number}", content="x")
-            bench.will_call(touch(number, f"file-{number}"), write)
+            # In this order: what the CLI suggests about the shell lets it write, too.
+            bench.will_call(write, touch(number, f"file-{number}"))
             await ask(session, "Go.")  # a file that the first turn has written late is there after the second
 
     assert bench.files == {"file-1", "file-2", "written-1", "written-2"}
-    assert calls.count("Bash") == 1
+    assert (calls.count("Bash"), permitted) == (1, ["Write"])
     assert not settings_files(bench)
 
 
