@@ -75,7 +75,13 @@ class Workbench:
         )
         self._server = server
         self._messages: list[list[dict[str, Any]]] = []
-        server.respond = self._respond
+        self.begin()
+
+    def begin(self) -> None:
+        """Empty the folder, for the next test of a module that shares it, and be the model from here on."""
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self._server.respond = self._respond
 
     def will_call(self, *calls: dict[str, Any], then: Sequence[dict[str, Any]] = ()) -> None:
         """The next message has these calls; with `then`, the one after it, of a sub-agent for example, has those."""
@@ -109,6 +115,20 @@ def bench(server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path) -
     folder = tmp_path / "work"
     folder.mkdir()
     return Workbench(server, options, folder)
+
+
+@pytest.fixture(scope="session")
+def worker_options(worker_api: LoopbackServer) -> ClaudeAgentOptions:
+    """The options of a process that the tests of a module share."""
+    return sealed(worker_api)
+
+
+@pytest.fixture(scope="module")
+def module_bench(
+    worker_api: LoopbackServer, worker_options: ClaudeAgentOptions, tmp_path_factory: pytest.TempPathFactory
+) -> Workbench:
+    """A workbench for a process that the tests of a module share. Each test takes `server`, and begins anew."""
+    return Workbench(worker_api, worker_options, tmp_path_factory.mktemp("work"))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """An MCP server over stdio, of the standard library alone, so that it starts fast. Run by tests.
 
-Its tool `touch` makes a file, `pid` tells its process's id. `DELAY` seconds pass before it answers anything. With
-`NAME` set, that is the name of its one tool, which returns `SECRET`.
+Its tool `touch` makes a file, `pid` tells its process's id. With `UNTIL` set, it makes `$UNTIL.waits`, and answers
+nothing before that file exists. With `NAME` set, that is the name of its one tool, which returns `SECRET`.
 """
 
 import json
@@ -12,7 +12,10 @@ from pathlib import Path
 
 
 def main() -> None:
-    time.sleep(float(os.environ.get("DELAY", "0")))
+    if until := os.environ.get("UNTIL"):
+        Path(f"{until}.waits").touch()
+        while not Path(until).exists():
+            time.sleep(0.01)
     for line in sys.stdin:
         message = json.loads(line)
         if "id" in message:

@@ -1,7 +1,6 @@
 """When a CLI counts as silent."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -17,32 +16,49 @@ ANSWER = json.dumps({"type": "control_response", "response": {"subtype": "succes
 OTHER = json.dumps({"type": "control_response", "response": {"response": {"x": "y" * 999}, "request_id": "7"}})
 
 
+class Clock:
+    """A clock that stands still."""
+
+    now = 7.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("cc_session._activity.time", clock)
+    return clock
+
+
 @pytest.mark.parametrize(
     ("begin", "end"),
     [(CALL, RESULT), (CALL, {"type": "result"}), (ASK, DROP), (ASK, ANSWER), (ASK, OTHER)],
 )
-def test_it_is_not_silent_while_it_waits_for_somebody_else(begin: Any, end: Any) -> None:
+def test_it_is_not_silent_while_it_waits_for_somebody_else(clock: Clock, begin: Any, end: Any) -> None:
     """SES-34."""
     activity = Activity()
     activity.received(begin)
-    time.sleep(0.01)
+    clock.now += 3
     assert activity.silent_for() == 0
 
     activity.sent(end) if isinstance(end, str) else activity.received(end)
-    time.sleep(0.01)
-    assert 0 < activity.silent_for() < 5
+    clock.now += 3
+    assert activity.silent_for() == 3
 
 
 @pytest.mark.parametrize(
     "message",
     [{"type": "stream_event"}, {"type": "assistant"}, {"type": "user", "message": {"content": "text"}}, {"type": "x"}],
 )
-def test_whatever_it_says_is_a_sign_of_life(message: Any) -> None:
+def test_whatever_it_says_is_a_sign_of_life(clock: Clock, message: Any) -> None:
     """SES-34, SES-35: also what nobody understands."""
     activity = Activity()
-    time.sleep(0.2)
+    clock.now += 3
+    assert activity.silent_for() == 3
     activity.received(message)
-    assert activity.silent_for() < 0.2
-    time.sleep(0.2)
+    assert activity.silent_for() == 0
+    clock.now += 3
     activity.sent('{"type": "user"}\n')
-    assert activity.silent_for() < 0.2
+    assert activity.silent_for() == 0

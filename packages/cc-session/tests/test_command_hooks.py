@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +17,10 @@ import pytest
 
 from cc_loopback import LoopbackServer
 from cc_session import Content, HookResult, Session, command_hook
-from cc_session.hooks import Hook
+from cc_session._callbacks import Callers
+from cc_session._hook_calls import for_the_cli
 
 Ask = Callable[[Session, Content], Any]
-TOUCH = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "touch file", "description": "d"}}
 DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}
 
 
@@ -28,87 +28,32 @@ def program(code: str) -> list[str]:
     return [sys.executable, "-IS", "-c", f"import json, os, signal, subprocess, sys, time\n{code}"]
 
 
-async def run(bench: Any, ask: Ask, *hooks: Hook[Any]) -> Any:
-    """One turn in which the model runs a command; nothing is said on stderr."""
-    lines: list[str] = []
-    options = replace(bench.options, permission_mode="bypassPermissions", stderr=lines.append)
-    bench.will_call(TOUCH)
-    async with await Session.open(options, hooks=hooks) as session, asyncio.timeout(40):
-        *_, result = await ask(session, "Go.")
-    assert lines == []
-    return result
+def touch(file: str) -> dict[str, Any]:
+    call = {"type": "tool_use", "id": f"toolu_{file}", "name": "Bash"}
+    return call | {"input": {"command": f"touch {file}", "description": "d"}}
 
 
-async def test_a_program_gets_the_event_as_json_and_no_shell_is_between(bench: Any, ask: Ask, tmp_path: Path) -> None:
-    """SES-43."""
-    code = "print(); json.dump([json.load(sys.stdin), os.getcwd(), os.environ['CLAUDE_PROJECT_DIR'], sys.argv[1:]], "
-    command = [*program(code + "open(sys.argv[1], 'w'))"), tmp_path / "seen", "$(touch evil); `touch evil`"]
-
-    await run(bench, ask, command_hook("PreToolUse", command, matcher="Bash"))
-
-    event, folder, project, arguments = json.loads((tmp_path / "seen").read_text())
-    assert (event["hook_event_name"], event["tool_input"]["command"]) == ("PreToolUse", "touch file")
-    assert (folder, project) == (str(bench.folder), str(bench.folder))
-    assert arguments[1] == "$(touch evil); `touch evil`"
-    assert bench.files == {"file"}
+async def said(command: Sequence[Any], event: str = "PreToolUse", **kwargs: Any) -> Any:
+    """Return what the CLI is told when a program is called, and what is said to the model where it denies."""
+    [answer] = for_the_cli(command_hook(event, command, **kwargs), Callers(None)).hooks
+    output: Any = await answer({"command": "touch file"}, "toolu_1", {"signal": None})  # pyright: ignore[reportArgumentType]
+    specific = output.get("hookSpecificOutput", {})
+    return specific.get("permissionDecisionReason", "") if specific.get("permissionDecision") == "deny" else output
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (f"print('''{json.dumps(DENY)}''')", ""),
-        ("print(json.dumps({'decision': 'block', 'reason': 'Blocked.'}))", "Blocked."),
-        ("sys.exit('not this: exit code 1') if 0 else sys.stderr.write('No way.'); sys.exit(2)", "No way."),
-        ("sys.exit(2)", "blocked this"),
-    ],
-    ids=["a decision", "a block", "exit code 2", "exit code 2 in silence"],
-)
-async def test_a_program_blocks_a_call(bench: Any, ask: Ask, code: str, words: str) -> None:
-    """SES-43."""
-    await run(bench, ask, command_hook("PreToolUse", program(code)))
-    assert bench.files == set()
-    assert words in bench.results["toolu_1"]
-
-
-@pytest.mark.parametrize(
-    "code",
-    ["", "print('{}')", "print('Hello.')", "print(json.dumps({'suppressOutput': True}))", "sys.exit(1)",
-     "sys.exit('Broken.')", "sys.exit(3)"],
-    ids=["nothing", "empty JSON", "text", "JSON that stops nothing", "exit code 1", "with words", "exit code 3"],
-)  # fmt: skip
-async def test_a_program_that_does_not_say_stop_stops_nothing(bench: Any, ask: Ask, code: str) -> None:
-    """SES-43."""
-    await run(bench, ask, command_hook("PreToolUse", program(code)))
-    assert bench.files == {"file"}
-
-
-async def test_another_exit_code_is_logged(bench: Any, ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
-    """SES-43."""
-    await run(bench, ask, command_hook("PreToolUse", program("sys.exit('It broke.')")))
-    assert "exited with 1: It broke." in caplog.text
-
-
-async def test_json_changes_the_input(bench: Any, ask: Ask) -> None:
-    """SES-42, SES-43."""
-    answer = {"hookEventName": "PreToolUse", "updatedInput": {"command": "touch other", "description": "d"}}
-    code = f"print({json.dumps(json.dumps({'hookSpecificOutput': answer}))})"
-    await run(bench, ask, command_hook("PreToolUse", program(code)))
-    assert bench.files == {"other"}
-
-
-async def test_json_ends_the_turn(bench: Any, ask: Ask) -> None:
-    """SES-43: with the field that says so."""
-    code = "print(json.dumps({'continue': False, 'stopReason': 'Enough.'}))"
-    result = await run(bench, ask, command_hook("PreToolUse", program(code)))
-    assert result.terminal_reason == "hook_stopped"
-
-
-async def test_text_is_told_to_the_model_with_a_prompt(bench: Any, server: LoopbackServer, ask: Ask) -> None:
-    """SES-43."""
-    await run(bench, ask, command_hook("UserPromptSubmit", program("print('It is late.')")))
-    assert "It is late." in str(server.requests[0]["messages"])
-
-
+BLOCKING = {
+    "a decision": (f"print('{json.dumps(DENY)}')", ""),
+    "exit code 2": ("sys.stderr.write('No way.'); sys.exit(2)", "No way."),
+    "exit code 2 in silence": ("sys.exit(2)", "blocked this"),
+}
+PASSING = {
+    "nothing": "",
+    "empty JSON": "print('{}')",
+    "text": "print('Hello.')",
+    "exit code 1": "sys.exit(1)",
+    "with words": "sys.exit('It broke.')",
+    "exit code 3": "sys.exit(3)",
+}
 FAILING = {
     "no program": ["/nowhere/program"],
     "killed": program("os.kill(os.getpid(), signal.SIGKILL)"),
@@ -123,34 +68,87 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("command", FAILING.values(), ids=FAILING)
-async def test_a_program_that_fails_blocks_the_call_and_leaves_nothing(
-    bench: Any, ask: Ask, caplog: pytest.LogCaptureFixture, command: list[str]
-) -> None:
-    """SES-39, SES-40, SES-41: the check for processes that are left is that of every test."""
-    began = time.monotonic()
-    await run(bench, ask, command_hook("PreToolUse", command, timeout=1.5))
+@pytest.mark.parametrize(("code", "words"), BLOCKING.values(), ids=BLOCKING)
+async def test_a_program_blocks_a_call(code: str, words: str) -> None:
+    """SES-43."""
+    answer = await said(program(code))
+    assert isinstance(answer, str)
+    assert words in answer
 
-    assert bench.files == set()
-    assert "The hook" in bench.results["toolu_1"]
-    assert "The hook" in caplog.text
-    assert time.monotonic() - began < 40
+
+@pytest.mark.parametrize("code", PASSING.values(), ids=PASSING)
+async def test_a_program_that_does_not_say_stop_stops_nothing(caplog: pytest.LogCaptureFixture, code: str) -> None:
+    """SES-43: an exit code that is not known is logged."""
+    assert await said(program(code)) == {}
+    assert ("exited with" in caplog.text) == ("exit(" in code)
+    assert "It broke." not in code or "exited with 1: It broke." in caplog.text
+
+
+async def test_a_program_that_fails_blocks_the_call_and_leaves_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """SES-39, SES-40, SES-41: the check for processes that are left is that of every test."""
+    answers = await asyncio.gather(*(said(command, timeout=1.5) for command in FAILING.values()))
+
+    for case, command, answer in zip(FAILING, FAILING.values(), answers, strict=True):
+        assert f"The hook {Path(command[0]).name} " in answer, case
+        assert isinstance(answer, str), case
+    assert caplog.text.count("The hook") == len(FAILING)
     assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "60"] and p.ppid() == 1]
 
 
-async def test_a_program_can_be_declared_to_let_pass_what_it_fails_about(bench: Any, ask: Ask) -> None:
+async def test_a_program_can_be_declared_to_let_pass_what_it_fails_about() -> None:
     """SES-40."""
-    await run(bench, ask, command_hook("PreToolUse", ["/nowhere/program"], on_error="continue"))
-    assert bench.files == {"file"}
+    assert await said(["/nowhere/program"], on_error="continue") == {}
 
 
-async def test_a_program_need_not_read_what_it_is_told(bench: Any, ask: Ask) -> None:
-    TOUCH["input"] = {"command": f"touch file # {'x' * 500_000}", "description": "d"}
-    try:
-        await run(bench, ask, command_hook("PreToolUse", program("os.close(0); sys.exit(2)")))
-    finally:
-        TOUCH["input"] = {"command": "touch file", "description": "d"}
-    assert bench.files == set()
+CHANGED = {"hookEventName": "PreToolUse", "updatedInput": {"command": "touch other", "description": "d"}}
+# What a program says about a call in a session.
+IN_A_SESSION = {
+    "denied": BLOCKING["a decision"][0],
+    "blocked": "print(json.dumps({'decision': 'block', 'reason': 'Blocked.'}))",
+    "silent": "",
+    "quiet": "print(json.dumps({'suppressOutput': True}))",
+    "changed": f"print('{json.dumps({'hookSpecificOutput': CHANGED})}')",
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "stopped": "print(json.dumps({'continue': False, 'stopReason': 'Enough.'}))",
+}
+ANSWERS = """
+event = json.load(sys.stdin)
+case = event["tool_input"]["command"].split()[1]
+with open(f"{sys.argv[1]}/{case}", "w") as file:
+    json.dump([event, os.getcwd(), os.environ["CLAUDE_PROJECT_DIR"], sys.argv[3]], file)
+exec(json.loads(sys.argv[2])[case])
+"""
+
+
+async def test_a_program_gets_the_event_as_json_and_the_cli_heeds_its_answer(
+    bench: Any, server: LoopbackServer, ask: Ask, tmp_path: Path
+) -> None:
+    """SES-42, SES-43: no shell is between, and what is said with a prompt is told to the model."""
+    evil = "$(touch evil); `touch evil`"
+    hooks = [
+        command_hook("PreToolUse", [*program(ANSWERS), tmp_path, json.dumps(IN_A_SESSION), evil], matcher="Bash"),
+        # It does not read what it is told.
+        command_hook("PreToolUse", program("os.close(0); sys.exit(2)"), matcher="Write"),
+        command_hook("UserPromptSubmit", program("print('It is late.')")),
+    ]
+    lines: list[str] = []
+    options = replace(bench.options, permission_mode="bypassPermissions", stderr=lines.append)
+    long = {"file_path": f"{bench.folder}/long", "content": "x" * 500_000}
+    write = touch("long") | {"name": "Write", "input": long}
+    async with await Session.open(options, hooks=hooks) as session, asyncio.timeout(40):
+        for calls in ([*map(touch, [*IN_A_SESSION][:-1]), write], [touch("stopped")]):
+            bench.will_call(*calls)
+            *_, result = await ask(session, "Go.")
+
+    assert lines == []
+    assert bench.files == {"silent", "quiet", "other", "stopped"}
+    assert result.terminal_reason == "hook_stopped"
+    for file, words in (("blocked", "Blocked."), ("killed", "The hook"), ("long", "blocked this")):
+        assert words in bench.results[f"toolu_{file}"]
+    assert "It is late." in str(server.requests[0]["messages"])
+    event, folder, project, argument = json.loads((tmp_path / "silent").read_text())
+    assert (event["hook_event_name"], event["tool_input"]["command"]) == ("PreToolUse", "touch silent")
+    assert (folder, project, argument) == (str(bench.folder), str(bench.folder), evil)
 
 
 async def test_an_interrupt_kills_the_program_and_what_it_has_started(bench: Any, ask: Ask, tmp_path: Path) -> None:
@@ -160,7 +158,7 @@ child = subprocess.Popen(["sleep", "600"])
 open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
 time.sleep(600)
 """
-    bench.will_call(TOUCH)
+    bench.will_call(touch("file"))
     hooks = [command_hook("PreToolUse", program(code))]
     async with await Session.open(bench.options, hooks=hooks) as session, asyncio.timeout(40):
         asking = ask(session, "Go.")

@@ -1,14 +1,18 @@
 """Hooks, as the CLI runs them: what they see, what they say, and what becomes of a call when one fails."""
 
 import asyncio
+import inspect
+import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast, get_args
+from unittest.mock import ANY
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
+from claude_agent_sdk import ClaudeAgentOptions
+from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import (
@@ -17,163 +21,184 @@ from cc_session import (
     HookResult,
     PreToolUseHookInput,
     Session,
+    Turn,
+    TurnError,
     UserPromptSubmitHookInput,
     hook,
 )
+from cc_session._callbacks import Callers
+from cc_session._hook_calls import for_the_cli
+from cc_session.hooks import OnError
 
 Ask = Callable[[Session, Content], Any]
-TOUCH = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "touch file", "description": "d"}}
+Function = Callable[[Any], Any]
+# The CLI knows a call by its id, also one of an earlier turn.
+_numbers = itertools.count(1)
 
 
-def bash(number: int, command: str) -> dict[str, Any]:
-    return {**TOUCH, "id": f"toolu_{number}", "input": {"command": command, "description": "d"}}
+def bash(command: str) -> dict[str, Any]:
+    call = {"type": "tool_use", "id": f"toolu_{next(_numbers)}", "name": "Bash"}
+    return call | {"input": {"command": command, "description": "d"}}
 
 
-class Stderr:
-    """What the CLI says on stderr."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def on(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-        return replace(options, stderr=self.lines.append)
-
-
-async def run(bench: Any, ask: Ask, hooks: list[Hook[Any]], **changes: Any) -> ResultMessage:
+async def run(bench: Any, ask: Ask, hooks: list[Hook[Any]], **kwargs: Any) -> None:
     """One turn, with hooks, and with nothing said on stderr."""
-    stderr = Stderr()
-    options = stderr.on(replace(bench.options, permission_mode="bypassPermissions", **changes))
-    async with await Session.open(options, hooks=hooks) as session:
-        *_, result = await ask(session, "Go.")
-    assert stderr.lines == []
-    return result
+    lines: list[str] = []
+    options = replace(bench.options, permission_mode="bypassPermissions", stderr=lines.append)
+    async with await Session.open(options, hooks=hooks, **kwargs) as session:
+        await ask(session, "Go.")
+    assert lines == []
 
 
-async def test_a_hook_sees_the_call_and_lets_it_pass(bench: Any, ask: Ask) -> None:
-    """SES-36, SES-42."""
-    seen: list[PreToolUseHookInput] = []
+def saying(output: Any) -> Function:
+    def say(input: Any) -> Any:
+        return output
 
-    @hook("PreToolUse", "Bash")
-    async def look(input: PreToolUseHookInput) -> HookResult:
-        seen.append(input)
-        return HookResult.no_opinion()
+    return say
 
-    bench.will_call(TOUCH)
-    await run(bench, ask, [look])
 
-    [call] = seen
-    assert (call["tool_name"], call["tool_input"]["command"]) == ("Bash", "touch file")
-    assert (call["tool_use_id"], call["cwd"]) == ("toolu_1", str(bench.folder))
-    assert bench.files == {"file"}
+class Shared:
+    """A process whose hooks call what the present test has given for them, or else have no opinion."""
+
+    session: Session
+
+    def __init__(self, bench: Any) -> None:
+        self.bench = bench
+        self.functions: dict[str, Function] = {}
+        self.stderr: list[str] = []
+        events = ("PostToolUse", "PostToolUseFailure", "Stop", "SubagentStart", "SubagentStop", "UserPromptSubmit")
+        self.hooks = [self._hook(event, event) for event in (*events, "SessionEnd", "Notification")]
+        self.hooks += [self._hook("PreToolUse", name) for name in ("first", "second")]
+        self.hooks += [self._hook("PreToolUse", name, name) for name in ("Bash", "Write")]
+        self.hooks.append(hook("PreToolUse")(lambda input: self._call("in_thread", input)))
+
+    def _hook(self, event: str, name: str, matcher: str | None = None) -> Hook[Any]:
+        async def call(input: Any) -> Any:
+            result = self._call(name, input)
+            return await result if inspect.isawaitable(result) else result
+
+        return hook(event, matcher)(call)
+
+    def _call(self, name: str, input: Any) -> Any:
+        return self.functions.get(name, lambda _: HookResult.no_opinion())(input)
+
+    async def turn(self, *calls: dict[str, Any], then: Sequence[dict[str, Any]] = (), **hooks: Function) -> Turn:
+        """Run a turn in which the model makes these calls and these hooks are called."""
+        self.functions = hooks
+        self.bench.will_call(*calls, then=then)
+        async with asyncio.timeout(40):
+            return await self.session.run("Go.")
+
+
+@pytest.fixture(scope="module")
+async def process(module_bench: Any) -> AsyncIterator[Shared]:
+    shared = Shared(module_bench)
+    options = replace(module_bench.options, permission_mode="bypassPermissions", stderr=shared.stderr.append)
+    async with await Session.open(options, hooks=shared.hooks) as shared.session:
+        yield shared
+
+
+@pytest.fixture
+async def shared(process: Shared, server: LoopbackServer) -> AsyncIterator[Shared]:
+    process.bench.begin()
+    await process.session.reset()
+    yield process
+    assert process.stderr == []
+
+
+async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared) -> None:
+    """SES-36, SES-42: that of its tool."""
+    seen: list[tuple[str, PreToolUseHookInput]] = []
+
+    def noting_as(name: str) -> Function:
+        return lambda input: seen.append((name, input)) or HookResult.no_opinion()
+
+    call = bash("touch file")
+    await shared.turn(call, Bash=noting_as("of Bash"), Write=noting_as("of Write"))
+
+    [(name, seen_call)] = seen
+    assert (name, seen_call["tool_name"], seen_call["tool_input"]["command"]) == ("of Bash", "Bash", "touch file")
+    assert (seen_call["tool_use_id"], seen_call["cwd"]) == (call["id"], str(shared.bench.folder))
+    assert shared.bench.files == {"file"}
 
 
 @pytest.mark.parametrize("result", [HookResult.deny("Not today."), HookResult.ask("Really?")])
-async def test_what_a_hook_denies_does_not_run(bench: Any, ask: Ask, result: HookResult) -> None:
+async def test_what_a_hook_denies_does_not_run(shared: Shared, result: HookResult) -> None:
     """SES-42: nor what it asks about when there is nobody to ask, under bypass."""
+    call = bash("touch file")
+    await shared.turn(call, first=saying(result))
 
-    @hook("PreToolUse")
-    def refuse(input: PreToolUseHookInput) -> HookResult:
-        return result
-
-    bench.will_call(TOUCH)
-    await run(bench, ask, [refuse])
-
-    assert bench.files == set()
-    assert result.reason in bench.results["toolu_1"]
+    assert shared.bench.files == set()
+    assert result.reason in shared.bench.results[call["id"]]
 
 
-async def test_deny_wins_over_allow_and_all_of_them_run(bench: Any, ask: Ask) -> None:
+async def test_deny_wins_over_allow_and_all_of_them_run(shared: Shared) -> None:
     """SES-42."""
     ran: list[str] = []
 
-    def saying(result: HookResult) -> Hook[Any]:
-        @hook("PreToolUse")
-        def say(input: PreToolUseHookInput) -> HookResult:
-            ran.append(result.reason)
-            return result
+    def noted(result: HookResult) -> Function:
+        return lambda _: ran.append(result.reason) or result
 
-        return say
-
-    bench.will_call(TOUCH)
-    await run(bench, ask, [saying(HookResult.allow("1")), saying(HookResult.deny("2")), saying(HookResult.allow("3"))])
+    results = [HookResult.allow("1"), HookResult.deny("2"), HookResult.allow("3")]
+    await shared.turn(bash("touch file"), **dict(zip(("first", "second", "Bash"), map(noted, results), strict=True)))
 
     assert sorted(ran) == ["1", "2", "3"]
-    assert bench.files == set()
+    assert shared.bench.files == set()
 
 
 async def test_changed_input_changed_output_and_added_context_take_effect(
-    bench: Any, server: LoopbackServer, ask: Ask
+    shared: Shared, server: LoopbackServer
 ) -> None:
     """SES-42."""
 
-    @hook("PreToolUse", "Bash")
     def elsewhere(input: PreToolUseHookInput) -> HookResult:
         return HookResult.allow(updated_input={**input["tool_input"], "command": "echo a > other; echo loud"})
 
-    @hook("PostToolUse", "Bash")
     def quiet(input: Mapping[str, Any]) -> HookResult:
-        return HookResult(
-            updated_output={
-                **input["tool_response"],
-                "stdout": input["tool_response"]["stdout"].replace("loud", "quiet"),
-            }
-        )
+        response = input["tool_response"]
+        return HookResult(updated_output={**response, "stdout": response["stdout"].replace("loud", "quiet")})
 
-    @hook("UserPromptSubmit")
     def add(input: UserPromptSubmitHookInput) -> HookResult:
         return HookResult(context=f"About {input['prompt']} it is known that it is late.")
 
-    bench.will_call(TOUCH)
-    await run(bench, ask, [elsewhere, quiet, add])
+    call = bash("touch file")
+    await shared.turn(call, Bash=elsewhere, PostToolUse=quiet, UserPromptSubmit=add)
 
-    assert bench.files == {"other"}
-    assert "quiet" in bench.results["toolu_1"]
-    assert "loud" not in bench.results["toolu_1"]
+    assert shared.bench.files == {"other"}
+    assert "quiet" in shared.bench.results[call["id"]]
+    assert "loud" not in shared.bench.results[call["id"]]
     assert "About Go. it is known that it is late." in str(server.requests[0]["messages"])
 
 
-async def test_a_hook_can_end_the_turn(bench: Any, server: LoopbackServer, ask: Ask) -> None:
-    @hook("PreToolUse")
-    def stop(input: PreToolUseHookInput) -> HookResult:
-        return HookResult(stops=True, reason="Enough.")
-
-    bench.will_call(TOUCH)
-    result = await run(bench, ask, [stop])
-
-    assert result.terminal_reason == "hook_stopped"
+async def test_a_hook_can_end_the_turn(shared: Shared, server: LoopbackServer) -> None:
+    enough = HookResult(stops=True, reason="Enough.")
+    with pytest.raises(TurnError) as raised:
+        await shared.turn(bash("touch file"), first=saying(enough))
+    assert raised.value.turn.result.terminal_reason == "hook_stopped"
     assert len(server.requests) == 1
 
 
-async def test_a_prompt_is_blocked(bench: Any, server: LoopbackServer, ask: Ask) -> None:
-    """SES-38."""
-
-    @hook("UserPromptSubmit")
-    def refuse(input: UserPromptSubmitHookInput) -> HookResult:
-        return HookResult.deny("No prompts.")
-
-    result = await run(bench, ask, [refuse])
-
-    assert "No prompts." in (result.result or "")
+async def test_a_prompt_is_blocked_by_its_hook_and_when_that_fails(shared: Shared, server: LoopbackServer) -> None:
+    """SES-38, SES-40."""
+    for function, words in ((saying(HookResult.deny("No prompts.")), "No prompts."), (raises, "raised RuntimeError")):
+        with pytest.raises(TurnError, match=words):
+            await shared.turn(UserPromptSubmit=function)
     assert server.requests == []
 
 
-async def test_other_events_come_as_well(bench: Any, ask: Ask) -> None:
+async def test_other_events_come_as_well(shared: Shared) -> None:
     """SES-38."""
     seen: list[str] = []
 
-    def look(event: str) -> Hook[Any]:
-        @hook(event)
-        def append(input: Mapping[str, Any]) -> HookResult:
-            seen.append(input["hook_event_name"])
-            return HookResult.no_opinion()
+    def look(input: Mapping[str, Any]) -> HookResult:
+        seen.append(input["hook_event_name"])
+        return HookResult.no_opinion()
 
-        return append
+    events = ["PostToolUseFailure", "Stop", "SubagentStart", "SubagentStop"]
+    agent = bash("") | {"name": "Agent", "input": {"description": "d", "prompt": "p"}}
+    await shared.turn(agent, then=[bash("exit 3")], **dict.fromkeys(events, look))
 
-    call = {"type": "tool_use", "id": "toolu_1", "name": "Agent", "input": {"description": "d", "prompt": "p"}}
-    bench.will_call(call, then=[bash(2, "exit 3")])
-    await run(bench, ask, [look(event) for event in ("SubagentStart", "SubagentStop", "Stop", "PostToolUseFailure")])
-
-    assert sorted(seen) == ["PostToolUseFailure", "Stop", "SubagentStart", "SubagentStop"]
+    assert sorted(seen) == events
 
 
 async def too_slow(input: PreToolUseHookInput) -> HookResult:
@@ -206,13 +231,6 @@ def of_pre_tool_use(**fields: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse"} | fields}
 
 
-def saying(output: Any) -> Callable[[Any], Any]:
-    def say(input: Any) -> Any:
-        return output
-
-    return say
-
-
 FAILING: list[tuple[Callable[..., Any], str]] = [
     (raises, "raised RuntimeError"),
     (returns_nothing, "raised TypeError"),
@@ -229,78 +247,95 @@ FAILING: list[tuple[Callable[..., Any], str]] = [
 
 
 @pytest.mark.parametrize(("function", "words"), FAILING, ids=range(len(FAILING)))
+async def test_a_hook_that_fails_says_what_becomes_of_the_call(
+    caplog: pytest.LogCaptureFixture, function: Callable[..., Any], words: str
+) -> None:
+    """SES-39, SES-40, SES-41: to the CLI, which gets an answer in any case."""
+    answers: dict[OnError, Any] = {}
+    for on_error in get_args(OnError):
+        failing = hook("PreToolUse", timeout=0.2, on_error=on_error)(function)
+        [answer] = for_the_cli(failing, Callers(None)).hooks
+        answers[on_error] = await answer({}, "toolu_1", {"signal": None})  # pyright: ignore[reportArgumentType]
+
+    assert answers["continue"] == {}
+    said = answers["block"]["hookSpecificOutput"]
+    assert said == of_pre_tool_use(permissionDecision="deny", permissionDecisionReason=ANY)["hookSpecificOutput"]
+    assert words in said["permissionDecisionReason"]
+    assert "a secret" not in said["permissionDecisionReason"]
+    assert caplog.text.count(words) >= 2
+
+
+def noting(ran: list[str], name: str) -> Callable[[], None]:
+    def run() -> None:
+        ran.append(name)
+
+    return run
+
+
 async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
-    bench: Any, ask: Ask, caplog: pytest.LogCaptureFixture, function: Callable[..., Any], words: str
+    bench: Any, ask: Ask, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SES-39, SES-40, SES-41, SES-F13: beside one that allows it, in the mode that allows everything."""
+    """SES-39, SES-40, SES-41, SES-F13: beside one that allows it, in the mode that allows everything.
 
-    @hook("PreToolUse")
-    def allow(input: PreToolUseHookInput) -> HookResult:
-        return HookResult.allow()
+    But for hooks that are declared to let pass what they fail about: those, and no others.
+    """
+    server: Any = MCPServer("any")
+    hooks: list[Hook[Any]] = [hook("PreToolUse")(saying(HookResult.allow()))]
+    calls: dict[str, tuple[dict[str, Any], str]] = {}
+    ran: list[str] = []
+    for on_error, cases in (("block", FAILING), ("continue", FAILING[:3])):
+        for number, (function, words) in enumerate(cases):
+            name = f"{on_error}_{number}"
+            server.add_tool(noting(ran, name), name=name)
+            matcher, seconds = f"mcp__here__{name}", 0.2 if "took longer" in words else 30
+            hooks.append(hook("PreToolUse", matcher, timeout=seconds, on_error=cast(OnError, on_error))(function))
+            calls[name] = bash("") | {"name": matcher, "input": {}}, words
+    bench.will_call(*(call for call, _ in calls.values()))
 
-    failing = hook("PreToolUse", timeout=0.2)(function)
-    bench.will_call(TOUCH)
-    began = time.monotonic()
-    await run(bench, ask, [allow, failing])
+    await run(bench, ask, hooks, mcp_servers={"here": server})
 
-    assert bench.files == set()
-    assert words in bench.results["toolu_1"]
-    assert "a secret" not in bench.results["toolu_1"]
-    assert words in caplog.text
-    assert time.monotonic() - began < 40
-
-
-@pytest.mark.parametrize(("function", "words"), FAILING[:3])
-async def test_a_hook_can_be_declared_to_let_pass_what_it_fails_about(
-    bench: Any, ask: Ask, caplog: pytest.LogCaptureFixture, function: Callable[..., Any], words: str
-) -> None:
-    """SES-40: that one, and no other."""
-    failing = hook("PreToolUse", timeout=0.2, on_error="continue")(function)
-    bench.will_call(TOUCH)
-    await run(bench, ask, [failing])
-
-    assert bench.files == {"file"}
-    assert words in caplog.text
-
-
-async def test_a_prompt_is_not_sent_when_its_hook_fails(bench: Any, server: LoopbackServer, ask: Ask) -> None:
-    """SES-40."""
-    result = await run(bench, ask, [hook("UserPromptSubmit")(raises)])
-
-    assert "raised RuntimeError" in (result.result or "")
-    assert server.requests == []
+    assert ran == ["continue_0", "continue_1", "continue_2"]
+    for name, (call, words) in calls.items():
+        assert (words in bench.results[call["id"]]) == (name not in ran), name
+        assert words in caplog.text
+    assert "a secret" not in str(bench.results)
 
 
 async def test_a_hook_that_fails_at_the_end_does_not_keep_the_turn_going(
-    bench: Any, server: LoopbackServer, ask: Ask
+    shared: Shared, server: LoopbackServer
 ) -> None:
     """SES-40: on Stop, to block is to go on."""
-    result = await run(bench, ask, [hook("Stop")(raises), hook("SessionEnd")(raises), hook("Notification")(raises)])
-
-    assert result.result == "Done."
+    assert (await shared.turn(Stop=raises, SessionEnd=raises, Notification=raises)).text == "Done."
     assert len(server.requests) == 1
 
 
-async def test_a_process_of_ours_that_hangs_blocks_the_call(bench: Any, ask: Ask) -> None:
+async def test_a_process_of_ours_that_hangs_blocks_the_call(
+    bench: Any, server: LoopbackServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SES-39: the CLI gives up by itself, and does not run the tool."""
+    monkeypatch.setattr("cc_session._hook_calls._CLI_WAITS_LONGER_SECONDS", 0.3)
+    gave_up: list[bool] = []
 
     async def hang(input: PreToolUseHookInput) -> HookResult:
-        # It is the loop of the processes that hangs, with all that could answer in time.
-        time.sleep(4)  # noqa: ASYNC251
+        # It is the loop of the processes that hangs, with all that could answer, until the CLI has told the model.
+        deadline = time.monotonic() + 20
+        while len(server.requests) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)  # noqa: ASYNC251
+        gave_up.append(len(server.requests) == 2)
         return HookResult.allow()
 
-    hanging: Hook[Any] = Hook("PreToolUse", hang, timeout=0.2, runs_here=True)
-    bench.will_call(TOUCH)
-    await run(bench, ask, [hanging])
+    call = bash("touch file")
+    bench.will_call(call)
+    await run(bench, ask, [Hook("PreToolUse", hang, timeout=0.2, runs_here=True)])
 
+    assert gave_up == [True]
     assert bench.files == set()
-    assert bench.results["toolu_1"]
+    assert bench.results[call["id"]]
 
 
-async def test_an_interrupt_cancels_a_hook_that_waits(bench: Any, ask: Ask) -> None:
+async def test_an_interrupt_cancels_a_hook_that_waits(shared: Shared) -> None:
     waits, was_cancelled = asyncio.Event(), asyncio.Event()
 
-    @hook("PreToolUse", timeout=60)
     async def wait(input: PreToolUseHookInput) -> HookResult:
         waits.set()
         try:
@@ -309,39 +344,35 @@ async def test_an_interrupt_cancels_a_hook_that_waits(bench: Any, ask: Ask) -> N
             was_cancelled.set()
         return HookResult.allow()
 
-    bench.will_call(TOUCH)
-    async with await Session.open(bench.options, hooks=[wait]) as session, asyncio.timeout(40):
-        asking = ask(session, "Go.")
+    asking = asyncio.ensure_future(shared.turn(bash("touch file"), first=wait))
+    async with asyncio.timeout(40):
         await waits.wait()
-        await session.interrupt()
+        await shared.session.interrupt()
         await was_cancelled.wait()
-        await asking
-    assert bench.files == set()
+        with pytest.raises(TurnError, match="interrupted"):
+            await asking
+    assert shared.bench.files == set()
 
 
-async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thread(bench: Any, ask: Ask) -> None:
+async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thread(shared: Shared) -> None:
     """SES-74: so that it may use what lives there."""
     loops: list[asyncio.AbstractEventLoop] = []
     threads: list[threading.Thread] = []
 
-    @hook("PreToolUse")
     async def on_loop(input: PreToolUseHookInput) -> HookResult:
         loops.append(asyncio.get_running_loop())
         return HookResult.no_opinion()
 
-    @hook("PreToolUse")
     def in_thread(input: PreToolUseHookInput) -> HookResult:
         threads.append(threading.current_thread())
         return HookResult.no_opinion()
 
-    async def turn(session: Session) -> asyncio.AbstractEventLoop:
-        bench.will_call(TOUCH)
-        await ask(session, "Go.")
+    async def once() -> asyncio.AbstractEventLoop:
+        await shared.turn(bash("true"), first=on_loop, in_thread=in_thread)
         return asyncio.get_running_loop()
 
-    async with await Session.open(bench.options, hooks=[on_loop, in_thread]) as session:
-        here = await turn(session)
-        there = await asyncio.to_thread(lambda: asyncio.run(turn(session)))
+    here = await once()
+    there = await asyncio.to_thread(lambda: asyncio.run(once()))
 
     assert loops == [here, there]
     assert len({id(thread) for thread in (*threads, threading.current_thread())}) == 3

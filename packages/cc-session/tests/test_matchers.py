@@ -10,22 +10,18 @@ from claude_agent_sdk import ClaudeAgentOptions
 from cc_session import EVENTS, HookResult, Session, hook
 
 
-@pytest.mark.parametrize("event", ["", "PreTool", "pretooluse", "BeforeTool"])
-def test_an_event_that_the_cli_does_not_know_is_refused(event: str) -> None:
-    """SES-38."""
-    with pytest.raises(ValueError, match=f"no hook event '{event}'; it has PreToolUse"):
-        hook(event)
-
-
-@pytest.mark.parametrize("event", EVENTS)
-def test_any_event_of_the_cli_can_be_used(event: str) -> None:
+def test_any_event_of_the_cli_can_be_used_and_no_other() -> None:
     """SES-38."""
 
-    @hook(event)
     def nothing(input: dict[str, Any]) -> HookResult:
         return HookResult.no_opinion()
 
-    assert (nothing.event, nothing.matcher) == (event, None)
+    for event in EVENTS:
+        made = hook(event)(nothing)
+        assert (made.event, made.matcher) == (event, None)
+    for event in ("", "PreTool", "pretooluse", "BeforeTool"):
+        with pytest.raises(ValueError, match=f"no hook event '{event}'; it has PreToolUse"):
+            hook(event)
 
 
 async def test_the_events_are_those_of_the_cli(options: ClaudeAgentOptions) -> None:
@@ -37,37 +33,33 @@ async def test_the_events_are_those_of_the_cli(options: ClaudeAgentOptions) -> N
     assert {event["name"]: event["supportsMatcher"] for event in listing["eventCatalog"]} == dict(EVENTS)
 
 
+def test_a_matcher_that_both_languages_read_alike_is_taken() -> None:
+    """SES-36: also one that only looks like what they do not."""
+    plain = (None, "", "*", "Bash", "Edit|Write", "Edit, Write", "mcp__git-hub__.*", "^Note", "a.h")
+    for matcher in (*plain, r"[(?P<]x", r"\(\?P", r"a\++", "[*+]+", r"\\A", "(?!a)b", "(?:a|b)c", "(?<!a)b."):
+        assert hook("PreToolUse", matcher)
+
+
 @pytest.mark.parametrize(
-    "matcher", [None, "", "*", "Bash", "Edit|Write", "Edit, Write", "mcp__git-hub__.*", "^Note", "a.h"]
+    ("matchers", "error", "words"),
+    [
+        (["[", "(", "*a", "a**", "(?<=a+)b", "[]"], re.error, ""),
+        (
+            ["(?P<a>b)", "(?i)bash", "a++", r"\ABash", r"Bash\Z", "(?>a)", "a{,3}", "(?#a)b"],
+            ValueError,
+            "means something else or",
+        ),
+        (["|", " , "], ValueError, "names nothing"),
+    ],
+    ids=["no regular expression", "another one in JavaScript", "no name"],
 )
-def test_a_matcher_that_both_languages_read_alike_is_taken(matcher: str | None) -> None:
-    """SES-36."""
-    assert hook("PreToolUse", matcher)
-
-
-@pytest.mark.parametrize("matcher", ["[", "(", "*a", "a**", "(?<=a+)b", "[]"])
-def test_what_is_no_regular_expression_is_an_error_where_it_is_defined(matcher: str) -> None:
-    """SES-37, SES-F13."""
-    with pytest.raises(re.error):
-        hook("PreToolUse", matcher)
-
-
-@pytest.mark.parametrize("matcher", ["(?P<a>b)", "(?i)bash", "a++", r"\ABash", r"Bash\Z", "(?>a)", "a{,3}", "(?#a)b"])
-def test_what_javascript_reads_in_another_way_is_an_error(matcher: str) -> None:
-    """SES-37: or it would never match, in silence."""
-    with pytest.raises(ValueError, match="means something else or nothing"):
-        hook("PreToolUse", matcher)
-
-
-@pytest.mark.parametrize("matcher", [r"[(?P<]x", r"\(\?P", r"a\++", "[*+]+", r"\\A", "(?!a)b", "(?:a|b)c", "(?<!a)b."])
-def test_what_only_looks_like_it_is_not(matcher: str) -> None:
-    assert hook("PreToolUse", matcher)
-
-
-@pytest.mark.parametrize("matcher", ["|", " , "])
-def test_a_matcher_that_names_nothing_is_refused(matcher: str) -> None:
-    with pytest.raises(ValueError, match="names nothing"):
-        hook("PreToolUse", matcher)
+def test_a_matcher_that_would_never_match_is_an_error_where_it_is_defined(
+    matchers: list[str], error: type[Exception], words: str
+) -> None:
+    """SES-37, SES-F13: in silence."""
+    for matcher in matchers:
+        with pytest.raises(error, match=words or None):
+            hook("PreToolUse", matcher)
 
 
 def test_a_matcher_where_there_is_nothing_to_match_is_refused() -> None:

@@ -30,11 +30,11 @@ MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
 STDIO = Path(__file__).parent / "stdio_server.py"
 
 
-def use(number: int, name: str, **arguments: Any) -> dict[str, Any]:
+def use(number: int | str, name: str, **arguments: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
 
 
-def touch(number: int, file: str) -> dict[str, Any]:
+def touch(number: int | str, file: str) -> dict[str, Any]:
     return use(number, "Bash", command=f"touch {file}", description="d")
 
 
@@ -62,125 +62,147 @@ async def run(bench: Any, ask: Ask, policy: Policy | None, mode: PermissionMode 
         await ask(session, "Go.")
 
 
-@pytest.fixture
-def ran() -> list[str]:
-    """The tools of the server of this process that were called."""
-    return []
+# What the policy of `gate` says about a call that has the word in its input, and what comes of it.
+CASES = ("denied", "allowed", "asked", "refused")
+KINDS = ("Bash", "Read", "Write", "mcp__here__write", "mcp__there__touch")
 
 
-@pytest.fixture
-def in_process(ran: list[str]) -> MCPServer[Any]:
-    server = MCPServer("any")
+class Gate:
+    """What came of calls of all kinds in a process of one permission mode."""
 
-    @server.tool()
-    async def write() -> str:
-        ran.append("write")
-        return "written"
+    def __init__(self, mode: PermissionMode, bench: Any, readable: Path) -> None:
+        self.mode = mode
+        self.bench = bench
+        self.readable = readable
+        self.asked: dict[str, list[tuple[str, str | None]]] = {case: [] for case in (*CASES, "granted")}
+        self.ran: list[str] = []
+        self.results: dict[str, str] = {}
+        self.files: set[str] = set()
 
-    return server
+    def calls(self, case: str) -> list[dict[str, Any]]:
+        inputs: list[dict[str, Any]] = [
+            {"command": f"touch {case}-by-bash", "description": "d"},
+            {"file_path": str(self.readable / case)},
+            {"file_path": f"{self.bench.folder}/{case}-by-write", "content": "x"},
+            {"word": case},
+            {"file": f"{self.bench.folder}/{case}-by-mcp"},
+        ]
+        return [use(f"{case}_{kind}", kind, **input) for kind, input in zip(KINDS, inputs, strict=True)]
+
+    async def ask(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
+        [case] = [case for case in self.asked if case in str(input)]
+        self.asked[case].append((tool, context.decision_reason))
+        if case == "refused":
+            return PermissionResultDeny(message="Better not.")
+        return PermissionResultAllow(updated_permissions=[*allowing(*KINDS)] if case == "granted" else None)
+
+    async def run(self) -> None:
+        server = MCPServer("any")
+        for case in CASES:
+            (self.readable / case).write_text(f"content of {case}")
+
+        @server.tool()
+        async def write(word: str) -> str:
+            self.ran.append(word)
+            return "written"
+
+        def about(*words: str) -> Callable[[Any], bool]:
+            return lambda input: any(word in str(input) for word in words)
+
+        rules = [
+            Rule("*", "deny", when=about("denied"), reason="Not a chance."),
+            Rule("*", "allow", when=about("denied", "allowed")),
+            Rule("*", "ask", when=about("asked", "refused", "granted"), reason="Because."),
+        ]
+        options = replace(self.bench.options, permission_mode=self.mode)
+        servers: Any = {"here": server, "there": StdioServer("python3", ["-S", str(STDIO)])}
+        policy = Policy(rules, ask=self.ask)
+        async with await Session.open(options, policy=policy, mcp_servers=servers) as session, asyncio.timeout(40):
+            for calls in (
+                [call for case in CASES[1:] for call in self.calls(case)],
+                # From here on, the CLI itself would allow all kinds.
+                [self.calls("granted")[0]],
+                self.calls("denied"),
+            ):
+                self.bench.will_call(*calls)
+                await session.run("Go.")
+        self.results, self.files = self.bench.results, self.bench.files
+
+    def results_of(self, case: str) -> list[str]:
+        return [self.results[call["id"]] for call in self.calls(case)]
+
+    def effects(self, case: str) -> set[str]:
+        """The kinds of calls that had an effect."""
+        found = {"Bash": "bash", "Write": "write", "mcp__there__touch": "mcp"}
+        effects = {kind for kind, word in found.items() if f"{case}-by-{word}" in self.files}
+        effects |= {"Read"} if f"content of {case}" in str(self.results) else set()
+        return effects | ({"mcp__here__write"} if case in self.ran else set())
 
 
-def all_kinds(bench: Any) -> list[dict[str, Any]]:
-    return [
-        touch(1, "by-bash"),
-        use(2, "Write", file_path=f"{bench.folder}/by-write", content="x"),
-        use(3, "mcp__here__write"),
-        use(4, "mcp__there__touch", file=f"{bench.folder}/by-mcp"),
-        use(5, "Read", file_path="/etc/hostname"),
-    ]
+@pytest.fixture(scope="module", params=MODES)
+def gate(request: pytest.FixtureRequest, module_bench: Any, worker_api: LoopbackServer, tmp_path_factory: Any) -> Gate:
+    worker_api.reset()
+    module_bench.begin()
+    gate = Gate(request.param, module_bench, tmp_path_factory.mktemp("readable"))
+    asyncio.run(gate.run())
+    return gate
 
 
-@pytest.fixture
-def servers(in_process: MCPServer[Any]) -> dict[str, Any]:
-    return {"here": in_process, "there": StdioServer("python3", ["-S", str(STDIO)])}
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_what_is_denied_does_not_run_in_any_mode(
-    bench: Any, ask: Ask, servers: Any, ran: list[str], mode: PermissionMode
-) -> None:
+def test_what_is_denied_does_not_run_in_any_mode(gate: Gate) -> None:
     """SES-47, SES-53, SES-54, SES-F14: of any kind, whatever the CLI was told to allow."""
-    asked = Asked()
-    bench.will_call(*all_kinds(bench))
-    allowed = ["Bash", "Write", "Read", "mcp__here", "mcp__there"]
-    policy = Policy([Rule("*", "deny", reason="Not a chance."), Rule("*", "allow")], ask=asked)
-
-    await run(bench, ask, policy, mode, mcp_servers=servers, changes={"allowed_tools": allowed})
-
-    assert bench.files == set()
-    assert ran == []
-    assert asked.calls == []
-    assert len(bench.results) == 5
-    assert all("Not a chance." in result for result in bench.results.values())
+    assert gate.effects("denied") == set()
+    assert gate.asked["denied"] == []
+    assert all("Not a chance." in result for result in gate.results_of("denied"))
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_what_is_allowed_runs_in_any_mode(
-    bench: Any, ask: Ask, servers: Any, ran: list[str], mode: PermissionMode
-) -> None:
+def test_what_is_allowed_runs_in_any_mode(gate: Gate) -> None:
     """SES-47, SES-53."""
-    bench.will_call(*all_kinds(bench))
-
-    await run(bench, ask, Policy([Rule("*", "allow")]), mode, mcp_servers=servers)
-
-    assert bench.files == {"by-bash", "by-write", "by-mcp"}
-    assert ran == ["write"]
+    assert gate.effects("allowed") == {*KINDS}
+    assert gate.asked["allowed"] == []
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_what_is_asked_about_is_asked_in_any_mode(
-    bench: Any, ask: Ask, servers: Any, ran: list[str], mode: PermissionMode
-) -> None:
+def test_what_is_asked_about_is_asked_in_any_mode(gate: Gate) -> None:
     """SES-48, SES-F14: also in those in which the CLI asks nobody."""
-    asked = Asked()
-    bench.will_call(*all_kinds(bench))
-
-    await run(bench, ask, Policy([Rule("*", "ask", reason="Because.")], ask=asked), mode, mcp_servers=servers)
-
-    assert asked.tools == ["Bash", "Read", "Write", "mcp__here__write", "mcp__there__touch"]
-    assert {context.decision_reason for _, _, context in asked.calls} == {"Because."}
-    assert bench.files == {"by-bash", "by-write", "by-mcp"}
-    assert ran == ["write"]
+    assert sorted(gate.asked["asked"]) == [(kind, "Because.") for kind in KINDS]
+    assert gate.effects("asked") == {*KINDS}
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_who_is_asked_can_refuse_in_any_mode(
-    bench: Any, ask: Ask, servers: Any, ran: list[str], mode: PermissionMode
-) -> None:
+def test_who_is_asked_can_refuse_in_any_mode(gate: Gate) -> None:
     """SES-48."""
-    bench.will_call(*all_kinds(bench))
-    policy = Policy([Rule("*", "ask")], ask=Asked(PermissionResultDeny(message="Better not.")))
-
-    await run(bench, ask, policy, mode, mcp_servers=servers)
-
-    assert (bench.files, ran) == (set(), [])
-    assert all("Better not." in result for result in bench.results.values())
+    assert sorted(gate.asked["refused"]) == [(kind, "Because.") for kind in KINDS]
+    assert gate.effects("refused") == set()
+    assert all("Better not." in result for result in gate.results_of("refused"))
 
 
-@pytest.mark.parametrize(
-    ("mode", "files", "is_asked"),
-    [
-        ("bypassPermissions", ["by-bash", "by-write"], False),
-        ("dontAsk", [], False),
-        ("default", ["by-write"], True),
-    ],
-)
-async def test_what_the_policy_passes_is_the_cli_s_to_decide(
-    bench: Any, ask: Ask, mode: PermissionMode, files: list[str], is_asked: bool
-) -> None:
-    """SES-50: who is asked is asked where the CLI would ask."""
+# What runs of a Bash and a Write call that the policy passes, and whether somebody is asked, who refuses shells.
+PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
+    "bypassPermissions": ({"by-bash", "by-write"}, []),
+    "dontAsk": (set(), []),
+    "default": ({"by-write"}, ["Bash", "Write"]),
+}
+
+
+async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothing_else(bench: Any, ask: Ask) -> None:
+    """SES-50, SES-53, SES-54: what it passes is the CLI's to decide, and who is asked is asked where the CLI asks."""
 
     def no_shells(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
         asked.append(tool)
         return PermissionResultDeny(message="No shells.") if tool == "Bash" else PermissionResultAllow()
 
     asked: list[str] = []
-    bench.will_call(*all_kinds(bench)[:2])
-
-    await run(bench, ask, Policy([Rule("Read", "deny")], ask=no_shells), mode)
-
-    assert sorted(bench.files) == files
-    assert sorted(asked) == (["Bash", "Write"] if is_asked else [])
+    options = replace(bench.options, extra_args={"allow-dangerously-skip-permissions": None})
+    policy = Policy([Rule("Bash", "deny", when=lambda input: "denied" in input["command"])], ask=no_shells)
+    async with await Session.open(options, policy=policy) as session, asyncio.timeout(40):
+        for number, mode in enumerate(MODES):
+            await session.control("set_permission_mode", mode=mode)
+            bench.begin()
+            asked.clear()
+            write = use(f"{number}_1", "Write", file_path=f"{bench.folder}/by-write", content="x")
+            passed = [touch(f"{number}_2", "by-bash"), write] if mode in PASSED else []
+            bench.will_call(touch(f"{number}_3", "denied"), *passed)
+            await ask(session, "Go.")
+            assert (bench.files, sorted(asked)) == PASSED.get(mode, (set(), [])), mode
+            assert "does not allow" in bench.results[f"toolu_{number}_3"]
 
 
 async def test_without_anybody_to_ask_ask_denies(bench: Any, server: LoopbackServer, ask: Ask) -> None:
@@ -205,24 +227,21 @@ async def test_the_callback_of_the_options_is_asked_where_the_policy_has_none(be
     assert bench.files == {"file"}
 
 
-async def test_the_input_that_is_answered_is_what_the_tool_gets(bench: Any, ask: Ask) -> None:
-    bench.will_call(touch(1, "file"))
-    other = PermissionResultAllow(updated_input={"command": "touch other", "description": "d"})
+async def test_the_input_that_is_answered_is_what_the_tool_gets_and_deny_rules_hold_for_it(
+    bench: Any, ask: Ask, recwarn: pytest.WarningsRecorder
+) -> None:
+    """SES-54: the SDK, which warns of callbacks that the CLI would not call, does not warn of that of a policy."""
 
-    await run(bench, ask, Policy([Rule("Bash", "ask")], ask=Asked(other)), "bypassPermissions")
+    def answer(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
+        return PermissionResultAllow(updated_input={**input, "command": input["command"].replace("file", "other")})
+
+    bench.will_call(touch(1, "file"), touch(2, "evil-file"))
+    rules = [Rule("Bash", "ask"), Rule("Bash", "deny", when=lambda input: "evil-other" in input["command"])]
+    changes = {"allowed_tools": ["Bash"], "skills": "all"}
+    await run(bench, ask, Policy(rules, ask=answer), "bypassPermissions", changes=changes)
 
     assert bench.files == {"other"}
-
-
-async def test_a_deny_rule_holds_for_the_input_that_is_answered(bench: Any, ask: Ask) -> None:
-    """SES-54."""
-    bench.will_call(touch(1, "file"))
-    other = PermissionResultAllow(updated_input={"command": "touch other", "description": "d"})
-    rules = [Rule("Bash", "ask"), Rule("Bash", "deny", when=lambda input: "other" in input["command"])]
-
-    await run(bench, ask, Policy(rules, ask=Asked(other)))
-
-    assert bench.files == set()
+    assert [*recwarn] == []
 
 
 async def never(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
@@ -242,59 +261,53 @@ def says_yes(tool: str, input: dict[str, Any], context: ToolPermissionContext) -
     return True
 
 
-@pytest.mark.parametrize("callback", [never, never_in_a_thread, raises, says_yes])
-async def test_who_is_asked_and_fails_denies(
-    bench: Any, ask: Ask, caplog: pytest.LogCaptureFixture, callback: Any
-) -> None:
+FAILING: dict[str, Callable[..., Any]] = {f.__name__: f for f in (never, never_in_a_thread, raises, says_yes)}
+
+
+async def test_who_is_asked_and_fails_denies(bench: Any, ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
     """SES-49."""
-    bench.will_call(touch(1, "file"))
-    began = time.monotonic()
 
-    await run(bench, ask, Policy([Rule("Bash", "ask")], ask=callback, timeout=0.2), "bypassPermissions")
+    def answer(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
+        return FAILING[input["command"].split()[1]](tool, input, context)
+
+    bench.will_call(*(touch(name, name) for name in FAILING))
+    await run(bench, ask, Policy([Rule("Bash", "ask")], ask=answer, timeout=0.2), "bypassPermissions")
 
     assert bench.files == set()
-    assert "Who was asked about Bash did not answer." in bench.results["toolu_1"]
-    assert "a secret" not in bench.results["toolu_1"]
-    assert "The permission callback failed about Bash" in caplog.text
-    assert time.monotonic() - began < 40
+    for name in FAILING:
+        assert "Who was asked about Bash did not answer." in bench.results[f"toolu_{name}"]
+    assert "a secret" not in str(bench.results)
+    assert caplog.text.count("The permission callback failed about Bash") == len(FAILING)
 
 
-async def test_the_deadline_is_that_of_the_session_if_the_policy_has_none(bench: Any, ask: Ask) -> None:
-    """SES-34, SES-49."""
-    bench.will_call(touch(1, "file"))
-    policy = Policy([Rule("Bash", "ask")], ask=never)
-    await run(bench, ask, policy, "bypassPermissions", timeouts=Timeouts(permission=0.2))
+async def test_a_predicate_that_raises_or_is_slow_denies_and_the_session_s_deadlines_hold(bench: Any, ask: Ask) -> None:
+    """SES-34, SES-49, SES-54: for questions, too, where the policy has no deadline."""
+
+    def predicate(input: Any) -> bool:
+        if "raises" in input["command"]:
+            raise KeyError("missing")
+        time.sleep(60)
+        return True
+
+    bench.will_call(touch(1, "raises"), touch(2, "is-slow"), use(3, "Write", file_path=f"{bench.folder}/a", content=""))
+    policy = Policy([Rule("Bash", "allow", when=predicate), Rule("Write", "ask")], default="allow", ask=never)
+    await run(bench, ask, policy, "bypassPermissions", timeouts=Timeouts(hook=0.5, permission=0.2))
+
     assert bench.files == set()
+    assert all("could not be applied" in bench.results[f"toolu_{number}"] for number in (1, 2))
+    assert "Who was asked about Write did not answer." in bench.results["toolu_3"]
 
 
 async def test_a_question_can_take_longer_than_a_hook(bench: Any, ask: Ask) -> None:
     """SES-34: a person may have to answer it."""
 
     async def slowly(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-        await asyncio.sleep(4)
+        await asyncio.sleep(1.4)  # the hook of a policy has a second more than its verdict
         return PermissionResultAllow()
 
     bench.will_call(touch(1, "file"))
-    await run(bench, ask, Policy([Rule("Bash", "ask")], ask=slowly), "bypassPermissions", timeouts=Timeouts(hook=0.5))
+    await run(bench, ask, Policy([Rule("Bash", "ask")], ask=slowly), "bypassPermissions", timeouts=Timeouts(hook=0.1))
     assert bench.files == {"file"}
-
-
-@pytest.mark.parametrize("seconds", [None, 60])
-async def test_a_predicate_that_raises_or_is_slow_denies(bench: Any, ask: Ask, seconds: float | None) -> None:
-    """SES-49, SES-54."""
-
-    def predicate(input: Any) -> bool:
-        if seconds is None:
-            raise KeyError("missing")
-        time.sleep(seconds)
-        return True
-
-    bench.will_call(touch(1, "file"))
-    policy = Policy([Rule("Bash", "allow", when=predicate)], default="allow")
-    await run(bench, ask, policy, "bypassPermissions", timeouts=Timeouts(hook=0.3))
-
-    assert bench.files == set()
-    assert "could not be applied" in bench.results["toolu_1"]
 
 
 def settings_files(bench: Any) -> list[Path]:
@@ -302,8 +315,8 @@ def settings_files(bench: Any) -> list[Path]:
     return [*config.glob("settings*.json"), *bench.folder.glob(".claude")]
 
 
-def everywhere() -> list[PermissionUpdate]:
-    rules = [PermissionRuleValue("Bash")]
+def allowing(*tools: str) -> list[PermissionUpdate]:
+    rules = [PermissionRuleValue(tool) for tool in tools]
     return [
         PermissionUpdate("addRules", rules=rules, behavior="allow", destination=destination)
         for destination in ("localSettings", "projectSettings", "userSettings", None)
@@ -312,43 +325,34 @@ def everywhere() -> list[PermissionUpdate]:
 
 @pytest.mark.parametrize("with_policy", [True, False])
 async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: Any, ask: Ask, with_policy: bool) -> None:
-    """SES-52, SES-F15: they hold for the session."""
-    calls: list[ToolPermissionContext] = []
+    """SES-52, SES-F15: neither those of who is asked nor those of a hook. They hold for the session."""
+    calls: list[str] = []
+    permitted: list[str] = []
 
     async def suggest(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-        calls.append(context)
-        return PermissionResultAllow(updated_permissions=[*context.suggestions, *everywhere()])
+        calls.append(tool)
+        if tool == "Write":
+            await asyncio.sleep(10)  # the hook answers
+            return PermissionResultDeny(message="Too late.")
+        return PermissionResultAllow(updated_permissions=[*context.suggestions, *allowing("Bash")])
+
+    @hook("PermissionRequest", "Write")
+    def permit(input: Any) -> Any:
+        permitted.append(input["tool_name"])
+        decision = {"behavior": "allow", "updatedPermissions": [update.to_dict() for update in allowing("Write")]}
+        return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
 
     policy = Policy([Rule("Read", "deny")], ask=suggest) if with_policy else None
     options = bench.options if with_policy else replace(bench.options, can_use_tool=suggest)
-    async with await Session.open(options, policy=policy) as session, asyncio.timeout(40):
+    async with await Session.open(options, policy=policy, hooks=[permit]) as session, asyncio.timeout(40):
         for number in (1, 2):
-            bench.will_call(touch(number, f"file-{number}"))
-            await ask(session, "Go.")
-        await asyncio.sleep(0.3)  # for a file that is written late
+            write = use(f"{number}_w", "Write", file_path=f"{bench.folder}/written-{number}", content="x")
+            # In this order: what the CLI suggests about the shell lets it write, too.
+            bench.will_call(write, touch(number, f"file-{number}"))
+            await ask(session, "Go.")  # a file that the first turn has written late is there after the second
 
-    assert bench.files == {"file-1", "file-2"}
-    assert len(calls) == 1
-    assert not settings_files(bench)
-
-
-async def test_a_hook_on_permissions_writes_no_file_either(bench: Any, ask: Ask) -> None:
-    """SES-52."""
-
-    @hook("PermissionRequest")
-    def permit(input: Any) -> Any:
-        updates = [update.to_dict() for update in everywhere()]
-        decision = {"behavior": "allow", "updatedPermissions": updates}
-        return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
-
-    async def wait(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
-        await asyncio.sleep(5)
-        return PermissionResultDeny(message="Too late.")
-
-    bench.will_call(touch(1, "file"))
-    await run(bench, ask, None, hooks=[permit], changes={"can_use_tool": wait})
-
-    assert bench.files == {"file"}
+    assert bench.files == {"file-1", "file-2", "written-1", "written-2"}
+    assert (calls.count("Bash"), permitted) == (1, ["Write"])
     assert not settings_files(bench)
 
 
@@ -368,23 +372,8 @@ async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any, ask: As
     assert context.agent_id
 
 
-async def test_a_mode_that_is_set_later_changes_nothing(bench: Any, ask: Ask) -> None:
-    """SES-53, SES-54."""
-    options = replace(bench.options, extra_args={"allow-dangerously-skip-permissions": None})
-    async with await Session.open(options, policy=Policy([Rule("Bash", "deny")])) as session:
-        for number, mode in enumerate(MODES, 1):
-            await session.control("set_permission_mode", mode=mode)
-            bench.will_call(touch(number, "file"))
-            await ask(session, "Go.")
-
-    assert bench.files == set()
-    assert len(bench.results) == len(MODES)
-
-
-async def test_a_tool_of_the_caller_s_is_known_by_its_server_and_not_by_its_name(
-    bench: Any, server: LoopbackServer, ask: Ask
-) -> None:
-    """SES-46, SES-54: one that is called like a tool of the CLI's is not taken for it."""
+async def test_a_tool_of_the_caller_s_is_known_by_its_server_and_not_by_its_name(bench: Any, ask: Ask) -> None:
+    """SES-46, SES-54: one that is called like a tool of the CLI's or of another server is not taken for it."""
     answered: list[str] = []
 
     async def answer(session: Session) -> None:
@@ -393,17 +382,19 @@ async def test_a_tool_of_the_caller_s_is_known_by_its_server_and_not_by_its_name
             answered.append(call.name)
             await session.answer_call(call.id, "done")
 
-    tools = [ToolDefinition(name, "A tool.", {"type": "object"}) for name in ("Read", "weather")]
-    policy = Policy.read_only().with_rules(Rule("mcp__session__weather", "allow"))
-    options = replace(bench.options, tools=[])
-    bench.will_call(use(1, "Read"), use(2, "weather"))
+    names = ("Read", "mcp__good__tool", "weather")
+    tools = [ToolDefinition(name, "A tool.", {"type": "object"}) for name in names]
+    rules = [Rule("mcp__session__weather", "allow"), Rule("mcp__good__*", "allow")]
+    bench.will_call(*(use(name, name) for name in names))
+    options, policy = replace(bench.options, tools=[]), Policy.read_only().with_rules(*rules)
     async with await Session.open(options, policy=policy, tools=tools) as session, asyncio.timeout(40):
         answering = asyncio.ensure_future(answer(session))
         await ask(session, "Go.")
         answering.cancel()
 
     assert answered == ["weather"]
-    assert "does not allow this use of mcp__session__Read" in bench.results["toolu_1"]
+    assert "does not allow this use of mcp__session__Read" in bench.results["toolu_Read"]
+    assert "does not allow this use of mcp__session__mcp__good__tool" in bench.results["toolu_mcp__good__tool"]
 
 
 async def test_the_presets_in_a_session(bench: Any, ask: Ask) -> None:
@@ -445,15 +436,6 @@ async def test_what_does_not_go_with_a_policy_is_refused(options: ClaudeAgentOpt
     ):
         with pytest.raises(ValueError, match=words):
             await Session.open(replace(options, **changes), policy=Policy(ask=asked))
-
-
-async def test_a_policy_costs_no_warning(bench: Any, ask: Ask, recwarn: pytest.WarningsRecorder) -> None:
-    """The SDK warns of callbacks that the CLI would not call; that of a policy it does."""
-    bench.will_call(touch(1, "file"))
-    changes = {"allowed_tools": ["Bash"], "skills": "all"}
-    await run(bench, ask, Policy([Rule("Bash", "ask")], ask=Asked()), "bypassPermissions", changes=changes)
-    assert bench.files == {"file"}
-    assert [*recwarn] == []
 
 
 def test_the_results_of_hooks_say_what_they_are() -> None:

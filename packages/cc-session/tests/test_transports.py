@@ -79,7 +79,7 @@ class OverStreams(Transport):
         self.writer.close()
         if self.process is not None:
             try:
-                async with asyncio.timeout(2):
+                async with asyncio.timeout(0.5):
                     await self.process.wait()
             except TimeoutError:
                 os.kill(self.pid, signal.SIGKILL)
@@ -132,8 +132,14 @@ def echo(body: JsonObject) -> str:
     return content if isinstance(content, str) else content[-1]["text"]
 
 
-async def test_turns_streams_and_history(server: LoopbackServer, session: Session) -> None:
-    """SES-19."""
+async def test_what_leaves_the_process_as_it_was(server: LoopbackServer, session: Session, held: Any) -> None:
+    """SES-19, SES-10, SES-14, SES-16, SES-18: turns, streams, history, interrupts, cancels, failures and tool calls."""
+    await turns_streams_and_history(server, session)
+    await failures_interrupts_and_cancels(server, session, held)
+    await tool_calls(server, session)
+
+
+async def turns_streams_and_history(server: LoopbackServer, session: Session) -> None:
     server.respond = echo
     assert (session.pid, session.stderr_tail, session.state) == (None, "", "idle")
     assert session.info["commands"]
@@ -153,8 +159,8 @@ async def test_turns_streams_and_history(server: LoopbackServer, session: Sessio
     assert session.cost_usd > 0
 
 
-async def test_failures_interrupts_and_cancels(server: LoopbackServer, session: Session, held: Any) -> None:
-    """SES-19, SES-10, SES-14, SES-18."""
+async def failures_interrupts_and_cancels(server: LoopbackServer, session: Session, held: Any) -> None:
+    server.respond = held
     running = asyncio.ensure_future(session.run("One"))
     await held.asked()
     with anyio.fail_after(10):
@@ -177,9 +183,7 @@ async def test_failures_interrupts_and_cancels(server: LoopbackServer, session: 
     assert (await session.run("Five")).text == "Five"
 
 
-async def test_tool_calls(server: LoopbackServer, session: Session) -> None:
-    """SES-16, SES-19."""
-
+async def tool_calls(server: LoopbackServer, session: Session) -> None:
     def model(body: JsonObject) -> Reply:
         call: JsonObject = {"type": "tool_use", "id": "toolu_1", "name": "mcp__session__look_up", "input": {}}
         return "Done." if "tool_result" in str(body["messages"]) else [call]
@@ -203,7 +207,7 @@ async def test_the_end_of_the_other_side(
         await held.asked()
     os.kill(transport.pid, signal.SIGKILL)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(10):
         if running is not None:
             with pytest.raises(ClaudeCodeError):
                 await running
