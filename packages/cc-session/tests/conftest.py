@@ -45,6 +45,10 @@ def result(frame, **fields):
 """
 
 
+# The pools that tests share, by their fixtures.
+SHARED = frozenset({"lone_pool", "shared_pool"})
+
+
 class Held:
     """A responder that never answers, and tells when it was asked."""
 
@@ -118,16 +122,25 @@ def shared_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
         yield pool
 
 
+@pytest.fixture(scope="session")
+def lone_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
+    """A pool of one process that tests share, so that it is clear which one a lease gets."""
+    with SessionPool(sealed(worker_api), size=1, prewarm=0) as pool:
+        yield pool
+
+
 @pytest.fixture(autouse=True)
 def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder for temporary files. After each test it is empty, and the processes of the test have ended.
 
     Shared processes outlive the test, and their folders lie elsewhere: there, the pool has to come to rest.
     """
-    if "shared_pool" in request.fixturenames:
+    if shared := SHARED.intersection(request.fixturenames):
         yield Path(tempfile.gettempdir())
-        wait_for_rest(request.getfixturevalue("shared_pool"))
+        for name in shared:
+            wait_for_rest(request.getfixturevalue(name))
         return
+    request.getfixturevalue("tmp_path_factory").getbasetemp()  # which is not in this folder
     before = {*psutil.Process().children(recursive=True)}
     # Not below `tmp_path`, whose length leaves too little for the path of a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
@@ -147,6 +160,17 @@ def wait_for_rest(pool: SessionPool) -> None:
     while (stats := pool.stats()).busy or stats.resetting or stats.starting:
         assert time.monotonic() < deadline, f"not at rest: {pool}"
         time.sleep(0.002)
+
+
+@pytest.fixture
+async def one_process(server: LoopbackServer, lone_pool: SessionPool) -> AsyncIterator[SessionPool]:
+    """The pool of one process, which serves the whole test, whatever happens in it, and those after it."""
+    await lone_pool.warm(1)
+    before = lone_pool.stats()
+    yield lone_pool
+    wait_for_rest(lone_pool)
+    after = lone_pool.stats()
+    assert (after.starts, after.recycled) == (before.starts, before.recycled)
 
 
 @pytest.fixture
@@ -241,12 +265,19 @@ def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
 
 
 @pytest.fixture
-def processes() -> Callable[[], list[psutil.Process]]:
-    """Finds the processes of pools, without their guards. Some may have gone while they were looked for."""
+def children(temporary: Path) -> Callable[[], list[psutil.Process]]:
+    """Finds the processes that this one has started since the test began."""
+    before = {*psutil.Process().children()}
+    return lambda: [child for child in psutil.Process().children() if child not in before]
+
+
+@pytest.fixture
+def processes(children: Callable[[], list[psutil.Process]]) -> Callable[[], list[psutil.Process]]:
+    """Finds those of them that are no guards. Some may have gone while they were looked for."""
 
     def find() -> list[psutil.Process]:
         found: list[psutil.Process] = []
-        for child in psutil.Process().children():
+        for child in children():
             with contextlib.suppress(psutil.NoSuchProcess):
                 if child.name() != "sh":
                     found.append(child)
