@@ -18,7 +18,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, Session, SessionPool, sealed_options
+from cc_session import Content, Session, SessionPool, Timeouts, run_on_background, sealed_options
 
 # The stand-ins are programs of the standard library, so that they start fast.
 FAKE_CLI = """#!{python} -IS
@@ -45,8 +45,8 @@ def result(frame, **fields):
 """
 
 
-# The pools that tests share, by their fixtures.
-SHARED = frozenset({"lone_pool", "shared_pool"})
+# The fixtures of the processes that tests share.
+SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})
 
 
 class Held:
@@ -118,7 +118,8 @@ def bench(server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path) -
 @pytest.fixture(scope="session")
 def shared_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
     """The processes that the tests of a worker share. Each lease has an empty conversation."""
-    with SessionPool(sealed(worker_api), size=2, prewarm=0) as pool:
+    # On a busy machine a turn that was left may take its time, and is to be ended, not discarded.
+    with SessionPool(sealed(worker_api), size=2, prewarm=0, timeouts=Timeouts(close=10)) as pool:
         yield pool
 
 
@@ -129,6 +130,15 @@ def lone_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
         yield pool
 
 
+@pytest.fixture(scope="session")
+def shared_bash(worker_api: LoopbackServer) -> Iterator[Session]:
+    """A session that tests share whose model may call the Bash tool. Tests take `bash_session`."""
+    options = replace(sealed(worker_api), tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
+    session = run_on_background(Session.open, options)
+    yield session
+    run_on_background(session.close)
+
+
 @pytest.fixture(autouse=True)
 def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder for temporary files. After each test it is empty, and the processes of the test have ended.
@@ -137,7 +147,7 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """
     if shared := SHARED.intersection(request.fixturenames):
         yield Path(tempfile.gettempdir())
-        for name in shared:
+        for name in shared - {"shared_bash"}:
             wait_for_rest(request.getfixturevalue(name))
         return
     request.getfixturevalue("tmp_path_factory").getbasetemp()  # which is not in this folder
@@ -193,6 +203,13 @@ async def session(server: LoopbackServer, shared_pool: SessionPool) -> AsyncIter
     """A session of a shared process, with an empty conversation."""
     async with shared_pool.lease() as session:
         yield session
+
+
+@pytest.fixture
+async def bash_session(server: LoopbackServer, shared_bash: Session) -> AsyncIterator[Session]:
+    """A session that tests share whose model may call the Bash tool, with an empty conversation."""
+    yield shared_bash
+    await shared_bash.reset()
 
 
 @pytest.fixture
