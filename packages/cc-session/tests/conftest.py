@@ -18,7 +18,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, Session, SessionPool, sealed_options
+from cc_session import Content, Session, SessionPool, Timeouts, run_on_background, sealed_options
 
 # The stand-ins are programs of the standard library, so that they start fast.
 FAKE_CLI = """#!{python} -IS
@@ -43,6 +43,10 @@ def result(frame, **fields):
 
 {body}
 """
+
+
+# The fixtures of the processes that tests share.
+SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})
 
 
 class Held:
@@ -134,8 +138,25 @@ def module_bench(
 @pytest.fixture(scope="session")
 def shared_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
     """The processes that the tests of a worker share. Each lease has an empty conversation."""
-    with SessionPool(sealed(worker_api), size=2, prewarm=0) as pool:
+    # On a busy machine a turn that was left may take its time, and is to be ended, not discarded.
+    with SessionPool(sealed(worker_api), size=2, prewarm=0, timeouts=Timeouts(close=10)) as pool:
         yield pool
+
+
+@pytest.fixture(scope="session")
+def lone_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
+    """A pool of one process that tests share, so that it is clear which one a lease gets."""
+    with SessionPool(sealed(worker_api), size=1, prewarm=0) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session")
+def shared_bash(worker_api: LoopbackServer) -> Iterator[Session]:
+    """A session that tests share whose model may call the Bash tool. Tests take `bash_session`."""
+    options = replace(sealed(worker_api), tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
+    session = run_on_background(Session.open, options)
+    yield session
+    run_on_background(session.close)
 
 
 @pytest.fixture(autouse=True)
@@ -144,10 +165,12 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
     Shared processes outlive the test, and their folders lie elsewhere: there, the pool has to come to rest.
     """
-    if "shared_pool" in request.fixturenames:
+    if shared := SHARED.intersection(request.fixturenames):
         yield Path(tempfile.gettempdir())
-        wait_for_rest(request.getfixturevalue("shared_pool"))
+        for name in shared - {"shared_bash"}:
+            wait_for_rest(request.getfixturevalue(name))
         return
+    request.getfixturevalue("tmp_path_factory").getbasetemp()  # which is not in this folder
     before = {*psutil.Process().children(recursive=True)}
     # Not below `tmp_path`, whose length leaves too little for the path of a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
@@ -170,6 +193,17 @@ def wait_for_rest(pool: SessionPool) -> None:
 
 
 @pytest.fixture
+async def one_process(server: LoopbackServer, lone_pool: SessionPool) -> AsyncIterator[SessionPool]:
+    """The pool of one process, which serves the whole test, whatever happens in it, and those after it."""
+    await lone_pool.warm(1)
+    before = lone_pool.stats()
+    yield lone_pool
+    wait_for_rest(lone_pool)
+    after = lone_pool.stats()
+    assert (after.starts, after.recycled) == (before.starts, before.recycled)
+
+
+@pytest.fixture
 def server(shared_api: LoopbackServer) -> LoopbackServer:
     """The loopback API of the worker, reset."""
     return shared_api
@@ -189,6 +223,13 @@ async def session(server: LoopbackServer, shared_pool: SessionPool) -> AsyncIter
     """A session of a shared process, with an empty conversation."""
     async with shared_pool.lease() as session:
         yield session
+
+
+@pytest.fixture
+async def bash_session(server: LoopbackServer, shared_bash: Session) -> AsyncIterator[Session]:
+    """A session that tests share whose model may call the Bash tool, with an empty conversation."""
+    yield shared_bash
+    await shared_bash.reset()
 
 
 @pytest.fixture
@@ -261,12 +302,19 @@ def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
 
 
 @pytest.fixture
-def processes() -> Callable[[], list[psutil.Process]]:
-    """Finds the processes of pools, without their guards. Some may have gone while they were looked for."""
+def children(temporary: Path) -> Callable[[], list[psutil.Process]]:
+    """Finds the processes that this one has started since the test began."""
+    before = {*psutil.Process().children()}
+    return lambda: [child for child in psutil.Process().children() if child not in before]
+
+
+@pytest.fixture
+def processes(children: Callable[[], list[psutil.Process]]) -> Callable[[], list[psutil.Process]]:
+    """Finds those of them that are no guards. Some may have gone while they were looked for."""
 
     def find() -> list[psutil.Process]:
         found: list[psutil.Process] = []
-        for child in psutil.Process().children():
+        for child in children():
             with contextlib.suppress(psutil.NoSuchProcess):
                 if child.name() != "sh":
                     found.append(child)

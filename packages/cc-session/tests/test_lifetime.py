@@ -1,6 +1,7 @@
 """Sessions and the Python process they live in: threads, loops, forks, and its end."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -20,14 +21,12 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session
 
-# A script that opens a session, says which process it is, and goes on as the test wants.
-SCRIPT = """
-import asyncio, json, os, sys, time
-import psutil
-from cc_session import Session, SessionBusyError, sealed_options
+# An interpreter that has imported all there is, and forks for each script, which saves it a second. The scripts open a
+# session, say which process it is, and go on as the test wants; they end as every interpreter does.
+NURSERY = """
+import asyncio, json, os, sys, tempfile, time
+from cc_session import Session, sealed_options
 from cc_types import ClaudeCodeError
-
-options = sealed_options(env=json.loads(sys.argv[1]))
 
 async def opened():
     session = await Session.open(options)
@@ -36,6 +35,20 @@ async def opened():
 
 async def answer(session, text):
     return [getattr(message, "result", None) async for message in session.ask(text)][-1]
+
+for line in sys.stdin:
+    body, env, files = json.loads(line)
+    if (pid := os.fork()) == 0:
+        break
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+else:
+    os._exit(0)
+for number, file in enumerate(files):
+    os.dup2(os.open(file, os.O_RDWR), number)
+os.environ["TMPDIR"], tempfile.tempdir = env.pop("TMPDIR"), None
+options = sealed_options(env=env)
+exec(body)
 """
 
 
@@ -59,58 +72,75 @@ def is_alive(process: psutil.Process) -> bool:
 class Script:
     """A running script, and the CLI that it has started."""
 
-    def __init__(self, body: str, server: LoopbackServer) -> None:
-        command = [sys.executable, "-c", SCRIPT + body, json.dumps(server.env())]
-        self.python = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert self.python.stdout is not None
-        self.cli = psutil.Process(int(_first_line(self.python.stdout.fileno())))
-        self.guards = [child for child in psutil.Process(self.python.pid).children() if child.name() == "sh"]
+    def __init__(self, body: str, server: LoopbackServer, nursery: "subprocess.Popen[str]", folder: Path) -> None:
+        self._nursery = nursery
+        self.stdout, self.stderr = folder / "stdout", folder / "stderr"
+        files = [os.devnull, *map(str, (self.stdout, self.stderr))]
+        self.stdout.touch()
+        self.stderr.touch()
+        env = {**server.env(), "TMPDIR": os.environ["TMPDIR"]}
+        assert nursery.stdin is not None
+        print(json.dumps([body, env, files]), file=nursery.stdin, flush=True)
+        self.pid = self._told()
+        self.returncode: int | None = None
+        self.cli = psutil.Process(self.number(0))
+        self.guards = [child for child in psutil.Process(self.pid).children() if child.name() == "sh"]
+
+    def _told(self) -> int:
+        assert self._nursery.stdout is not None
+        return int(self._nursery.stdout.readline())
+
+    def number(self, index: int) -> int:
+        """A number on a line of its own that the script writes, now or soon."""
+        deadline = time.monotonic() + 20
+        while len(lines := self.stdout.read_text().split("\n")) < index + 2:
+            assert time.monotonic() < deadline, self.stderr.read_text()
+            time.sleep(0.002)
+        return int(lines[index])
 
     def end(self) -> tuple[str, str]:
-        """Wait for the end of all its processes; return what it wrote."""
-        output = self.python.communicate(timeout=10)
-        deadline = time.monotonic() + 3
+        """Wait for the end of all its processes; return what it wrote after the first line."""
+        self.returncode = self._told()
+        deadline = time.monotonic() + 20
         while any(is_alive(process) for process in (self.cli, *self.guards)):
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        return output
-
-
-def _first_line(pipe: int) -> bytes:
-    """Read a line and not a byte more: what a buffer holds is lost to `communicate()`."""
-    line = b""
-    while not line.endswith(b"\n"):
-        byte = os.read(pipe, 1)
-        assert byte, "the script ended before it said which process it has started"
-        line += byte
-    return line
+        return self.stdout.read_text().partition("\n")[2], self.stderr.read_text()
 
 
 Run = Callable[[str], Script]
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-c", NURSERY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
+        yield nursery
+
+
 @pytest.fixture
-def run(server: LoopbackServer) -> Iterator[Run]:
+def run(nursery: "subprocess.Popen[str]", server: LoopbackServer, tmp_path: Path) -> Iterator[Run]:
     scripts: list[Script] = []
 
     def start(body: str) -> Script:
-        scripts.append(Script(body, server))
+        scripts.append(Script(body, server, nursery, tmp_path))
         return scripts[-1]
 
     yield start
     for script in scripts:
-        if script.python.poll() is None:
-            for process in psutil.Process(script.python.pid).children(recursive=True):
-                process.kill()
-            script.python.kill()
-        script.python.communicate()
+        if script.returncode is None:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                python = psutil.Process(script.pid)
+                for process in (*python.children(recursive=True), python):
+                    process.kill()
+            script.end()
 
 
 def test_the_process_ends_with_a_script_that_simply_ends(run: Run) -> None:
     """SES-77."""
     script = run("asyncio.run(opened())")
     assert script.end() == ("", "")
-    assert script.python.returncode == 0
+    assert script.returncode == 0
 
 
 def test_the_process_ends_with_a_script_that_raises(run: Run) -> None:
@@ -124,7 +154,7 @@ asyncio.run(main())
 """)
     _, stderr = script.end()
     assert "ZeroDivisionError" in stderr
-    assert script.python.returncode == 1
+    assert script.returncode == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -135,7 +165,7 @@ async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
     script = await asyncio.to_thread(run, "session = asyncio.run(opened())\nasyncio.run(answer(session, 'Hello.'))")
     await held.asked()
 
-    script.python.send_signal(number)
+    os.kill(script.pid, number)
 
     await asyncio.to_thread(script.end)
     assert folders_in(temporary) == []
@@ -152,7 +182,7 @@ while session.state != "busy":
     time.sleep(0.001)
 """)
     script.end()
-    assert script.python.returncode == 0
+    assert script.returncode == 0
 
 
 def test_a_forked_child_has_sessions_of_its_own_and_leaves_those_of_its_parent_alone(run: Run) -> None:
@@ -192,9 +222,8 @@ if (pid := os.fork()) == 0:
 print(pid, flush=True)
 time.sleep(60)
 """)
-    assert script.python.stdout is not None
-    child = int(script.python.stdout.readline())
-    script.python.kill()
+    child = script.number(1)
+    os.kill(script.pid, signal.SIGKILL)
     try:
         script.end()
     finally:
@@ -236,12 +265,12 @@ def test_sessions_are_used_from_many_threads(server: LoopbackServer, options: Cl
         asyncio.run(session.close())
 
     server.respond = echo
-    with ThreadPoolExecutor(3) as threads:
-        sessions = [*threads.map(opened, range(3))]
+    with ThreadPoolExecutor(2) as threads:
+        sessions = [*threads.map(opened, range(2))]
         for number in range(3):
-            texts = [f"{number} {index}" for index in range(3)]
+            texts = [f"{number} {index}" for index in range(2)]
             assert [*threads.map(answered, sessions, texts)] == texts
-        assert [*threads.map(close, sessions)] == [None] * 3
+        assert [*threads.map(close, sessions)] == [None] * 2
 
 
 async def test_a_session_of_this_loop_is_closed_by_another_thread(session: Session, held: Any) -> None:

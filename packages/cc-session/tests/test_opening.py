@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -25,6 +24,7 @@ from cc_types import (
     ProcessExitedError,
 )
 
+Children = Callable[[], list[psutil.Process]]
 FakeCLI = Callable[[str], ClaudeAgentOptions]
 HURRY = Timeouts(connect=0.5, control=0.5, close=0.4)
 
@@ -77,7 +77,7 @@ async def test_a_cli_that_exits_before_it_is_ready_says_its_last_words(fake_cli:
     assert "It broke." in str(raised.value)
 
 
-async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI) -> None:
+async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI, children: Children) -> None:
     """SES-29, SES-F03: also when it cannot be told to end."""
     options = fake_cli("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)")
     began = time.monotonic()
@@ -85,8 +85,8 @@ async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI) -
         await Session.open(options, timeouts=HURRY)
 
     assert (raised.value.subtype, raised.value.seconds) == ("initialize", HURRY.connect)
-    assert HURRY.connect <= time.monotonic() - began < HURRY.connect + 10 * HURRY.close
-    assert not psutil.Process().children()
+    assert HURRY.connect <= time.monotonic() - began < 20
+    assert not children()
 
 
 async def test_a_refusal_of_the_cli_is_a_connection_error(fake_cli: FakeCLI) -> None:
@@ -180,21 +180,24 @@ for frame in frames():
         assert [getattr(message, "result", None) async for message in session.ask("Hello.")][-1] == "right"
 
 
-async def test_random_cancels_of_opening_leave_no_process(options: ClaudeAgentOptions, temporary: Path) -> None:
+@pytest.mark.parametrize("count", [8, pytest.param(30, marks=pytest.mark.slow)])
+async def test_cancels_of_opening_at_any_moment_leave_no_process(
+    options: ClaudeAgentOptions, temporary: Path, children: Children, count: int
+) -> None:
     """SES-24."""
     cancelled = 0
-    for _ in range(30):
+    for number in range(count):
         opening = asyncio.ensure_future(Session.open(options))
-        await asyncio.wait({opening}, timeout=random.random() * 0.25)
+        await asyncio.wait({opening}, timeout=number / count * 0.25)
         opening.cancel()
         try:
             await (await opening).close()
         except asyncio.CancelledError:
             cancelled += 1
 
-    assert cancelled > 5
-    with anyio.fail_after(10):
-        while psutil.Process().children() or folders_in(temporary):  # noqa: ASYNC110  # there is no event for it
+    assert cancelled > count / 6
+    with anyio.fail_after(20):
+        while children() or folders_in(temporary):  # noqa: ASYNC110  # there is no event for it
             await anyio.sleep(0.01)
 
 
@@ -282,6 +285,6 @@ async def test_a_transport_that_hangs_is_given_up_in_time(place: str) -> None:
 async def test_a_transport_that_does_not_close_is_left_in_time(caplog: pytest.LogCaptureFixture) -> None:
     """SES-23."""
     session = await Session.open(transport=Scripted(hangs_in="close"), timeouts=HURRY)
-    with anyio.fail_after(4 * HURRY.close):
+    with anyio.fail_after(10):
         await session.close()
     assert "was not closed within 0.8 seconds" in caplog.text

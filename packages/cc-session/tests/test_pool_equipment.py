@@ -15,13 +15,11 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import (
     HookResult,
     McpServer,
-    McpServerFailedError,
     Policy,
     PreToolUseHookInput,
     Rule,
     Session,
     SessionPool,
-    StdioServer,
     hook,
 )
 from cc_types import CLIConnectionError
@@ -91,21 +89,6 @@ async def test_a_process_with_policy_hooks_and_servers_is_used_again_and_nothing
     assert seen == ["Good.", "Bad.", "Good.", "Bad.", "Good."]
 
 
-async def test_another_policy_hook_or_server_has_processes_of_its_own(
-    server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
-) -> None:
-    """SES-61, SES-54: a lease never runs under the rules of another one."""
-    strict = Policy([Rule("mcp__tools__*", "deny", reason="Never.")])
-    async with SessionPool(options, size=2, prewarm=0, mcp_servers=servers) as pool:
-        for _ in range(2):
-            assert "Echo: Hello." in (await pool.run("Hello.")).text
-            assert "Never." in (await pool.run("Hello.", policy=strict)).text
-        assert pool.stats().starts == 2
-        others = {"tools": create_sdk_mcp_server("tools", tools=[echo])}
-        assert "Echo: Hello." in (await pool.run("Hello.", mcp_servers=others)).text
-        assert pool.stats().starts == 3
-
-
 async def test_a_permission_that_is_granted_for_the_session_ends_with_the_lease(
     server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
 ) -> None:
@@ -128,35 +111,18 @@ async def test_a_permission_that_is_granted_for_the_session_ends_with_the_lease(
 
 
 async def test_servers_that_a_lease_has_set_end_with_it(
-    server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
+    server: LoopbackServer, lone_pool: SessionPool, servers: Mapping[str, McpServer]
 ) -> None:
     """SES-61, SES-62."""
-    async with SessionPool(options, size=1, prewarm=0) as pool:
-        async with pool.lease() as old:
-            await old.set_mcp_servers(servers)
-        async with pool.lease() as session:
-            assert await session.mcp_status() == []
-            late = (old.set_mcp_servers(servers), old.toggle_mcp("tools", False), old.mcp_status(), old.wait_mcp())
-            for call in late:
-                with pytest.raises(CLIConnectionError, match="The lease of this session has ended"):
-                    await call
-            assert await session.mcp_status() == []
-
-
-async def test_a_server_that_does_not_start_fails_the_lease_and_no_other(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
-    """SES-56."""
-
-    def respond(_body: JsonObject) -> str:
-        return "Hello."
-
-    server.respond = respond
-    broken = {"broken": StdioServer("/no/such/program")}
-    async with SessionPool(options, size=1, prewarm=0) as pool:
-        with pytest.raises(McpServerFailedError, match="broken"):
-            await pool.run("Hello.", mcp_servers=broken)
-        assert (await pool.run("Hello.")).text == "Hello."
+    async with lone_pool.lease() as old:
+        await old.set_mcp_servers(servers)
+    async with lone_pool.lease() as session:
+        assert await session.mcp_status() == []
+        late = (old.set_mcp_servers(servers), old.toggle_mcp("tools", False), old.mcp_status(), old.wait_mcp())
+        for call in late:
+            with pytest.raises(CLIConnectionError, match="The lease of this session has ended"):
+                await call
+        assert await session.mcp_status() == []
 
 
 async def test_a_hook_runs_on_the_loop_of_the_caller_whose_turn_it_is(

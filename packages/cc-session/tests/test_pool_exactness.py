@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,9 +52,11 @@ async def echo(arguments: dict[str, Any]) -> dict[str, Any]:
 ECHO = 'CALL mcp__tools__echo {"text": "Hi."}'
 
 
+TOOLS = create_sdk_mcp_server("tools", tools=[echo])
+
+
 def with_echo(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    server = create_sdk_mcp_server("tools", tools=[echo])
-    return replace(options, mcp_servers={"tools": server}, allowed_tools=["mcp__tools__*"], max_turns=None)
+    return replace(options, mcp_servers={"tools": TOOLS}, allowed_tools=["mcp__tools__*"], max_turns=None)
 
 
 def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
@@ -87,9 +89,14 @@ async def compared(session: Session, calls: str = "") -> None:
     await session.run(f"{MARK}\n{calls}")
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("exactness")
+
+
 @pytest.fixture
-def options(options: ClaudeAgentOptions, tmp_path: Path) -> ClaudeAgentOptions:
-    return replace(options, cwd=tmp_path)
+def options(options: ClaudeAgentOptions, folder: Path) -> ClaudeAgentOptions:
+    return replace(options, cwd=folder)
 
 
 @pytest.fixture
@@ -98,29 +105,59 @@ def server(server: LoopbackServer) -> LoopbackServer:
     return server
 
 
-async def fresh(server: LoopbackServer, options: ClaudeAgentOptions, calls: str) -> list[Any]:
-    server.calls.clear()
-    async with await Session.open(options) as session:
-        await compared(session, calls)
-    return requests_of(server)
+class Bench:
+    """Pools of one process that cases with the same options share, and the requests of fresh processes to compare with.
 
+    So a case comes after others in the same process, and what any of them leaves behind shows as well.
+    """
 
-class Leases:
-    """The requests of a lease after another one, and whether it had the same process."""
+    def __init__(self) -> None:
+        self.server: LoopbackServer
+        self.pools: dict[str, SessionPool] = {}
+        self._fresh: dict[tuple[str, str], list[Any]] = {}
 
-    def __init__(self, server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-        self.server = server
-        self.options = options
+    def pool(self, options: ClaudeAgentOptions) -> SessionPool:
+        return self.pools.setdefault(repr(options), SessionPool(options, size=1, prewarm=0))
 
-    async def after(self, use: Use, calls: str = "") -> tuple[list[Any], bool]:
-        async with SessionPool(self.options, size=1, prewarm=0) as pool:
-            async with pool.lease() as session:
-                pid = session.pid
-                await use(session, self.server)
-            async with pool.lease() as session:
-                self.server.calls.clear()
+    async def fresh(self, options: ClaudeAgentOptions, calls: str = "") -> list[Any]:
+        """The requests of a process that has done nothing before."""
+        key = repr(options), calls
+        if key not in self._fresh:
+            self.server.calls.clear()
+            async with await Session.open(options) as session:
                 await compared(session, calls)
-                return requests_of(self.server), session.pid == pid
+            self._fresh[key] = requests_of(self.server)
+        return self._fresh[key]
+
+    async def after(self, options: ClaudeAgentOptions, use: Use, calls: str = "") -> tuple[list[Any], bool]:
+        """The requests of a lease after another one, and whether it had the same process."""
+        pool = self.pool(options)
+        async with pool.lease() as session:
+            pid = session.pid
+            await use(session, self.server)
+        async with pool.lease() as session:
+            self.server.calls.clear()
+            await compared(session, calls)
+            return requests_of(self.server), session.pid == pid
+
+
+@pytest.fixture(scope="module")
+def shared_bench(worker_api: LoopbackServer) -> Iterator[Bench]:
+    bench = Bench()
+    yield bench
+    for pool in bench.pools.values():
+        pool.close_sync()
+
+
+@pytest.fixture
+def bench(server: LoopbackServer, shared_bench: Bench) -> Bench:
+    shared_bench.server = server
+    return shared_bench
+
+
+@pytest.fixture(autouse=True)
+def temporary(shared_bench: Bench) -> None:
+    """Not a folder for each test, which processes that outlive it would lose."""
 
 
 async def nothing(_session: Session, _server: LoopbackServer) -> None:
@@ -251,25 +288,23 @@ TALKS = [
 
 @pytest.mark.parametrize("use", TALKS, ids=lambda use: use.__name__)
 async def test_a_process_that_talked_is_used_again_and_nothing_shows(
-    server: LoopbackServer, options: ClaudeAgentOptions, use: Use
+    bench: Bench, options: ClaudeAgentOptions, use: Use
 ) -> None:
     """SES-10, SES-62, SES-63."""
-    requests, is_same_process = await Leases(server, options).after(use)
+    requests, is_same_process = await bench.after(options, use)
 
-    assert requests == await fresh(server, options, "")
+    assert requests == await bench.fresh(options)
     assert is_same_process
 
 
 @pytest.mark.parametrize("use", [talk, errors, interrupted, other_model], ids=lambda use: use.__name__)
-async def test_nothing_shows_without_the_seal_either(
-    server: LoopbackServer, options: ClaudeAgentOptions, use: Use
-) -> None:
+async def test_nothing_shows_without_the_seal_either(bench: Bench, options: ClaudeAgentOptions, use: Use) -> None:
     """SES-62: where the CLI adds messages of its own and offers its tools."""
     options = unsealed(options)
 
-    requests, is_same_process = await Leases(server, options).after(use)
+    requests, is_same_process = await bench.after(options, use)
 
-    assert requests == await fresh(server, options, "")
+    assert requests == await bench.fresh(options)
     assert is_same_process
 
 
@@ -280,12 +315,13 @@ async def call_echo(session: Session, _server: LoopbackServer) -> None:
 
 
 async def test_tools_of_a_server_leave_nothing_behind_in_a_sealed_process(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    bench: Bench, options: ClaudeAgentOptions
 ) -> None:
     """SES-62."""
-    requests, is_same_process = await Leases(server, with_echo(options)).after(call_echo, f"{ECHO}\n{ECHO}\n{ECHO}")
+    options = with_echo(options)
+    requests, is_same_process = await bench.after(options, call_echo, f"{ECHO}\n{ECHO}\n{ECHO}")
 
-    assert requests == await fresh(server, with_echo(options), f"{ECHO}\n{ECHO}\n{ECHO}")
+    assert requests == await bench.fresh(options, f"{ECHO}\n{ECHO}\n{ECHO}")
     assert len(requests) == 4
     assert is_same_process
 
@@ -323,50 +359,49 @@ async def set_another_variable(session: Session, _server: LoopbackServer) -> Non
     ids=lambda value: getattr(value, "__name__", ""),
 )
 async def test_what_a_rewind_does_not_take_back_costs_the_process(
-    server: LoopbackServer, options: ClaudeAgentOptions, use: Use, calls: str
+    bench: Bench, options: ClaudeAgentOptions, use: Use, calls: str
 ) -> None:
     """SES-62, SES-63: without the seal, the CLI keeps a working folder and a count of tokens, among others."""
     options = replace(with_echo(unsealed(options)), permission_mode="bypassPermissions")
 
-    requests, is_same_process = await Leases(server, options).after(use, calls)
+    requests, is_same_process = await bench.after(options, use, calls)
 
-    assert requests == await fresh(server, options, calls)
+    assert requests == await bench.fresh(options, calls)
     assert not is_same_process
 
 
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "haiku", None])
 @pytest.mark.parametrize("has_seal", [True, False])
 async def test_a_model_that_is_set_is_as_good_as_one_that_was_started_with(
-    server: LoopbackServer, options: ClaudeAgentOptions, model: str | None, has_seal: bool
+    bench: Bench, options: ClaudeAgentOptions, model: str | None, has_seal: bool
 ) -> None:
     """SES-61, SES-62."""
     options = options if has_seal else unsealed(options)
-    async with SessionPool(options, size=1, prewarm=0) as pool:
-        await pool.run("One.")
-        server.calls.clear()
-        await pool.run(MARK, model=model)
-        requests = requests_of(server)
-        assert pool.stats().starts == 1
+    pool = bench.pool(options)
+    async with pool.lease() as session:
+        pid = session.pid
+        await session.run("One.")
+    async with pool.lease(model=model) as session:
+        bench.server.calls.clear()
+        await compared(session)
+        assert session.pid == pid
+    requests = requests_of(bench.server)
 
-    async with await Session.open(replace(options, model=model)) as session:
-        server.calls.clear()
-        await session.run(MARK)
-    assert requests == requests_of(server)
+    assert requests == await bench.fresh(replace(options, model=model))
 
 
 async def test_a_model_that_the_system_prompt_speaks_of_has_processes_of_its_own(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    bench: Bench, options: ClaudeAgentOptions
 ) -> None:
     """SES-61."""
     options = replace(unsealed(options), system_prompt={"type": "preset", "preset": "claude_code"})
-    async with SessionPool(options, size=1, prewarm=0) as pool:
-        await pool.run("One.")
-        server.calls.clear()
-        await pool.run(MARK, model="haiku")
-        requests = requests_of(server)
-        assert pool.stats().recycled == {"evicted": 1}
+    pool = bench.pool(options)
+    async with pool.lease():
+        pass  # a process that is of no use to the next lease
+    async with pool.lease(model="haiku") as session:
+        bench.server.calls.clear()
+        await compared(session)
+    requests = requests_of(bench.server)
+    assert pool.stats().recycled == {"evicted": 1}
 
-    async with await Session.open(replace(options, model="haiku")) as session:
-        server.calls.clear()
-        await session.run(MARK)
-    assert requests == requests_of(server)
+    assert requests == await bench.fresh(replace(options, model="haiku"))

@@ -9,55 +9,51 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import SessionPool
+from cc_session import Session, SessionPool
 
 pytestmark = pytest.mark.usefixtures("echo")
 
 
 def test_run_sync_from_twenty_threads_gives_each_its_own_answer(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    server: LoopbackServer, shared_pool: SessionPool
 ) -> None:
     """SES-76, SES-F12."""
-    with SessionPool(options, size=2) as pool, ThreadPoolExecutor(20) as threads:
-        prompts = [f"Thread {number}" for number in range(60)]
-        assert [turn.text for turn in threads.map(pool.run_sync, prompts)] == prompts
+    with ThreadPoolExecutor(20) as threads:
+        prompts = [f"Thread {number}" for number in range(40)]
+        assert [turn.text for turn in threads.map(shared_pool.run_sync, prompts)] == prompts
 
 
-async def test_run_sync_works_beside_a_running_loop(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
+async def test_run_sync_works_beside_a_running_loop(server: LoopbackServer, shared_pool: SessionPool) -> None:
     """SES-76: as in a notebook; it blocks that loop, and nothing else."""
-    pool = SessionPool(options, size=1, prewarm=0)
-    assert pool.run_sync("Hello.").text == "Hello."
-    pool.close_sync()
+    assert shared_pool.run_sync("Hello.").text == "Hello."
 
 
-def test_a_pool_is_used_from_many_threads_and_loops_at_once(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
+def test_a_pool_is_used_from_many_threads_and_loops_at_once(server: LoopbackServer, shared_pool: SessionPool) -> None:
     """SES-74."""
 
     async def lease(text: str) -> str:
-        async with pool.lease() as session:
+        async with shared_pool.lease() as session:
             return (await session.run(text)).text
 
     def in_a_loop(text: str) -> str:
         return asyncio.run(lease(text))
 
-    with SessionPool(options, size=2) as pool, ThreadPoolExecutor(6) as threads:
+    with ThreadPoolExecutor(6) as threads:
         prompts = [f"Loop {number}" for number in range(18)]
         assert [*threads.map(in_a_loop, prompts)] == prompts
 
 
 async def test_run_sync_where_it_would_wait_for_itself_says_so(
-    server: LoopbackServer, options: ClaudeAgentOptions
+    server: LoopbackServer, options: ClaudeAgentOptions, shared_pool: SessionPool
 ) -> None:
     """SES-74: tools run on the loop that drives the processes; `run()` can be awaited there."""
 
     @tool("ask", "Ask.", {})
     async def ask(_arguments: dict[str, Any]) -> dict[str, Any]:
         try:
-            pool.run_sync("Hello.")
+            shared_pool.run_sync("Hello.")
         except RuntimeError as error:
-            turn = await pool.run("Hello.", options=options)
+            turn = await shared_pool.run("Hello.")
             return {"content": [{"type": "text", "text": f"{error} {turn.text}"}]}
         raise AssertionError
 
@@ -74,6 +70,6 @@ async def test_run_sync_where_it_would_wait_for_itself_says_so(
         allowed_tools=["mcp__t__*"],
         max_turns=None,
     )
-    async with SessionPool(tools, size=2, prewarm=0) as pool:
-        turn = await pool.run("Go.")
+    async with await Session.open(tools) as session:
+        turn = await session.run("Go.")
     assert turn.text == "The thread that runs Claude Code's hooks and tools cannot wait for it; use `await` Hello."

@@ -26,47 +26,67 @@ def send_signal(session: Session, number: signal.Signals) -> None:
     os.kill(session.pid, number)
 
 
-async def test_a_process_that_is_killed_while_idle_is_noticed(session: Session, ask: Ask) -> None:
+async def test_a_process_that_is_killed_while_idle_is_noticed(own_session: Session, ask: Ask) -> None:
     """SES-20, SES-F04."""
-    send_signal(session, signal.SIGKILL)
+    send_signal(own_session, signal.SIGKILL)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         for _ in range(2):  # it stays dead
-            for call in (session.control("get_settings"), session.add_user("Hello."), ask(session, "Hello.")):
+            for call in (
+                own_session.control("get_settings"),
+                own_session.add_user("Hello."),
+                ask(own_session, "Hello."),
+            ):
                 with pytest.raises(ProcessExitedError) as raised:
                     await call
                 assert (raised.value.exit_code, raised.value.signal) == (-9, "SIGKILL")
-    assert session.state == "dead"
-    assert isinstance(session.death, ProcessExitedError)
+    assert own_session.state == "dead"
+    assert isinstance(own_session.death, ProcessExitedError)
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell")
-async def test_a_killed_process_does_not_run_though_nobody_has_taken_note_yet(session: Session) -> None:
+async def test_a_killed_process_does_not_run_though_nobody_has_taken_note_yet(own_session: Session) -> None:
     """SES-20."""
 
     async def kill() -> tuple[str, bool]:
         """Nothing else happens on the background loop meanwhile."""
-        assert session.pid is not None
-        send_signal(session, signal.SIGKILL)
+        assert own_session.pid is not None
+        send_signal(own_session, signal.SIGKILL)
         with suppress(ChildProcessError):
-            os.waitid(os.P_PID, session.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - that is the point
-        return session.state, session.is_running
+            os.waitid(os.P_PID, own_session.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - that is the point
+        return own_session.state, own_session.is_running
 
-    assert session.is_running
+    assert own_session.is_running
     assert await on_background(kill) == ("idle", False)
 
 
-async def test_a_process_that_is_killed_in_a_turn_fails_the_turn(session: Session, ask: Ask, held: Any) -> None:
-    """SES-20, SES-71, SES-F04."""
-    asking = ask(session, "Hello.")
+async def test_who_waits_hears_of_a_death_at_once(own_session: Session, ask: Ask, held: Any) -> None:
+    """SES-20, SES-71, SES-F04: in a turn, which alone would wait for minutes."""
+    asking = ask(own_session, "Hello.")
     await held.asked()
-    send_signal(session, signal.SIGKILL)
+    send_signal(own_session, signal.SIGKILL)
 
-    with anyio.fail_after(5), pytest.raises(ProcessExitedError) as raised:
+    with anyio.fail_after(20), pytest.raises(ProcessExitedError) as raised:
         await asking
 
-    assert raised.value.phase == "turn"
-    assert session.state == "dead"
+    assert (raised.value.signal, raised.value.phase) == ("SIGKILL", "turn")
+    assert own_session.state == "dead"
+
+
+async def test_a_process_that_is_killed_fails_what_waits_for_it(options: ClaudeAgentOptions) -> None:
+    """SES-20, SES-30, SES-F04."""
+    async with await Session.open(options, timeouts=Timeouts(control=60)) as session:
+        send_signal(session, signal.SIGSTOP)
+        waiting = [asyncio.ensure_future(session.control("get_settings")) for _ in range(3)]
+        adding = asyncio.ensure_future(session.add_user("Hello."))
+        await asyncio.wait(waiting, timeout=0.1)
+        send_signal(session, signal.SIGKILL)
+
+        with anyio.fail_after(20):
+            for call in (*waiting, adding):
+                with pytest.raises(ProcessExitedError) as raised:
+                    await call
+                assert (raised.value.signal, raised.value.phase) == ("SIGKILL", "control")
 
 
 async def test_an_answer_to_a_process_that_has_gone_is_no_error_that_nobody_looks_at(
@@ -85,44 +105,6 @@ time.sleep(0.2)
     gc.collect()
 
     assert "never retrieved" not in caplog.text
-
-
-@pytest.mark.parametrize("waits", ["turn", "control"])
-async def test_who_waits_hears_of_a_death_in_a_fifth_of_a_second(
-    options: ClaudeAgentOptions, held: Any, waits: str
-) -> None:
-    """SES-20, SES-30, SES-F04."""
-    times: list[float] = []
-    for _ in range(3):  # of which the best counts, for others may keep the machine busy
-        async with await Session.open(options) as session:
-            if waits == "turn":
-                waiting = asyncio.ensure_future(session.run("Hello."))
-                await held.asked()
-            else:
-                send_signal(session, signal.SIGSTOP)
-                waiting = asyncio.ensure_future(session.control("get_settings"))
-                await asyncio.wait({waiting}, timeout=0.1)
-            began = time.monotonic()
-            send_signal(session, signal.SIGKILL)
-            with pytest.raises(ProcessExitedError) as raised:
-                await waiting
-            times.append(time.monotonic() - began)
-            assert (raised.value.signal, raised.value.phase) == ("SIGKILL", waits)
-    assert min(times) < 0.2
-
-
-async def test_a_process_that_is_killed_fails_what_waits_for_it(session: Session) -> None:
-    """SES-30, SES-F04."""
-    send_signal(session, signal.SIGSTOP)
-    waiting = [asyncio.ensure_future(session.control("get_settings")) for _ in range(3)]
-    adding = asyncio.ensure_future(session.add_user("Hello."))
-    await asyncio.wait(waiting, timeout=0.1)
-    send_signal(session, signal.SIGKILL)
-
-    with anyio.fail_after(5):
-        for call in (*waiting, adding):
-            with pytest.raises(ProcessExitedError):
-                await call
 
 
 async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(
@@ -144,9 +126,9 @@ async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(
         with pytest.raises(ControlTimeoutError) as raised:
             await call
         assert raised.value.subtype == name
-        assert timeouts.control <= time.monotonic() - began < timeouts.control + 2
+        assert timeouts.control <= time.monotonic() - began < timeouts.control + 10
 
-    with anyio.fail_after(10 * timeouts.close):
+    with anyio.fail_after(20):
         await session.close()
     with pytest.raises(CLIConnectionError, match="The session is closed"):
         await asking
@@ -162,35 +144,31 @@ async def test_a_stopped_process_does_not_hold_up_a_message_that_fills_its_pipe(
         session.add_assistant("x" * 1_000_000, model="m"),
         session.control("get_settings"),
     ):
-        with anyio.fail_after(2 * timeouts.control), pytest.raises(ControlTimeoutError):
+        with anyio.fail_after(20), pytest.raises(ControlTimeoutError):
             await call
 
-    with anyio.fail_after(10 * timeouts.close):
+    with anyio.fail_after(20):
         await session.close()
 
 
-async def test_close_takes_half_a_second_at_most_whatever_the_session_does(
-    options: ClaudeAgentOptions, ask: Ask, held: Any
+async def test_close_waits_for_no_timeout_whatever_the_session_does(
+    options: ClaudeAgentOptions, ask: Ask, held: Any, children: Callable[[], list[psutil.Process]]
 ) -> None:
     """SES-23, SES-F20."""
     for is_busy in (False, True):
-        times: list[float] = []
-        for _ in range(3):  # of which the best counts, for others may keep the machine busy
-            session = await Session.open(options)
-            asking = ask(session, "Hello.") if is_busy else None
-            if asking is not None:
-                await held.asked()
+        session = await Session.open(options, timeouts=Timeouts(close=60))
+        asking = ask(session, "Hello.") if is_busy else None
+        if asking is not None:
+            await held.asked()
 
-            began = time.monotonic()
+        with anyio.fail_after(20):
             await session.close()
-            times.append(time.monotonic() - began)
 
-            assert not psutil.Process().children()
-            assert (session.state, session.pid, session.death) == ("dead", None, None)
-            if asking is not None:
-                with pytest.raises(CLIConnectionError, match="The session is closed"):
-                    await asking
-        assert min(times) < 0.5
+        assert not children()
+        assert (session.state, session.pid, session.death) == ("dead", None, None)
+        if asking is not None:
+            with pytest.raises(CLIConnectionError, match="The session is closed"):
+                await asking
 
 
 async def test_close_fails_what_waits_for_the_process(fake_cli: Callable[[str], ClaudeAgentOptions]) -> None:
@@ -199,7 +177,7 @@ async def test_close_fails_what_waits_for_the_process(fake_cli: Callable[[str], 
     waiting = [asyncio.ensure_future(session.control("get_settings")), asyncio.ensure_future(session.add_user("Hi."))]
     await asyncio.wait(waiting, timeout=0.1)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         await session.close()
         for call in waiting:
             with pytest.raises(CLIConnectionError, match="The session is closed"):
@@ -233,23 +211,20 @@ async def test_a_cancelled_close_is_done_all_the_same(options: ClaudeAgentOption
     with pytest.raises(asyncio.CancelledError):
         await closing
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         await session.close()
     with pytest.raises(CLIConnectionError):
         await asking
 
 
-async def test_leaving_the_context_closes_also_after_an_error(options: ClaudeAgentOptions) -> None:
+async def test_leaving_the_context_closes_also_after_an_error_and_a_closed_session_says_so(
+    options: ClaudeAgentOptions, ask: Ask
+) -> None:
     session = await Session.open(options)
     with pytest.raises(ZeroDivisionError):
         async with session:
             raise ZeroDivisionError
     assert session.state == "dead"
-
-
-async def test_a_closed_session_says_so(options: ClaudeAgentOptions, ask: Ask) -> None:
-    async with await Session.open(options) as session:
-        pass
 
     for call in (
         session.control("get_settings"), session.add_user("x"), session.add_assistant("x", model="m"),
@@ -276,7 +251,7 @@ sys.stdin.readline()
 sys.exit(3)
 """)
     async with await Session.open(options, timeouts=Timeouts(close=0.4)) as session:
-        with anyio.fail_after(5), pytest.raises(ProcessExitedError) as raised:
+        with anyio.fail_after(20), pytest.raises(ProcessExitedError) as raised:
             await session.add_user("Hello.")
         assert raised.value.exit_code == 3
     os.kill(int(raised.value.stderr_tail), signal.SIGKILL)

@@ -3,19 +3,23 @@
 import asyncio
 import os
 import pickle
+import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow
 
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, Timeouts, ToolDefinition, TurnTimeoutError
 from cc_types import ClaudeCodeError
+
+Until = Callable[[Callable[[], bool]], Awaitable[None]]
 
 FOREVER = {"turn", "silence", "permission"}
 
@@ -46,19 +50,20 @@ def test_the_times_are_those_that_are_promised() -> None:
     assert Timeouts() == Timeouts(connect=30, control=10, turn=None, silence=300, hook=30, permission=None, close=2)
 
 
-async def test_a_turn_that_takes_too_long_is_left_on_time_and_the_session_goes_on(
+async def test_a_turn_that_takes_too_long_or_is_silent_is_left_on_time_and_the_session_goes_on(
     server: LoopbackServer, options: ClaudeAgentOptions, held: Any
 ) -> None:
     """SES-34."""
-    async with await Session.open(options, timeouts=Timeouts(turn=0.5)) as session:
-        for timeout in (None, 0.3):
+    limits = [("turn", None, 0.5, "within 0.5 seconds"), ("turn", 0.3, 0.3, "within 0.3 seconds")]
+    limits.append(("silence", 30, 1.5, "no sign of life within 1.5 seconds"))
+    async with await Session.open(options, timeouts=Timeouts(turn=0.5, silence=1.5)) as session:
+        for limit, timeout, seconds, words in limits:
             server.respond = held
-            seconds = timeout or 0.5
             began = time.monotonic()
-            with pytest.raises(TurnTimeoutError, match=f"within {seconds:g} seconds") as raised:
+            with pytest.raises(TurnTimeoutError, match=re.escape(words)) as raised:
                 await session.run("Take your time.", timeout=timeout)
-            assert seconds <= time.monotonic() - began < seconds + 3
-            assert (raised.value.limit, raised.value.seconds) == ("turn", seconds)
+            assert seconds <= time.monotonic() - began < seconds + 10
+            assert (raised.value.limit, raised.value.seconds) == (limit, seconds)
             assert isinstance(raised.value, TimeoutError)
             assert isinstance(raised.value, ClaudeCodeError)
             assert raised.value.messages
@@ -77,63 +82,57 @@ async def test_a_stopped_process_is_a_timeout_on_time_and_is_closed_in_time(
     await held.asked()
     os.kill(session.pid or 0, signal.SIGSTOP)
 
-    with anyio.fail_after(5), pytest.raises(TurnTimeoutError):
-        await running
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
+        with pytest.raises(TurnTimeoutError):
+            await running
         await session.close()
     assert session.state == "dead"
 
 
-async def test_silence_of_the_api_is_a_timeout_on_time(
-    server: LoopbackServer, options: ClaudeAgentOptions, held: Any
-) -> None:
-    """SES-34."""
-    async with await Session.open(options, timeouts=Timeouts(silence=0.5)) as session:
-        began = time.monotonic()
-        with pytest.raises(TurnTimeoutError, match=r"no sign of life within 0\.5 seconds") as raised:
-            await session.run("Hello?")
-        assert raised.value.limit == "silence"
-        assert 0.5 <= time.monotonic() - began < 5
-
-        server.respond = hello
-        assert (await session.run("And now?")).text == "Hello."
-
-
 async def test_an_answer_that_comes_slowly_is_no_silence(options: ClaudeAgentOptions) -> None:
     """SES-34: each part of it is a sign of life."""
-    words = " ".join(["word"] * 40)
-    async with LoopbackServer(lambda _: words, event_delay=0.2) as slow:
+    words = " ".join(["word"] * 20)
+    async with LoopbackServer(lambda _: words, event_delay=0.1) as slow:
         options = replace(options, env={**options.env, **slow.env()})
-        async with await Session.open(options, timeouts=Timeouts(silence=0.8)) as session:
+        async with await Session.open(options, timeouts=Timeouts(silence=1.5)) as session:
             began = time.monotonic()
             assert (await session.run("Talk.")).text == words
-            assert time.monotonic() - began > 0.9
+            assert time.monotonic() - began > 1.7
 
 
-async def test_a_tool_may_be_silent(options: ClaudeAgentOptions, calls_bash: Callable[..., None]) -> None:
-    """SES-34: it is not the API that takes its time."""
-    calls_bash("sleep 1.5")
-    options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
-    async with await Session.open(options, timeouts=Timeouts(silence=0.7)) as session:
-        assert (await session.run("Go.")).text == "Done."
-
-
-async def test_a_hook_and_a_permission_may_be_silent(
-    options: ClaudeAgentOptions, calls_bash: Callable[..., None]
+# The SDK warns that it is not asked about the tool of the caller's.
+@pytest.mark.filterwarnings("ignore::claude_agent_sdk.types.CanUseToolShadowedWarning")
+async def test_a_hook_a_permission_a_tool_and_a_caller_may_be_silent(
+    server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path, until: Until
 ) -> None:
-    """SES-34: the CLI waits for us."""
-    calls_bash("echo one")
+    """SES-34, SES-16: it is not the API that takes its time. One of them takes longer than the limit."""
+    waited: list[str] = []
+    has_begun, may_end = tmp_path / "begun", tmp_path / "end"
+    command = f"touch {has_begun}; until [ -e {may_end} ]; do sleep 0.05; done"
+    calls = [("Bash", {"command": command}), ("ask", {})]
+
+    def model(body: JsonObject) -> Any:
+        number = str(body["messages"]).count("tool_result")
+        if number == len(calls):
+            return "Done."
+        name, arguments = calls[number]
+        return [{"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}]
 
     async def consider(*_: Any) -> Any:
-        await asyncio.sleep(1.2)
+        waited.append("hook")
+        await asyncio.sleep(1.8)
         return {}
 
     async def allow(*_: Any) -> Any:
-        from claude_agent_sdk import PermissionResultAllow
-
-        await asyncio.sleep(1.2)
+        await waiting_for("permission")
         return PermissionResultAllow()
 
+    async def waiting_for(name: str) -> None:
+        waited.append(name)
+        await asyncio.sleep(0.05)
+        assert session._driver.silent_for() == 0  # pyright: ignore[reportPrivateUsage] - what the limit is held against
+
+    server.respond = model
     options = replace(
         options,
         tools=["Bash"],
@@ -143,27 +142,17 @@ async def test_a_hook_and_a_permission_may_be_silent(
         hooks={"UserPromptSubmit": [HookMatcher(hooks=[consider], timeout=10)]},
         extra_args={"no-session-persistence": None},  # bare mode has no hooks
     )
-    async with await Session.open(options, timeouts=Timeouts(silence=0.7)) as session:
-        assert (await session.run("Go.")).text == "Done."
-
-
-async def test_a_call_that_waits_for_its_caller_may_be_silent(
-    server: LoopbackServer, options: ClaudeAgentOptions
-) -> None:
-    """SES-34, SES-16."""
-
-    def model(body: JsonObject) -> Any:
-        has_result = "tool_result" in str(body["messages"][-1])
-        return "Done." if has_result else [{"type": "tool_use", "id": "toolu_1", "name": "ask", "input": {}}]
-
-    server.respond = model
     tools = [ToolDefinition("ask", "Asks somebody.", {"type": "object"})]
-    async with await Session.open(options, tools=tools, timeouts=Timeouts(silence=0.7)) as session:
+    async with await Session.open(options, tools=tools, timeouts=Timeouts(silence=1.5)) as session:
         running = asyncio.ensure_future(session.run("Go."))
+        await until(has_begun.exists)
+        await waiting_for("tool")
+        may_end.touch()
         call = await session.next_call()
-        await asyncio.sleep(1.2)
+        await waiting_for("caller")
         await session.answer_call(call.id, "Answer.")
         assert (await running).text == "Done."
+    assert waited == ["hook", "permission", "tool", "caller"]
 
 
 async def test_a_control_request_has_a_time_of_its_own(session: Session) -> None:
@@ -173,7 +162,7 @@ async def test_a_control_request_has_a_time_of_its_own(session: Session) -> None
         began = time.monotonic()
         with pytest.raises(TimeoutError, match=r"'get_settings' within 0\.3 seconds"):
             await session.control("get_settings", timeout=0.3)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 10
         with pytest.raises(ValueError, match="must be a positive"):
             await session.control("get_settings", timeout=0)
     finally:

@@ -9,7 +9,6 @@ from typing import Any
 import claude_agent_sdk
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
-from claude_agent_sdk.types import HookEvent
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, TurnError, sealed_options
@@ -125,20 +124,18 @@ PRICE = {"usage": {"input_tokens": 1000, "output_tokens": 100}}  # of one answer
 
 
 async def test_a_turn_ends_when_its_budget_is_spent_and_the_next_one_has_its_own(
-    server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: CallsBash
+    server: LoopbackServer, bash_session: Session, calls_bash: CallsBash
 ) -> None:
     """SES-12, SES-72, SES-F17."""
     calls_bash("sleep 60", **PRICE)
-    options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
-    async with await Session.open(options) as session:
-        for _ in range(2):
-            error = await failed(session, max_cost_usd=0.002)
-            assert error.kind == "budget"
-            assert error.turn.cost_usd == pytest.approx(0.003)
-        assert len(server.requests) == 2  # the tool was interrupted, and no call of the API came after it
-        calls_bash("echo one", **PRICE)
-        assert (await session.run("Once more.", max_cost_usd=0.01)).text == "Done."
-        assert await goes_on(server, session)
+    for _ in range(2):
+        error = await failed(bash_session, max_cost_usd=0.002)
+        assert error.kind == "budget"
+        assert error.turn.cost_usd == pytest.approx(0.003)
+    assert len(server.requests) == 2  # the tool was interrupted, and no call of the API came after it
+    calls_bash("echo one", **PRICE)
+    assert (await bash_session.run("Once more.", max_cost_usd=0.01)).text == "Done."
+    assert await goes_on(server, bash_session)
 
 
 async def test_an_answer_that_cost_too_much_is_told_and_not_lost(server: LoopbackServer, session: Session) -> None:
@@ -183,38 +180,40 @@ async def stop(*_: Any) -> Any:
     return {"continue_": False, "stopReason": "Enough."}
 
 
-HOOKS: list[tuple[HookEvent, Any, str]] = [
+HOOKS: list[tuple[str, Any, str]] = [
     ("UserPromptSubmit", block, "prompt_blocked"),
     ("UserPromptSubmit", stop, "hook_stopped"),
     ("PreToolUse", stop, "hook_stopped"),
 ]
 
 
-@pytest.mark.parametrize(("event", "hook", "kind"), HOOKS)
 async def test_a_turn_that_a_hook_did_not_let_pass(
-    server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: CallsBash, event: HookEvent, hook: Any, kind: str
+    server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: CallsBash
 ) -> None:
     """SES-72, SES-F17: to the CLI that is no error."""
-    is_on = True
+    now: tuple[str, Any] | None = None
 
-    async def once(*args: Any) -> Any:
-        return await hook(*args) if is_on else {}
+    async def once(data: Any, *args: Any) -> Any:
+        return await now[1](data, *args) if now is not None and now[0] == data["hook_event_name"] else {}
 
-    calls_bash("echo one")
+    matchers = [HookMatcher(hooks=[once], timeout=10)]
     options = replace(
         options,
         tools=["Bash"],
         allowed_tools=["Bash"],
         max_turns=None,
-        hooks={event: [HookMatcher(hooks=[once], timeout=10)]},
+        hooks={"UserPromptSubmit": matchers, "PreToolUse": matchers},
         extra_args={"no-session-persistence": None},  # bare mode has no hooks
     )
     async with await Session.open(options) as session:
-        error = await failed(session)
-        assert error.kind == kind
-        assert not error.turn.result.is_error
-        is_on = False
-        assert await goes_on(server, session)
+        for event, hook, kind in HOOKS:
+            calls_bash("echo one")
+            now = (event, hook)
+            error = await failed(session)
+            assert error.kind == kind
+            assert not error.turn.result.is_error
+            now = None
+            assert await goes_on(server, session)
 
 
 async def test_what_a_command_answers_is_no_error(session: Session) -> None:

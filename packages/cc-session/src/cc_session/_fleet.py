@@ -9,7 +9,7 @@ import contextvars
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,7 @@ class Fleet:
         keep: How many idle processes with this key are not ended for being idle.
         on_change: Called when a process has come free, has gone, or has failed to start.
         on_failure: Called with the key and the error when a process could not be started.
+        start: Starts a process.
     """
 
     def __init__(
@@ -77,11 +78,13 @@ class Fleet:
         keep: Callable[[Hashable], int],
         on_change: Callable[[], None],
         on_failure: Callable[[Hashable, Exception], None],
+        start: Callable[[Launch], Awaitable[Worker]] = Worker.start,
     ) -> None:
         self._limits = limits
         self._keep = keep
         self._on_change = on_change
         self._on_failure = on_failure
+        self._start_worker = start
         self.workers: set[Worker] = set()
         """The processes that are ready. Other threads count them, so a change of state is one step."""
         self.starting: dict[asyncio.Task[None], Hashable] = {}
@@ -183,7 +186,7 @@ class Fleet:
         begun = time.monotonic()
         failure: Exception | None = None
         try:
-            worker = await Worker.start(launch)
+            worker = await self._start_worker(launch)
         except Exception as error:
             failure = error
             self.failed_starts += 1

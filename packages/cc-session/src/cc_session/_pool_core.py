@@ -41,12 +41,15 @@ class PoolCore:
     Args:
         launch: What spare processes are started with.
         limits: How many processes there may be, and so on.
+        start: Starts a process.
     """
 
-    def __init__(self, launch: Launch, limits: Limits) -> None:
+    def __init__(
+        self, launch: Launch, limits: Limits, start: Callable[[Launch], Awaitable[Worker]] = Worker.start
+    ) -> None:
         self._launch = launch
         self._limits = limits
-        self._fleet = Fleet(limits, self._spares, self._decide, self._fail)
+        self._fleet = Fleet(limits, self._spares, self._decide, self._fail, start)
         self._waiting: list[Lease] = []
         self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
         self._keeps_spares = False

@@ -1,0 +1,716 @@
+"""Which process serves which lease, and how many there are: decided here over sessions that only pretend."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import anyio
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
+
+from cc_session import HookResult, Policy, Rule, SessionPool, Timeouts, hook
+from cc_session._fleet import Limits
+from cc_session._launch import Defaults, Launch
+from cc_session._memory import Memory
+from cc_session._pool_core import Lease, PoolCore
+from cc_session._traces import Traces
+from cc_session._worker import Worker
+from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
+
+pytestmark = pytest.mark.timeout(10)
+
+Until = Callable[[Callable[[], bool]], Awaitable[None]]
+
+# No process has such an id.
+FIRST_PID = 10**9
+
+# Where settings do not count, another model can be set on a process that runs.
+OPTIONS = ClaudeAgentOptions(model="m", setting_sources=[])
+
+
+class PretendedSession:
+    """As much of a session as a worker looks at."""
+
+    def __init__(self, number: int, launch: Launch) -> None:
+        self.number = number
+        self.pid = FIRST_PID + number
+        self.launch = launch
+        self.traces = Traces()
+        self.state = "idle"
+        self.requests: list[tuple[str, object]] = []
+        self.error: Exception | None = None
+        self.may_reset = asyncio.Event()
+        self.may_reset.set()
+
+    @property
+    def is_running(self) -> bool:
+        return self.state != "dead"
+
+    def lent_for(self, _term: object) -> "PretendedSession":
+        return self
+
+    async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109
+        self.requests.append((subtype, *fields.values()))  # pyright: ignore[reportArgumentType] - at most one
+        if self.error is not None:
+            raise self.error
+
+    async def vacate(self) -> None:
+        pass
+
+    async def reset(self, *, tools_changed: bool) -> None:
+        await self.may_reset.wait()
+        if self.error is not None:
+            raise self.error
+
+    async def close(self) -> None:
+        self.state = "dead"
+
+
+class Starter:
+    """Starts processes when it is let."""
+
+    def __init__(self) -> None:
+        self.sessions: list[PretendedSession] = []
+        self.permits = asyncio.Semaphore(1000)
+        self.error: Exception | None = None
+
+    def hold(self) -> None:
+        """Let no process come up any more, but for one with each `permits.release()`."""
+        self.permits = asyncio.Semaphore(0)
+
+    def let_go(self) -> None:
+        for _ in range(100):
+            self.permits.release()
+
+    async def __call__(self, launch: Launch) -> Worker:
+        session = PretendedSession(len(self.sessions), launch)
+        self.sessions.append(session)
+        await self.permits.acquire()
+        if self.error is not None:
+            raise self.error
+        return Worker(launch, cast(Any, session))
+
+
+def launch(options: ClaudeAgentOptions | None = None, **overrides: Any) -> Launch:
+    defaults = Defaults(OPTIONS, None, (), None, True, Timeouts())
+    return defaults.launch(options, cast(Any, overrides))
+
+
+@asynccontextmanager
+async def lent(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -> AsyncGenerator[PretendedSession]:
+    """A lease in which something is said."""
+    lease = Lease(wanted or launch(**overrides))
+    try:
+        session = cast("PretendedSession", await pool.lend(lease))
+        session.traces.talked = True
+        yield session
+    finally:
+        pool.give_back(lease)
+
+
+async def use(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -> PretendedSession:
+    """Lease a session, say something, and come back when it is clean or gone."""
+    async with lent(pool, wanted, **overrides) as session:
+        pass
+    await all_rest()
+    return session
+
+
+async def all_rest() -> None:
+    """Let every task go as far as it can."""
+    await anyio.wait_all_tasks_blocked()
+
+
+async def waiting(pool: PoolCore, **overrides: Any) -> "asyncio.Task[PretendedSession]":
+    """A use that has to wait; returned when it does."""
+    task = asyncio.ensure_future(use(pool, **overrides))
+    await all_rest()
+    return task
+
+
+def figures(pool: PoolCore, *names: str) -> tuple[Any, ...]:
+    return tuple(getattr(pool.stats(), name) for name in names)
+
+
+@pytest.fixture
+async def starter() -> Starter:
+    return Starter()
+
+
+@pytest.fixture
+def make(starter: Starter) -> Callable[..., PoolCore]:
+    def make(**limits: Any) -> PoolCore:
+        usual: dict[str, Any] = {
+            "size": 1, "prewarm": 0, "start_limit": 2, "max_uses": 500, "max_rss_mb": 400, "max_total_mb": None,
+            "idle_seconds": 300, "reset": "rewind",
+        }  # fmt: skip
+        return PoolCore(launch(), Limits(**usual | limits), starter)
+
+    return make
+
+
+Make = Callable[..., PoolCore]
+
+
+# --- Which process a lease gets ---
+
+
+async def test_a_process_that_needs_no_change_goes_out_first_and_of_these_the_one_used_last(make: Make) -> None:
+    """SES-66."""
+    pool = make(size=3)
+    await pool.warm(launch(), 3)
+    async with lent(pool) as last, lent(pool), lent(pool):
+        pass
+    await all_rest()
+    assert figures(pool, "idle", "resets", "starts") == (3, 3, 3)
+    assert await use(pool) is last
+    assert await use(pool) is last
+    async with lent(pool), lent(pool, model="other") as changed:
+        pass
+    await all_rest()
+    await use(pool)
+    assert await use(pool, model="other") is changed
+    assert await use(pool) is not changed
+
+
+async def test_other_options_have_processes_of_their_own(make: Make) -> None:
+    """SES-61, SES-54: a lease never runs under the rules of another one."""
+
+    @hook("Stop")
+    async def look(_input: Any) -> HookResult:
+        return HookResult()
+
+    strict = Policy([Rule("*", "deny", reason="Never.")])
+    servers = [{"tools": create_sdk_mcp_server("tools")} for _ in range(2)]
+    kinds: list[dict[str, Any]] = [
+        {}, {"system_prompt": "You are another."}, {"cwd": "elsewhere"}, {"env": {"COLOUR": "red"}}, {"policy": strict},
+        {"hooks": [look]}, {"mcp_servers": servers[0]}, {"mcp_servers": servers[1]}, {"timeouts": Timeouts(control=1)},
+        {"permission_mode": "plan"},
+    ]  # fmt: skip
+    pool = make(size=len(kinds))
+    used = [await use(pool, **kind) for kind in [*kinds, *kinds]]
+    assert [session.number for session in used] == [*range(len(kinds))] * 2
+    assert used[1].launch.options.system_prompt == "You are another."
+    assert used[4].launch.policy is strict
+    assert used[5].launch.hooks == (look,)
+    assert await use(pool, launch(replace(OPTIONS, cwd=Path("elsewhere")))) is used[2]
+    assert figures(pool, "starts", "leases", "reuses") == (len(kinds), 2 * len(kinds) + 1, len(kinds) + 1)
+
+
+async def test_model_and_mode_are_set_on_a_process_that_runs(make: Make) -> None:
+    """SES-61."""
+    pool = make()
+    for model, mode in (("m", "default"), ("n", "acceptEdits"), ("n", "acceptEdits"), ("m", "default")):
+        session = await use(pool, model=model, permission_mode=mode)
+    assert session.requests == [
+        ("set_model", "n"), ("set_permission_mode", "acceptEdits"),
+        ("set_model", "m"), ("set_permission_mode", "default"),
+    ]  # fmt: skip
+    assert figures(pool, "starts") == (1,)
+
+
+async def test_another_kind_takes_the_place_of_the_one_before(make: Make) -> None:
+    """SES-61: a permission mode that leaves traces is a kind of its own."""
+    pool = make()
+    for mode in ("plan", "default", "plan"):
+        await use(pool, permission_mode=mode)
+    assert pool.stats().recycled == {"evicted": 2}
+
+
+async def test_options_are_taken_as_they_were_when_the_lease_was_asked_for(make: Make, starter: Starter) -> None:
+    pool = make()
+    mine = ClaudeAgentOptions(env={})
+    await use(pool, launch(mine))
+    mine.env["COLOUR"] = "red"
+    await use(pool, launch(mine))
+    mine.env.pop("COLOUR")
+    wanted = launch(mine)
+    mine.system_prompt = "Too late."
+    await use(pool, wanted)
+    assert [session.launch.options.env for session in starter.sessions] == [{}, {"COLOUR": "red"}, {}]
+    assert not any(session.launch.options.system_prompt for session in starter.sessions)
+
+
+async def test_an_override_that_no_option_has_is_refused() -> None:
+    with pytest.raises(TypeError, match="colour"):
+        await SessionPool().run("Hello.", **{"colour": "red"})  # pyright: ignore[reportArgumentType] - that is the point
+
+
+# --- What becomes of a process that was used ---
+
+SEALED = ClaudeAgentOptions(tools=[], env={"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"})
+UNDOING = [
+    (SEALED, "called_tools", True, None),
+    (ClaudeAgentOptions(tools=[]), "called_tools", True, "tools"),
+    (replace(SEALED, tools=["Bash"]), "called_tools", True, "tools"),
+    (SEALED, "others", {"mcp_set_servers"}, "changed"),
+    (SEALED, "mode", "plan", "changed"),
+    (SEALED, "mode", "acceptEdits", None),
+    (replace(SEALED, session_id=str(uuid4())), "talked", True, "fresh"),
+    (replace(SEALED, resume="x"), "talked", True, "fresh"),
+    (replace(SEALED, extra_args={"task-budget": "1"}), "talked", True, "fresh"),
+]
+
+
+@pytest.mark.parametrize(("options", "trace", "value", "reason"), UNDOING)
+async def test_what_cannot_be_brought_back_is_replaced(
+    make: Make, options: ClaudeAgentOptions, trace: str, value: object, reason: str | None
+) -> None:
+    """SES-62, SES-63: a conversation may also not begin empty, or belong to one session alone."""
+    pool = make()
+    for _ in range(2):
+        async with lent(pool, launch(options)) as session:
+            setattr(session.traces, trace, value)
+        await all_rest()
+    assert session.number == (0 if reason is None else 1)
+    assert pool.stats().recycled == ({} if reason is None else {reason: 2})
+
+
+async def test_a_lease_that_did_nothing_leaves_nothing_to_be_undone(make: Make) -> None:
+    """SES-63: also with fresh processes only, of which there is a spare one each time."""
+    pool = make(size=2, prewarm=1, reset="fresh")
+    await pool.keep_spares()
+    await all_rest()
+    pool.give_back(lease := Lease(launch()))
+    with pytest.raises(asyncio.CancelledError):
+        await pool.lend(lease)  # given back before it began
+    for number in range(3):
+        async with lent(pool) as session:
+            session.traces.clear()
+        assert (await use(pool)) is session
+        assert session.number == number
+        assert pool.stats().recycled == {"fresh": number + 1}
+        assert figures(pool, "idle", "waits", "resets") == (1, 0, 0)
+
+
+async def test_a_process_is_replaced_after_so_many_uses(make: Make) -> None:
+    """SES-66."""
+    pool = make(max_uses=2)
+    assert [(await use(pool)).number for _ in range(5)] == [0, 0, 1, 1, 2]
+    assert pool.stats().recycled == {"uses": 2}
+
+
+async def test_a_process_that_is_too_large_is_replaced_when_it_is_given_back(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-66."""
+    monkeypatch.setattr("cc_session._fleet.memory_of", measuring(Memory(60, 50)))
+    pool = make(max_rss_mb=111)
+    assert [(await use(pool)).number for _ in range(2)] == [0, 0]
+    assert pool.stats().memory_mb == 110
+    pool = make(max_rss_mb=109)
+    assert [(await use(pool)).number for _ in range(2)] == [1, 2]
+    assert pool.stats().recycled == {"memory": 2}
+
+
+def measuring(memory: Memory) -> Callable[[Sequence[int]], dict[int, Memory]]:
+    return lambda pids: dict.fromkeys(pids, memory)
+
+
+async def test_processes_of_yesterday_are_replaced(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-62: the CLI would tell the model that the date has changed."""
+
+    class Tomorrow:
+        @staticmethod
+        def today() -> str:
+            return "tomorrow"
+
+    pool = make(size=2)
+    await pool.warm(launch(), 2)
+    async with lent(pool):
+        monkeypatch.setattr("cc_session._worker.datetime.date", Tomorrow)
+    assert (await use(pool)).number == 2
+    assert pool.stats().recycled == {"date": 2}
+
+
+async def test_a_process_that_died_is_replaced(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-67, SES-F04: in a lease, while it is idle, and where only a question shows that it does not answer."""
+    pool = make()
+    async with lent(pool) as session:
+        await session.close()
+    idle = await use(pool)
+    await idle.close()
+    hangs = await use(pool)
+    monkeypatch.setattr("cc_session._worker._SURE_SECONDS", -1.0)
+    hangs.error = ControlTimeoutError(subtype="mcp_status", seconds=2.0)
+    behind: asyncio.Task[PretendedSession]
+    async with lent(pool) as session:
+        behind = await waiting(pool)
+        assert session.number == 3
+        assert not behind.done()
+    assert (await behind).number == 3
+    assert pool.stats().recycled == {"dead": 3}
+    assert figures(pool, "leases", "starts") == (5, 4)
+
+
+async def test_a_lease_whose_process_does_not_answer_is_the_first_to_get_another(
+    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-66, SES-67."""
+    monkeypatch.setattr("cc_session._worker._SURE_SECONDS", -1.0)
+    pool = make()
+    (await use(pool)).error = ControlTimeoutError(subtype="mcp_status", seconds=2.0)
+    served: list[str] = []
+
+    async def serve(name: str) -> None:
+        async with lent(pool):
+            served.append(name)
+
+    starter.hold()
+    tasks = [asyncio.ensure_future(serve(name)) for name in ("first", "second", "third")]
+    await all_rest()
+    starter.let_go()
+    await asyncio.gather(*tasks)
+    assert served == ["first", "second", "third"]
+
+
+async def test_what_a_process_refuses_is_raised_and_another_would_refuse_it_as_well(make: Make) -> None:
+    pool = make()
+    session = await use(pool)
+    session.error = ControlRequestError(subtype="set_model", message="No.")
+    with pytest.raises(ControlRequestError):
+        await use(pool, model="other")
+    session.error = None
+    assert await use(pool) is session
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "reason"),
+    [
+        (ControlRequestError(subtype="rewind_conversation", message="No."), "idle", "reset"),
+        (ProcessExitedError(exit_code=-9), "dead", "dead"),
+        (None, "busy", "reset"),
+    ],
+)
+async def test_a_process_whose_way_back_fails_is_replaced(
+    make: Make, error: Exception | None, state: str, reason: str
+) -> None:
+    """SES-67."""
+    pool = make()
+    async with lent(pool) as session:
+        session.error = error
+        session.state = "busy"
+    session.state = state
+    assert (await use(pool)).number == 1
+    assert pool.stats().recycled == {reason: 1}
+    assert session.state == "dead"
+
+
+async def test_a_way_back_that_takes_long_is_not_waited_for_and_one_without_an_end_is_given_up(
+    make: Make, monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    """SES-67, SES-F05: another process is started meanwhile, if there is room."""
+    pool = make(size=2)
+    async with lent(pool) as slow:
+        slow.may_reset.clear()
+    next_one = await waiting(pool)
+    assert not next_one.done()
+    assert figures(pool, "resetting", "starting", "waiting", "running") == (1, 0, 1, 1)
+    slow.may_reset.set()
+    assert await next_one is slow
+
+    monkeypatch.setattr("cc_session._fleet._RESET_SOON_SECONDS", 0.0)
+    monkeypatch.setattr("cc_session._fleet._RESET_SECONDS", 0.01)
+    async with lent(pool) as slow:
+        slow.may_reset.clear()
+    assert (await use(pool)).number == 1
+    await until(lambda: pool.stats().recycled == {"reset": 1})
+
+
+# --- Who waits, and for what ---
+
+
+async def test_leases_are_served_in_the_order_in_which_they_came(make: Make) -> None:
+    """SES-66: whatever options they have, so that none waits for ever."""
+    pool = make()
+    order: list[str] = []
+
+    async def lease(name: str) -> None:
+        async with lent(pool, system_prompt=name[0]):
+            order.append(name)
+
+    async with lent(pool):
+        tasks = [asyncio.ensure_future(lease(name)) for name in ("B0", "A1", "B2", "A3")]
+        await all_rest()
+        assert (order, *figures(pool, "waiting")) == ([], 4)
+    await asyncio.gather(*tasks)
+    assert order == ["B0", "A1", "B2", "A3"]
+    assert figures(pool, "waits", "leases") == (5, 5)
+
+
+async def test_what_the_first_has_no_use_for_goes_to_those_behind_it(make: Make, starter: Starter) -> None:
+    """SES-66."""
+    pool = make(size=2, start_limit=1)
+    starter.hold()
+    first = await waiting(pool, system_prompt="A")
+    second = await waiting(pool, system_prompt="B")
+    starter.permits.release()
+    await all_rest()
+    assert (first.done(), second.done(), len(starter.sessions)) == (True, False, 2)
+    third = await waiting(pool, system_prompt="A")
+    assert third.done()
+    starter.let_go()
+    assert (await second).launch.options.system_prompt == "B"
+
+
+async def test_a_lease_that_waits_can_be_cancelled(make: Make) -> None:
+    pool = make()
+    async with lent(pool):
+        tasks = [await waiting(pool) for _ in range(3)]
+        tasks[1].cancel()
+        await all_rest()
+        assert figures(pool, "waiting") == (2,)
+    await asyncio.gather(tasks[0], tasks[2])
+    assert tasks[1].cancelled()
+    assert figures(pool, "leases", "idle", "starts") == (3, 1, 1)
+
+
+async def test_a_start_that_nobody_waits_for_any_more_is_not_lost(make: Make, starter: Starter) -> None:
+    """SES-24, SES-65."""
+    pool = make()
+    starter.hold()
+    task = await waiting(pool)
+    assert figures(pool, "starting") == (1,)
+    task.cancel()
+    starter.let_go()
+    await all_rest()
+    assert figures(pool, "starting", "idle") == (0, 1)
+    assert (await use(pool)).number == 0
+
+
+@pytest.mark.parametrize("is_sure", [True, False])
+async def test_a_lease_cancelled_at_any_moment_is_given_back(
+    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch, is_sure: bool
+) -> None:
+    """SES-75."""
+    monkeypatch.setattr("cc_session._worker._SURE_SECONDS", 1.0 if is_sure else -1.0)
+    pool = make()
+    cancelled = 0
+    for step in range(20):
+        task = asyncio.ensure_future(use(pool, model=str(step)))
+        for _ in range(step):
+            await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        cancelled += task.cancelled()
+        await all_rest()
+        assert figures(pool, "busy", "resetting", "waiting") == (0, 0, 0)
+    assert cancelled > 5
+    await use(pool)
+    assert figures(pool, "idle", "starts", "running") == (1, 1, 1)
+
+
+# --- How many there are ---
+
+
+async def test_there_are_never_more_processes_than_the_size_nor_more_starts_than_the_limit(
+    make: Make, starter: Starter
+) -> None:
+    """SES-25, SES-66."""
+    pool = make(size=3)
+    starter.hold()
+    tasks = [asyncio.ensure_future(use(pool)) for _ in range(9)]
+    for starting, starts in ((2, 2), (2, 3), (1, 3)):
+        await all_rest()
+        assert (*figures(pool, "starting"), len(starter.sessions)) == (starting, starts)
+        starter.permits.release()
+    starter.let_go()
+    await asyncio.gather(*tasks)
+    assert figures(pool, "starts", "leases", "idle") == (3, 9, 3)
+
+
+async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: Starter) -> None:
+    """SES-65."""
+    pool = make(size=3)
+    starter.hold()
+    warming = asyncio.ensure_future(pool.warm(launch(), 2))
+    starter.permits.release()
+    await all_rest()
+    assert not warming.done()
+    starter.let_go()
+    await warming
+    assert figures(pool, "idle", "starts") == (2, 2)
+    async with lent(pool):
+        await pool.warm(launch(), 2)  # the leased one counts
+        assert figures(pool, "starts") == (2,)
+        await pool.warm(launch(), 3)
+        assert figures(pool, "starts") == (3,)
+    await all_rest()
+    await pool.warm(launch(system_prompt="Another."), 1)  # in the place of an idle one
+    assert pool.stats().recycled == {"evicted": 1}
+
+
+async def test_no_more_can_be_warm_than_there_may_be() -> None:
+    for count in (4, -1):
+        with pytest.raises(ValueError, match="cannot be warm"):
+            await SessionPool(size=3).warm(count)
+
+
+async def test_pools_that_are_asked_to_be_warm_for_more_than_they_hold_do_it_in_turn(make: Make) -> None:
+    """SES-65."""
+    pool = make(size=2)
+    await asyncio.gather(*(pool.warm(launch(system_prompt=prompt), 2) for prompt in ("A", "B", "A")))
+    assert figures(pool, "starts") == (6,)
+    assert pool.stats().recycled == {"evicted": 4}
+
+
+async def test_spare_processes_are_there_before_they_are_needed(make: Make, until: Until) -> None:
+    """SES-65."""
+    pool = make(size=4, prewarm=2)
+    await pool.keep_spares()
+    await all_rest()
+    assert figures(pool, "idle") == (2,)
+    async with lent(pool), lent(pool):
+        await all_rest()
+        assert figures(pool, "idle") == (2,)
+        async with lent(pool), lent(pool):
+            await all_rest()
+            assert figures(pool, "running") == (4,)  # and no more, since that is the size
+    assert figures(pool, "leases", "waits", "starts") == (4, 0, 4)
+
+
+async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-66: but one is always allowed, and pages that they share count once."""
+    monkeypatch.setattr("cc_session._fleet.memory_of", measuring(Memory(100, 50)))
+    for limit, starts in ((1, 1), (249, 1), (251, 2)):
+        pool = make(size=4, max_total_mb=limit)
+        await use(pool)
+        await asyncio.gather(*(use(pool) for _ in range(4)))
+        assert figures(pool, "starts") == (starts,)
+        await use(pool, system_prompt="Another.")
+        assert pool.stats().recycled == {"evicted": 1}
+
+
+async def test_idle_processes_end_and_spare_ones_stay(
+    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    """SES-66."""
+    monkeypatch.setattr("cc_session._fleet._LOOK_SECONDS", 0.01)
+    pool = make(size=4, prewarm=1, idle_seconds=0.01)
+    await pool.warm(launch(), 3)
+    async with lent(pool, system_prompt="Leased.") as leased:
+        await until(lambda: pool.stats().recycled == {"idle": 2})
+        await asyncio.sleep(0.05)  # some more looks
+        assert figures(pool, "idle", "busy", "starts") == (1, 1, 4)
+        assert leased.state == "idle"
+        assert sum(session.state == "dead" for session in starter.sessions) == 2
+
+
+async def test_a_spare_process_that_dies_is_replaced_before_anybody_asks(
+    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    """SES-65, SES-67."""
+    monkeypatch.setattr("cc_session._fleet._LOOK_SECONDS", 0.01)
+    pool = make(size=2, prewarm=1)
+    await pool.keep_spares()
+    await all_rest()
+    await starter.sessions[0].close()
+    await until(lambda: pool.stats().recycled == {"dead": 1} and pool.stats().idle == 1)
+    assert figures(pool, "starts") == (2,)
+
+
+# --- Errors ---
+
+
+async def test_each_lease_that_waits_hears_why_its_process_cannot_be_started_and_the_next_one_tries_again(
+    make: Make, starter: Starter
+) -> None:
+    """SES-F01, SES-56."""
+    pool = make()
+    starter.hold()
+    starter.error = CLINotFoundError(path="/nowhere")
+    tasks = [await waiting(pool) for _ in range(2)]
+    warming = asyncio.ensure_future(pool.warm(launch(), 1))
+    starter.let_go()
+    for task in (*tasks, warming):
+        with pytest.raises(CLINotFoundError):
+            await task
+    assert figures(pool, "failed_starts", "starts", "starting", "waiting") == (3, 0, 0, 0)
+    starter.error = None
+    await use(pool)
+    assert figures(pool, "starts") == (1,)
+
+
+async def test_spare_processes_that_cannot_be_started_are_told_once(
+    make: Make, starter: Starter, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SES-65: they are tried again with the next lease."""
+    starter.error = CLINotFoundError(path="/nowhere")
+    pool = make(size=3, prewarm=2)
+    await pool.keep_spares()
+    await all_rest()
+    assert figures(pool, "failed_starts", "starting") == (2, 0)  # two were started at once
+    assert "A spare Claude Code process could not be started" in caplog.text
+    starter.error = None
+    await use(pool)
+    assert figures(pool, "idle", "failed_starts") == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("retries", "has_answered", "deaths", "is_answered"),
+    [(0, False, 1, False), (1, False, 1, True), (1, False, 2, False), (2, False, 2, True), (5, True, 1, False)],
+)
+async def test_a_turn_is_repeated_as_often_as_was_asked_for_until_its_answer_has_begun(
+    make: Make, starter: Starter, retries: int, has_answered: bool, deaths: int, is_answered: bool
+) -> None:
+    """SES-73."""
+    pool = make()
+
+    async def ask(asked: Any) -> Any:
+        session: PretendedSession = asked
+        session.traces.answered = has_answered
+        if session.number < deaths:
+            await session.close()
+            raise ProcessExitedError(exit_code=-9)
+        return "An answer."
+
+    running = pool.run(launch(), ask, retries)
+    if is_answered:
+        assert await running == "An answer."
+    else:
+        with pytest.raises(ProcessExitedError):
+            await running
+    await all_rest()
+    assert pool.stats().leases == len(starter.sessions) == min(deaths + 1, 1 if has_answered else retries + 1)
+    assert figures(pool, "busy") == (0,)
+
+
+async def test_closing_fails_what_waits_and_ends_what_runs(make: Make, starter: Starter) -> None:
+    """SES-23, SES-27."""
+    pool = make(size=3)
+    idle = await use(pool, system_prompt="Idle.")
+    async with lent(pool) as leased:
+        starter.hold()
+        tasks = [await waiting(pool, system_prompt=prompt) for prompt in ("Another.", "A third.")]
+        tasks.append(asyncio.ensure_future(cast("Any", pool.warm(launch(), 2))))
+        await all_rest()
+        assert figures(pool, "busy", "starting", "waiting") == (1, 2, 2)
+        await asyncio.gather(pool.aclose(), pool.aclose())
+        for task in (*tasks, use(pool), pool.warm(launch(), 1)):
+            with pytest.raises(CLIConnectionError, match="closed"):
+                await task
+        assert (idle.state, leased.state) == ("dead", "dead")
+    assert figures(pool, "idle", "busy", "resetting", "starting", "waiting") == (0, 0, 0, 0, 0)
+    assert not pool.stats().recycled.keys() - {"evicted"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"size": 0}, "size is 0"),
+        ({"size": 2, "prewarm": 3}, "prewarm is 3"),
+        ({"start_limit": 0}, "start_limit is 0"),
+        ({"max_uses": 0}, "max_uses is 0"),
+        ({"max_rss_mb": -1}, "max_rss_mb is -1"),
+        ({"idle_seconds": 0}, "idle_seconds is 0"),
+        ({"reset": "sometimes"}, "reset is 'sometimes'"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SessionPool(**limits)
