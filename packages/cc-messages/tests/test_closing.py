@@ -32,6 +32,10 @@ async def wait_for_ever(body: dict[str, Any]) -> str:
     return ""
 
 
+def long(_: object) -> str:
+    return "word " * 2000
+
+
 async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
     connect: Connect, processes: Processes
 ) -> None:
@@ -80,7 +84,7 @@ async def test_closing_in_the_middle_of_a_stream_is_an_error_for_its_reader(
     connect: Connect, make_api: MakeAPI
 ) -> None:
     """MSG-E07."""
-    client = connect(api=make_api(lambda body: "word " * 2000, event_delay=0.03))
+    client = connect(api=make_api(long, event_delay=0.03))
     with anyio.fail_after(20):
         async with client.stream("one") as response:
             chunks = response.aiter_raw()

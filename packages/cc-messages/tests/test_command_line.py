@@ -84,6 +84,10 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def always(text: str) -> Callable[[object], str]:
+    return lambda _: text
+
+
 def answered(claude: Anthropic) -> str:
     block = claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO).content[0]
     return block.text if block.type == "text" else ""
@@ -95,7 +99,7 @@ def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, mak
 
     Also when the signal is a terminal's, which sends it to the processes of Claude Code as well.
     """
-    slow = make_api(lambda body: "Good day.", event_delay=0.02)
+    slow = make_api(always("Good day."), event_delay=0.02)
     with serving({**slow.env(), "CC_MESSAGES_TOKEN": ""}) as command:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", command.url)
         token = command.token()
@@ -104,7 +108,7 @@ def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, mak
             answered(claude)
         with command.client(token) as claude:
             assert answered(claude) == "Good day."
-            slow.respond = lambda body: "word " * 40
+            slow.respond = always("word " * 40)
             with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
                 texts = stream.text_stream
                 first = next(texts)
@@ -191,7 +195,7 @@ def test_a_running_answer_has_only_so_much_time_or_until_a_second_signal(
     processes: Callable[[], list[psutil.Process]],
 ) -> None:
     """MSG-42, MSG-45. The command's own signal handlers are gone when it has ended, and its processes."""
-    slow = make_api(lambda body: "word " * 3000, event_delay=0.03)
+    slow = make_api(always("word " * 3000), event_delay=0.03)
     for name, value in {**slow.env(), "CC_MESSAGES_TOKEN": "from-the-environment"}.items():
         monkeypatch.setenv(name, value)
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]

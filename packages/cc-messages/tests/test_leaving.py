@@ -139,8 +139,8 @@ async def test_leaving_at_any_moment_of_a_request_loses_nothing(connect: Connect
     client = connect(size=1, timeouts=QUICK)
     client.answers("word " * 10)
     history: list[Any] = ["a", [CALL], [RESULT], "x", "b"]
-    for step in range(30):
-        with anyio.move_on_after(step * 0.002):
+    for step in range(15):
+        with anyio.move_on_after(step * 0.004):
             await client.ask(*history[: 1 + 2 * (step % 3)], stream=step % 2 == 0)
     await client.settled()
     await answers_exactly(client, history, plain)
