@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
@@ -27,9 +29,10 @@ if TYPE_CHECKING:
 MODEL = "claude-sonnet-5"
 
 
-# Not for the session, which other packages' tests may be part of: they would write there, too.
-@pytest.fixture(autouse=True, scope="module")
-def private_temp_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+# Not for the session, which other packages' tests may be part of: they would write there, too. The API of the worker,
+# which serves these as well, has its folder elsewhere because it is asked for here.
+@pytest.fixture(autouse=True, scope="package")
+def private_temp_folder(worker_api: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Everything that is written to a temp folder in these tests goes to one that is looked into at the end."""
     tmp_path_factory.getbasetemp()  # pytest's own is made when it is first asked for, and not in there
     # Not in pytest's own folder, whose length leaves too little for the path of a socket.
@@ -38,21 +41,32 @@ def private_temp_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", str(folder))
         yield folder
+        left = without_files(folder, set())
     shutil.rmtree(folder)
+    assert not left, f"files left: {left}"
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(private_temp_folder: Path) -> Iterator[None]:
-    """After each test there is no CLI process and no file that was not there before."""
+def nothing_is_left(request: pytest.FixtureRequest, private_temp_folder: Path, shared: Shared) -> Iterator[None]:
+    """After each test there is no CLI process and no file that was not there before.
+
+    But for those of the shared processes: these end with the package, and their files are looked for then.
+    """
     before = {*private_temp_folder.iterdir()}
     yield
-    _, alive = psutil.wait_procs(processes(), timeout=5)
+    _, alive = psutil.wait_procs([process for process in processes() if process.pid not in shared.pids], timeout=10)
     assert not alive, f"processes left: {alive}"
-    # A start that was given up is cleaned up after it has returned.
-    deadline = time.monotonic() + 5
-    while left := {*private_temp_folder.iterdir()} - before:
-        assert time.monotonic() < deadline, f"files left: {[*map(files_in, left)]}"
+    if "shared_client" not in request.fixturenames:
+        left = without_files(private_temp_folder, before)
+        assert not left, f"files left: {left}"
+
+
+def without_files(folder: Path, before: set[Path]) -> list[list[str]]:
+    """Wait until no other files are in a folder, and return those that stay: a start that was given up ends late."""
+    deadline = time.monotonic() + 10
+    while (left := {*folder.iterdir()} - before) and time.monotonic() < deadline:
         time.sleep(0.01)
+    return [*map(files_in, left)]
 
 
 def files_in(path: Path) -> list[str]:
@@ -106,6 +120,7 @@ class Client:
         self.api = api
         self.transport = transport
         self.http = httpx2.AsyncClient(transport=transport, base_url="http://claude", timeout=timeout)
+        self._routes_before: Counter[str] = Counter()
 
     def body(self, *messages: Any, **fields: Any) -> dict[str, Any]:
         """A request; a text stands for a user message, `messages` alternate."""
@@ -151,9 +166,23 @@ class Client:
         sent = plain(self.body(*messages)["messages"])
         return sum(plain(body["messages"]) == sent for body in self.api.requests)
 
+    async def begin(self, *, is_warm: bool) -> None:
+        """Forget what other tests did. If `is_warm`, there is a process, and its conversation is of no test."""
+        await self.settled()
+        if is_warm:
+            self.answers("x")
+            await self.ask("Between two tests.")
+            await self.settled()
+        self.api.reset()
+        self._routes_before = self._all_routes()
+
+    def _all_routes(self) -> Counter[str]:
+        return Counter({str(route): count for route, count in self.transport.routes.items()})
+
     @property
     def routes(self) -> dict[str, int]:
-        return {str(route): count for route, count in self.transport.routes.items()}
+        """How many requests of this test went which way; without a start where a shared process has served all."""
+        return dict(self._all_routes() - self._routes_before)
 
     @property
     def received(self) -> list[dict[str, Any]]:
@@ -161,7 +190,51 @@ class Client:
         return plain(self.api.requests[-1]["messages"])
 
 
+class Shared:
+    """The transports that tests share, made when they are first asked for, and the servers over them.
+
+    Those of the same name are the same. One that has a delay has an API of its own, which sends its events so late.
+    """
+
+    def __init__(self, api: LoopbackServer, stack: ExitStack) -> None:
+        self._api, self._stack = api, stack
+        self._apis: dict[float, LoopbackServer] = {0: api}
+        self._transports: dict[str, ClaudeCodeTransport] = {}
+        self._served: Served | None = None
+
+    def api(self, event_delay: float = 0) -> LoopbackServer:
+        if event_delay not in self._apis:
+            from cc_loopback import LoopbackServer
+
+            self._apis[event_delay] = self._stack.enter_context(LoopbackServer(event_delay=event_delay))
+        return self._apis[event_delay]
+
+    def client(self, name: str, size: int, event_delay: float = 0) -> Client:
+        api = self.api(event_delay)
+        if name not in self._transports:
+            self._transports[name] = transport = ClaudeCodeTransport(size=size, env=api.env())
+            self._stack.callback(lambda: asyncio.run(transport.aclose()))
+        return Client(api, self._transports[name], 40)
+
+    def served(self, client: Client) -> Served:
+        if self._served is None:
+            self._served = self._stack.enter_context(Served(client.api, client.transport))
+        return self._served
+
+    @property
+    def pids(self) -> set[int]:
+        """The processes that may go on after a test."""
+        return {pid for transport in self._transports.values() for pid in transport.pids}
+
+
+@pytest.fixture(scope="package")
+def shared(worker_api: LoopbackServer, private_temp_folder: Path) -> Iterator[Shared]:
+    with ExitStack() as stack:
+        yield Shared(worker_api, stack)
+
+
 Connect = Callable[..., Client]
+SharedClient = Callable[..., Awaitable[Client]]
 MakeAPI = Callable[..., "LoopbackServer"]
 
 
@@ -179,11 +252,11 @@ def make_api() -> Iterator[MakeAPI]:
 
 
 @pytest.fixture
-async def connect(loopback: LoopbackServer, make_api: MakeAPI) -> AsyncIterator[Connect]:
-    """Makes clients; their processes end with the test."""
+async def connect(shared_api: LoopbackServer, make_api: MakeAPI) -> AsyncIterator[Connect]:
+    """Makes clients of transports with options of their own; their processes end with the test."""
     async with AsyncExitStack() as stack:
 
-        def make(*, api: LoopbackServer = loopback, timeout: float = 40, **options: Any) -> Client:
+        def make(*, api: LoopbackServer = shared_api, timeout: float = 40, **options: Any) -> Client:
             options.setdefault("env", api.env())
             client = Client(api, ClaudeCodeTransport(**options), timeout)
             stack.push_async_callback(client.http.aclose)
@@ -193,9 +266,41 @@ async def connect(loopback: LoopbackServer, make_api: MakeAPI) -> AsyncIterator[
 
 
 @pytest.fixture
-def client(connect: Connect) -> Client:
+async def shared_client(shared_api: LoopbackServer, shared: Shared) -> AsyncIterator[SharedClient]:
+    """Gives clients of the transports that tests share, with a process that is warm and the conversation of no test.
+
+    A test that takes one may end its processes, which are started anew, but not close the transport.
+    """
+    given: list[Client] = []
+
+    async def get(name: str, *, size: int, event_delay: float = 0, is_warm: bool = True) -> Client:
+        client = shared.client(name, size, event_delay)
+        given.append(client)
+        await client.begin(is_warm=is_warm)
+        return client
+
+    yield get
+    for client in given:
+        await client.settled()
+        assert not client.api.errors
+
+
+@pytest.fixture
+async def client(shared_client: SharedClient) -> Client:
     """With one process, so that what a request leaves is what the next one finds."""
-    return connect(size=1)
+    return await shared_client("one", size=1)
+
+
+@pytest.fixture
+async def several(shared_client: SharedClient) -> Client:
+    """With a few processes, for requests at the same time, or that need processes of different kinds."""
+    return await shared_client("several", size=3, is_warm=False)
+
+
+@pytest.fixture
+async def slow_client(shared_client: SharedClient) -> Client:
+    """With one process, and an API that sends an event each 30 ms; a long answer has some 200 of them."""
+    return await shared_client("slow", size=1, event_delay=0.03)
 
 
 class Served:
@@ -233,14 +338,17 @@ Serve = Callable[..., Served]
 
 
 @pytest.fixture
-async def serve(loopback: LoopbackServer, connect: Connect) -> AsyncIterator[Serve]:
-    """Makes servers; they stop before their processes end."""
+def served(client: Client, shared: Shared) -> Served:
+    """The server over the transport of `client`, which runs on for the next test."""
+    return shared.served(client)
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Makes servers with options of their own, over the transport of a client."""
     with ExitStack() as stack:
 
-        def make(
-            *, size: int = 1, api: LoopbackServer = loopback, cli_path: Path | None = None, **options: Any
-        ) -> Served:
-            client = connect(size=size, api=api, cli_path=cli_path)
+        def make(client: Client, **options: Any) -> Served:
             return stack.enter_context(Served(client.api, client.transport, **options))
 
         yield make
@@ -288,5 +396,6 @@ def eventually_fixture() -> Callable[[Callable[[], bool]], Any]:
 
 
 @pytest.fixture(name="processes")
-def processes_fixture() -> Callable[[], list[psutil.Process]]:
-    return processes
+def own_processes(shared: Shared) -> Callable[[], list[psutil.Process]]:
+    """Finds the CLI processes, but for those that tests share."""
+    return lambda: [process for process in processes() if process.pid not in shared.pids]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-import httpx2
 import pytest
 from anthropic import (
     APIConnectionError,
@@ -18,12 +17,10 @@ from anthropic import (
 )
 from anthropic.types import Message
 
-from cc_messages import ClaudeCodeTransport
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from cc_loopback import LoopbackServer, Reply
+
+    from .conftest import Client
 
 MODEL = "claude-sonnet-5"
 HELLO: Any = [{"role": "user", "content": "Hello."}]
@@ -31,11 +28,8 @@ WEATHER: Any = {"name": "weather", "description": "The weather.", "input_schema"
 
 
 @pytest.fixture
-async def claude(loopback: LoopbackServer) -> AsyncIterator[AsyncAnthropic]:
-    transport = ClaudeCodeTransport(env=loopback.env(), size=1)
-    http_client = httpx2.AsyncClient(transport=transport)
-    async with AsyncAnthropic(api_key="not used", http_client=http_client, max_retries=0) as client:
-        yield client
+def claude(several: Client) -> AsyncAnthropic:
+    return AsyncAnthropic(api_key="not used", http_client=several.http, max_retries=0)
 
 
 def answers(api: LoopbackServer, *replies: Reply) -> None:
@@ -48,7 +42,7 @@ def answers(api: LoopbackServer, *replies: Reply) -> None:
     api.respond = respond
 
 
-async def test_create_gives_a_message(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+async def test_create_gives_a_message(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
     """MSG-20, MSG-23."""
     answer = {
         "id": "msg_1",
@@ -56,29 +50,22 @@ async def test_create_gives_a_message(loopback: LoopbackServer, claude: AsyncAnt
         "content": "Hi.",
         "usage": {"input_tokens": 7, "output_tokens": 3},
     }
-    answers(loopback, answer)
+    answers(shared_api, answer)
     message = await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO, stop_sequences=["END"])
     assert [block.to_dict() for block in message.content] == [{"type": "text", "text": "Hi."}]
     assert (message.id, message.model, message.stop_reason) == ("msg_1", f"{MODEL}-20260101", "end_turn")
     assert (message.usage.input_tokens, message.usage.output_tokens) == (7, 3)
-    assert loopback.requests[0]["stop_sequences"] == ["END"]
+    assert shared_api.requests[0]["stop_sequences"] == ["END"]
 
 
-async def test_stream_gives_the_same_message_in_pieces(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+async def test_stream_gives_the_same_message_in_pieces(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
     """MSG-20."""
     content: list[Any] = [
         {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"},
         {"type": "text", "text": "It is sunny in Paris."},
         {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris", "days": [1, 2]}},
     ]
-    answers(
-        loopback,
-        {
-            "id": "msg_1",
-            "content": content,
-            "usage": {"input_tokens": 7, "output_tokens": 3},
-        },
-    )
+    answers(shared_api, {"id": "msg_1", "content": content, "usage": {"input_tokens": 7, "output_tokens": 3}})
     arguments: Any = {"model": MODEL, "max_tokens": 2000, "messages": HELLO, "tools": [WEATHER]}
     async with claude.messages.stream(**arguments) as stream:
         pieces = [text async for text in stream.text_stream]
@@ -91,11 +78,11 @@ async def test_stream_gives_the_same_message_in_pieces(loopback: LoopbackServer,
     assert {**whole.to_dict(), "stop_details": None} == streamed.to_dict()
 
 
-async def test_a_loop_of_tools_with_thinking_goes_round(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+async def test_a_loop_of_tools_with_thinking_goes_round(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
     """MSG-03, MSG-10, MSG-14."""
     thinking = {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"}
     call = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}
-    answers(loopback, [thinking, call], "It is sunny.")
+    answers(shared_api, [thinking, call], "It is sunny.")
     thinks: Any = {"type": "enabled", "budget_tokens": 1024}
     messages: list[Any] = [*HELLO]
     first = await claude.messages.create(
@@ -110,13 +97,13 @@ async def test_a_loop_of_tools_with_thinking_goes_round(loopback: LoopbackServer
         model=MODEL, max_tokens=2000, messages=messages, thinking=thinks, tools=[WEATHER]
     )
     assert last.content[0].to_dict() == {"type": "text", "text": "It is sunny."}
-    assert loopback.requests[1]["messages"][1]["content"] == [thinking, call]
-    assert loopback.requests[1]["thinking"] == thinks
-    assert loopback.requests[1]["tools"] == [WEATHER]
+    assert shared_api.requests[1]["messages"][1]["content"] == [thinking, call]
+    assert shared_api.requests[1]["thinking"] == thinks
+    assert shared_api.requests[1]["tools"] == [WEATHER]
 
 
 async def test_a_system_prompt_of_blocks_arrives_as_paragraphs(
-    loopback: LoopbackServer, claude: AsyncAnthropic
+    shared_api: LoopbackServer, claude: AsyncAnthropic
 ) -> None:
     """MSG-07."""
     system: Any = [
@@ -124,15 +111,15 @@ async def test_a_system_prompt_of_blocks_arrives_as_paragraphs(
         {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}},
     ]
     await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO, system=system)
-    assert loopback.requests[0]["system"][-1]["text"] == "Be brief.\n\nBe kind."
+    assert shared_api.requests[0]["system"][-1]["text"] == "Be brief.\n\nBe kind."
 
 
-async def test_betas_of_the_caller_arrive(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+async def test_betas_of_the_caller_arrive(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
     await claude.beta.messages.create(model=MODEL, max_tokens=9, messages=HELLO, betas=["made-up-2026-01-01"])
-    assert "made-up-2026-01-01" in loopback.calls[0].headers["anthropic-beta"]
+    assert "made-up-2026-01-01" in shared_api.calls[0].headers["anthropic-beta"]
 
 
-async def test_errors_are_of_the_classes_of_the_client(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+async def test_errors_are_of_the_classes_of_the_client(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
     """MSG-30."""
     classes: dict[int, type[APIStatusError]] = {
         400: BadRequestError,
@@ -143,23 +130,23 @@ async def test_errors_are_of_the_classes_of_the_client(loopback: LoopbackServer,
         404: NotFoundError,
     }
     for status, error in classes.items():
-        loopback.fail_next(status)
+        shared_api.fail_next(status)
         with pytest.raises(error) as caught:
             await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
         assert caught.value.status_code == status
 
 
 async def test_a_broken_connection_is_a_connection_error_and_the_client_tries_again(
-    loopback: LoopbackServer, claude: AsyncAnthropic
+    shared_api: LoopbackServer, claude: AsyncAnthropic
 ) -> None:
     """MSG-32, MSG-E07."""
-    answers(loopback, "Hi.")
-    loopback.fail_next(after_events=3, times=2)
+    answers(shared_api, "Hi.")
+    shared_api.fail_next(after_events=3, times=2)
     with pytest.raises(APIConnectionError):
         await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
     message = await claude.with_options(max_retries=1).messages.create(model=MODEL, max_tokens=9, messages=HELLO)
     assert message.content[0].to_dict() == {"type": "text", "text": "Hi."}
-    assert len(loopback.requests) == 3
+    assert len(shared_api.requests) == 3
 
 
 async def test_what_is_not_served_is_not_found(claude: AsyncAnthropic) -> None:
@@ -179,15 +166,15 @@ async def test_models_are_listed(claude: AsyncAnthropic) -> None:
     assert (await claude.models.retrieve("sonnet")).display_name == "Sonnet"
 
 
-async def test_tokens_are_counted(loopback: LoopbackServer, claude: AsyncAnthropic) -> None:
+async def test_tokens_are_counted(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
     """MSG-28."""
     counted = await claude.messages.count_tokens(model=MODEL, messages=HELLO, system="Be brief.", tools=[WEATHER])
     assert counted.input_tokens > 0
-    assert loopback.calls[-1].path == "/v1/messages/count_tokens"
+    assert shared_api.calls[-1].path == "/v1/messages/count_tokens"
 
 
 async def test_the_api_gets_little_more_than_it_would_get_directly(
-    loopback: LoopbackServer, claude: AsyncAnthropic
+    shared_api: LoopbackServer, claude: AsyncAnthropic
 ) -> None:
     """MSG-53. For conversations of texts, those that go past the CLI's history among them."""
     turns: list[Any] = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 50} for n in range(21)]
@@ -195,8 +182,8 @@ async def test_the_api_gets_little_more_than_it_would_get_directly(
     for messages in conversations:
         for system in ("", "Be brief. " * 100):
             fields: Any = {"system": system} if system else {}
-            async with AsyncAnthropic(api_key="key", base_url=loopback.url) as direct:
+            async with AsyncAnthropic(api_key="key", base_url=shared_api.url) as direct:
                 await direct.messages.create(model=MODEL, max_tokens=9, messages=messages, **fields)
             await claude.messages.create(model=MODEL, max_tokens=9, messages=messages, **fields)
-            plain, ours = (len(call.raw) for call in loopback.calls[-2:])
+            plain, ours = (len(call.raw) for call in shared_api.calls[-2:])
             assert ours <= 1.1 * plain + 600

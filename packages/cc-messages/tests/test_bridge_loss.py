@@ -14,7 +14,7 @@ from cc_messages import CLICall, CLITools, beside_requests
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from conftest import Client
+    from .conftest import Client
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -48,8 +48,10 @@ def no_bridges(client: Client) -> Generator[None]:
         killing.join()
 
 
-async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(client: Client) -> None:
+async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(several: Client) -> None:
     """MSG-69: the CLI gives it up after some attempts."""
+
+    client = several
 
     def answer(body: dict[str, Any]) -> Any:
         return "Done." if body["messages"][-1]["content"][-1]["type"] == "tool_result" else [CALL]

@@ -12,7 +12,6 @@ import anyio
 import httpx2
 import pytest
 
-from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 
@@ -20,7 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import psutil
-    from conftest import Client, Connect
+
+    from cc_loopback import LoopbackServer
+
+    from .conftest import Connect, MakeAPI
 
     Processes = Callable[[], list[psutil.Process]]
 
@@ -30,9 +32,14 @@ async def wait_for_ever(body: dict[str, Any]) -> str:
     return ""
 
 
+def long(_: object) -> str:
+    return "word " * 2000
+
+
 async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
-    client: Client, processes: Processes
+    connect: Connect, processes: Processes
 ) -> None:
+    client = connect(size=1)
     await client.ask("one")
     before = client.transport.pids
     await client.transport.aclose()
@@ -51,7 +58,7 @@ async def test_closing_ends_what_runs_waits_and_starts(connect: Connect, process
     tasks = [asyncio.create_task(client.ask("one", stream=index == 0)) for index in range(2)]
     await eventually(lambda: len(client.api.requests) == 2)
     tasks.append(asyncio.create_task(client.ask("three")))
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         await client.transport.aclose()
         results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results] == [httpx2.ReadError] * 3
@@ -65,7 +72,7 @@ async def test_closing_while_a_process_starts_leaves_none(
     client = connect(timeouts=Timeouts(close=0.2))
     task = asyncio.create_task(client.ask("one"))
     await eventually(processes)
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         await client.transport.aclose()
         with pytest.raises(httpx2.ReadError, match="closed"):
             await task
@@ -73,23 +80,24 @@ async def test_closing_while_a_process_starts_leaves_none(
     assert not client.transport.pids
 
 
-async def test_closing_in_the_middle_of_a_stream_is_an_error_for_its_reader(connect: Connect) -> None:
+async def test_closing_in_the_middle_of_a_stream_is_an_error_for_its_reader(
+    connect: Connect, make_api: MakeAPI
+) -> None:
     """MSG-E07."""
-    with LoopbackServer(lambda body: "word " * 60, event_delay=0.03) as api:
-        client = connect(api=api)
-        with anyio.fail_after(5):
-            async with client.stream("one") as response:
-                chunks = response.aiter_raw()
-                await anext(chunks)
-                await client.transport.aclose()
-                with pytest.raises(httpx2.ReadError, match="ended while it answered"):
-                    [chunk async for chunk in chunks]
+    client = connect(api=make_api(long, event_delay=0.03))
+    with anyio.fail_after(20):
+        async with client.stream("one") as response:
+            chunks = response.aiter_raw()
+            await anext(chunks)
+            await client.transport.aclose()
+            with pytest.raises(httpx2.ReadError, match="ended while it answered"):
+                [chunk async for chunk in chunks]
 
 
 async def test_a_transport_that_is_forgotten_takes_its_processes_along(
-    loopback: LoopbackServer, processes: Processes, eventually: Any
+    shared_api: LoopbackServer, processes: Processes, eventually: Any
 ) -> None:
-    transport = ClaudeCodeTransport(env=loopback.env())
+    transport = ClaudeCodeTransport(env=shared_api.env())
     client = httpx2.AsyncClient(transport=transport)
     body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello."}]}
     response = await client.post("http://claude/v1/messages", json=body, timeout=20)
@@ -109,8 +117,8 @@ async def test_a_process_that_nobody_uses_is_ended(connect: Connect, processes: 
     assert (await client.ask("two")).status == 200
 
 
-async def test_nothing_is_started_before_the_first_request(loopback: LoopbackServer, processes: Processes) -> None:
-    async with ClaudeCodeTransport(env=loopback.env()) as transport:
+async def test_nothing_is_started_before_the_first_request(shared_api: LoopbackServer, processes: Processes) -> None:
+    async with ClaudeCodeTransport(env=shared_api.env()) as transport:
         assert repr(transport) == "<ClaudeCodeTransport <WorkerPool idle=0 busy=0 starting=0 size=8>>"
         assert not transport.pids
     assert not processes()
@@ -123,7 +131,7 @@ def test_a_pool_of_no_processes_is_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize("ending", ["await anext(response.aiter_raw())", "sys.exit(3)"])
-def test_a_program_that_ends_leaves_nothing(ending: str, loopback: LoopbackServer) -> None:
+def test_a_program_that_ends_leaves_nothing(ending: str, shared_api: LoopbackServer) -> None:
     """With an open stream, which is collected at some point of the interpreter's end."""
     program = f"""
 import asyncio, sys, httpx2
@@ -131,12 +139,12 @@ from cc_messages import ClaudeCodeTransport
 
 async def main():
     global client, response
-    client = httpx2.AsyncClient(transport=ClaudeCodeTransport(env={loopback.env()!r}), timeout=20)
+    client = httpx2.AsyncClient(transport=ClaudeCodeTransport(env={shared_api.env()!r}), timeout=20)
     body = {{"model": "m", "max_tokens": 9, "stream": True, "messages": [{{"role": "user", "content": "Hello."}}]}}
     response = await client.send(client.build_request("POST", "http://claude/v1/messages", json=body), stream=True)
     {ending}
 
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=50)
     assert (done.returncode, done.stderr, done.stdout) == (3 if "exit" in ending else 0, "", "")

@@ -8,21 +8,25 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import psutil
 import pytest
-from anthropic import Anthropic, AuthenticationError
+from anthropic import Anthropic, APIError, AuthenticationError
 
-from cc_loopback import LoopbackServer
 from cc_messages import command_line
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from cc_loopback import LoopbackServer
+
+    from .conftest import MakeAPI
 
 MODEL = "claude-sonnet-5"
 HELLO: Any = [{"role": "user", "content": "Hello."}]
@@ -44,7 +48,7 @@ class Command:
     def client(self, token: str) -> Anthropic:
         return Anthropic(base_url=self.url, api_key=token, max_retries=0)
 
-    def ends(self, seconds: float = 15) -> tuple[int, str, str]:
+    def ends(self, seconds: float = 30) -> tuple[int, str, str]:
         """Exit code, and what else was printed."""
         out, err = self.process.communicate(timeout=seconds)
         return self.process.returncode, out, err
@@ -74,103 +78,142 @@ def serving(env: dict[str, str], *arguments: str) -> Generator[Command]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
+def always(text: str) -> Callable[[object], str]:
+    return lambda _: text
+
+
+def answered(claude: Anthropic) -> str:
+    block = claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO).content[0]
+    return block.text if block.type == "text" else ""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, loopback: LoopbackServer) -> None:
-    """MSG-40, MSG-41, MSG-42, MSG-45."""
+def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, make_api: MakeAPI) -> None:
+    """MSG-40, MSG-41, MSG-42, MSG-45. A running answer ends before it does.
 
-    def respond(_: object) -> str:
-        return "Good day."
-
-    loopback.respond = respond
-    with serving(loopback.env()) as command:
+    Also when the signal is a terminal's, which sends it to the processes of Claude Code as well.
+    """
+    slow = make_api(always("Good day."), event_delay=0.02)
+    with serving({**slow.env(), "CC_MESSAGES_TOKEN": ""}) as command:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", command.url)
         token = command.token()
-        with command.client(token) as claude:
-            message = claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
-            assert message.content[0].to_dict() == {"type": "text", "text": "Good day."}
+        assert len(token) >= 32
         with command.client("wrong") as claude, pytest.raises(AuthenticationError):
-            claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
-        family = psutil.Process(command.process.pid).children(recursive=True)
-        assert family
-        command.process.send_signal(number)
-        assert command.ends() == (0, "", "")
-        assert not [child for child in family if child.is_running()]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_running_answers_end_before_it_does(number: signal.Signals) -> None:
-    """MSG-45. Also when the signal is a terminal's, which sends it to the processes of Claude Code as well."""
-    with LoopbackServer(lambda body: "word " * 60, event_delay=0.03) as slow, serving(slow.env()) as command:
-        with command.client(command.token()) as claude:
+            answered(claude)
+        with command.client(token) as claude:
+            assert answered(claude) == "Good day."
+            slow.respond = always("word " * 40)
             with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
                 texts = stream.text_stream
                 first = next(texts)
+                family = psutil.Process(command.process.pid).children(recursive=True)
+                assert family
                 if number is signal.SIGINT:
                     os.killpg(command.process.pid, number)
                 else:
                     command.process.send_signal(number)
-                assert first + "".join(texts) == "word " * 60
+                assert first + "".join(texts) == "word " * 40
         assert command.ends() == (0, "", "")
-
-
-def test_a_running_answer_has_only_so_much_time(loopback: LoopbackServer) -> None:
-    """MSG-45."""
-    with LoopbackServer(lambda body: "word " * 600, event_delay=0.05) as slow:
-        with serving(slow.env(), "--grace-seconds", "1") as command:
-            with command.client(command.token()) as claude:
-                with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
-                    next(stream.text_stream)
-                    family = psutil.Process(command.process.pid).children(recursive=True)
-                    command.process.terminate()
-                    code, out, _ = command.ends()
-            assert (code, out) == (0, "")
-            assert not [child for child in family if child.is_running()]
-
-
-def test_a_second_signal_ends_it_at_once(loopback: LoopbackServer) -> None:
-    """MSG-45."""
-    with LoopbackServer(lambda body: "word " * 600, event_delay=0.05) as slow, serving(slow.env()) as command:
-        with command.client(command.token()) as claude:
-            with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
-                next(stream.text_stream)
-                family = psutil.Process(command.process.pid).children(recursive=True)
-                for _ in range(2):
-                    command.process.send_signal(signal.SIGINT)
-                    time.sleep(0.3)
-                assert command.ends(8)[0] == 0
         assert not [child for child in family if child.is_running()]
 
 
-def test_the_token_of_a_file_or_of_the_environment_is_not_printed(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """MSG-42."""
+def test_the_token_of_a_file_is_used_and_not_printed(shared_api: LoopbackServer, tmp_path: Path) -> None:
+    """MSG-42. Before one of the environment."""
     file = tmp_path / "token"
     file.touch(0o600)
     file.write_text("from-a-file\n")
-    with serving({**loopback.env(), "CC_MESSAGES_TOKEN": ""}) as command:
-        assert len(command.token()) >= 32
-    env = {**loopback.env(), "CC_MESSAGES_TOKEN": "from-the-environment"}
-    for arguments, token in (((), "from-the-environment"), (("--token-file", str(file)), "from-a-file")):
-        with serving(env, *arguments) as command:
-            with command.client(token) as claude:
-                claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
-            command.process.terminate()
-            assert command.ends() == (0, "", "")
+    env = {**shared_api.env(), "CC_MESSAGES_TOKEN": "from-the-environment"}
+    with serving(env, "--token-file", str(file)) as command:
+        with command.client("from-a-file") as claude:
+            assert answered(claude)
+        command.process.terminate()
+        assert command.ends() == (0, "", "")
 
 
-def test_help_names_all_that_there_is() -> None:
+class Here:
+    """The command in this process, with a stream that is read in a thread; what is done to it is done there, too."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], act: Callable[[str], None]) -> None:
+        self.printed = ""
+        self._capsys, self._act = capsys, act
+
+    def run(self, *arguments: str) -> int:
+        with ThreadPoolExecutor(1) as threads:
+            done = threads.submit(self._use)
+            code = command_line.main(["serve", "--port", "0", *arguments])
+            done.result(20)
+        self.printed += self._capsys.readouterr().out
+        return code
+
+    def _use(self) -> None:
+        def is_told() -> bool:
+            self.printed += self._capsys.readouterr().out
+            return self.printed.endswith("\n")
+
+        wait_until(is_told)
+        url = self.printed.partition("=")[2].strip()
+        with Anthropic(base_url=url, api_key="from-the-environment", max_retries=0) as claude:
+            with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
+                next(stream.text_stream)
+                self._act(url)
+                with suppress(APIError, httpx2.TransportError):
+                    stream.until_done()
+
+
+def is_refused(url: str) -> bool:
+    host, port = url.removeprefix("http://").split(":")
+    try:
+        socket.create_connection((host, int(port))).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def ends_in_time(url: str) -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+def ends_at_once(url: str) -> None:
+    signal.raise_signal(signal.SIGINT)
+    wait_until(lambda: is_refused(url))
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(("act", "grace"), [(ends_in_time, "1"), (ends_at_once, "3000")])
+def test_a_running_answer_has_only_so_much_time_or_until_a_second_signal(
+    act: Callable[[str], None],
+    grace: str,
+    make_api: MakeAPI,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    processes: Callable[[], list[psutil.Process]],
+) -> None:
+    """MSG-42, MSG-45. The command's own signal handlers are gone when it has ended, and its processes."""
+    slow = make_api(always("word " * 3000), event_delay=0.03)
+    for name, value in {**slow.env(), "CC_MESSAGES_TOKEN": "from-the-environment"}.items():
+        monkeypatch.setenv(name, value)
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    here = Here(capsys, act)
+    assert here.run("--grace-seconds", grace) == 0
+    assert re.fullmatch(r"export ANTHROPIC_BASE_URL=\S+\n", here.printed)
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+    assert not processes()
+
+
+def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], ["serve", "--help"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "cc_messages", *arguments], capture_output=True, text=True, timeout=20
-        )
-        assert (done.returncode, done.stderr) == (0, "")
+        with pytest.raises(SystemExit) as ended:
+            command_line.main(arguments)
+        told = capsys.readouterr()
+        assert (ended.value.code, told.err) == (0, "")
     for word in ("ANTHROPIC_BASE_URL", "CC_MESSAGES_TOKEN", "--token-file", "--port", "Ctrl-C"):
-        assert word in done.stdout
+        assert word in told.out
 
 
 @pytest.fixture
@@ -249,26 +292,14 @@ def test_a_server_does_not_become_its_own_client(
 
 
 @pytest.mark.parametrize("missing", ["starlette.applications", "uvicorn"])
-def test_what_is_not_installed_is_named(missing: str) -> None:
+def test_what_is_not_installed_is_named(
+    missing: str, no_server: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """MSG-40. The package itself is imported without it."""
-    program = f"""
-import sys
-from cc_messages import command_line
-sys.modules["{missing}"] = None
-sys.exit(command_line.main(["serve", "--port", "0"]))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "pip install 'cc-messages[server]'" in done.stderr
-
-
-def test_the_command_runs_where_it_is_called(loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own signal handlers are gone when it has ended."""
-    for name, value in loopback.env().items():
-        monkeypatch.setenv(name, value)
-    before = signal.getsignal(signal.SIGTERM)
-    timer = threading.Timer(1.5, signal.raise_signal, [signal.SIGTERM])
-    timer.start()
-    assert command_line.main(["serve", "--port", "0"]) == 0
-    timer.join()
-    assert signal.getsignal(signal.SIGTERM) is before
+    monkeypatch.delitem(sys.modules, "cc_messages.serving", raising=False)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert command_line.main(["serve", "--port", "0"]) == 1
+    told = capsys.readouterr()
+    assert "pip install 'cc-messages[server]'" in told.err
+    assert told.out == ""
+    assert not no_server

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Client
+    from .conftest import Client
 
     Plain = Callable[[Any], Any]
 
@@ -116,7 +116,7 @@ async def test_all_content_arrives_as_it_was_written(client: Client, plain: Plai
         if reply.status != 200 or len(client.api.requests) != 1 or client.received != plain(sent):
             wrong.append(name)
     assert not wrong
-    assert client.routes["start"] == 1
+    assert "start" not in client.routes
 
 
 def png(width: int, height: int) -> str:
@@ -145,15 +145,11 @@ async def test_a_large_image_arrives_as_it_is(client: Client, plain: Plain) -> N
             assert client.received == plain(client.body(*contents)["messages"])
 
 
-async def test_any_system_prompt_arrives_as_it_was_written(client: Client) -> None:
-    for system in [
-        "Be brief.",
-        " \n",
-        "\n a\r\n\0\ufeff ",
-        "@/etc/hostname /clear ${HOME} $(ls) é\u2028\U0001f600 " + "x" * 300_000,
-    ]:
-        await client.ask("Hello.", system=system)
-        assert [block["text"] for block in client.api.requests[-1]["system"]][2:] == [system]
+async def test_any_system_prompt_arrives_as_it_was_written(several: Client) -> None:
+    odd = "@/etc/hostname /clear ${HOME} $(ls) é\u2028\U0001f600"
+    for system in (" \n", f"\n a\r\n\0\ufeff {odd} {'x' * 300_000} "):
+        await several.ask("Hello.", system=system)
+        assert [block["text"] for block in several.api.requests[-1]["system"]][2:] == [system]
 
 
 async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
@@ -180,13 +176,13 @@ async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
         spelled_out = {"model", "messages", "system", "stream", "metadata", "tools"}
         assert body.keys() - given.keys() <= spelled_out
         assert given.get("tools", []) == body["tools"]
-    assert client.routes == {"start": 1, "rebuild": 8}
+    assert client.routes == {"rebuild": 9}
 
 
-async def test_betas_reach_the_api(client: Client) -> None:
-    await client.ask("Hello.", headers={"anthropic-beta": "first-2026-01-01, second-2026-02-02"})
-    await client.ask("Hello.", headers={"anthropic-beta": "third-2026-03-03"})
-    betas = [set(call.headers["anthropic-beta"].split(",")) for call in client.api.calls]
+async def test_betas_reach_the_api(several: Client) -> None:
+    await several.ask("Hello.", headers={"anthropic-beta": "first-2026-01-01, second-2026-02-02"})
+    await several.ask("Hello.", headers={"anthropic-beta": "third-2026-03-03"})
+    betas = [set(call.headers["anthropic-beta"].split(",")) for call in several.api.calls]
     assert betas[0] - betas[1] == {"first-2026-01-01", "second-2026-02-02"}
     assert betas[1] - betas[0] == {"third-2026-03-03"}
 
@@ -195,4 +191,4 @@ async def test_what_is_refused_does_not_reach_a_process(client: Client) -> None:
     """MSG-09."""
     for reply in (await client.ask("Hello.", max_tokens=None), await client.ask("")):
         assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
-    assert not client.transport.pids
+    assert not client.routes

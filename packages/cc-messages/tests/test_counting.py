@@ -11,7 +11,7 @@ from cc_messages.counting import APIAccess
 from cc_types import APIError
 
 if TYPE_CHECKING:
-    from conftest import Client, Connect
+    from .conftest import Client, Connect
 
 BODY: dict[str, Any] = {
     "model": "claude-sonnet-5",
@@ -33,7 +33,7 @@ async def test_the_api_counts_what_the_caller_sent(client: Client) -> None:
     assert (call.method, call.path, call.query, call.body) == ("POST", COUNT, {"beta": "true"}, BODY)
     assert call.headers["anthropic-beta"] == "made-up-2026-01-01"
     assert call.headers["anthropic-version"]
-    assert not client.transport.pids
+    assert not client.routes
 
 
 async def test_a_conversation_that_a_process_holds_is_left_alone(client: Client) -> None:
@@ -42,10 +42,12 @@ async def test_a_conversation_that_a_process_holds_is_left_alone(client: Client)
     await client.ask("a")
     assert (await client.http.post(COUNT, json=BODY)).status_code == 200
     await client.ask("a", "x", "b")
-    assert client.routes == {"start": 1, "extend": 1}
+    assert client.routes == {"rebuild": 1, "extend": 1}
 
 
-async def test_a_name_of_claude_codes_is_counted_for_its_model(client: Client) -> None:
+async def test_a_name_of_claude_codes_is_counted_for_its_model(connect: Connect) -> None:
+    """A process is started for it, which says the model, where none has been."""
+    client = connect()
     await client.http.post(COUNT, json={**BODY, "model": "sonnet"})
     body = client.api.calls[-1].body
     assert body is not None

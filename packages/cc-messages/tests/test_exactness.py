@@ -13,7 +13,7 @@ from cc_messages.answer import Answer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Answered, Client, Connect
+    from .conftest import Answered, Client, Connect
 
     Plain = Callable[[Any], Any]
 
@@ -122,7 +122,7 @@ class Walk:
         return {"role": "user", "content": self.random.choice(prompts)}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_any_walk_through_conversations_is_exact(seed: int, connect: Connect, plain: Plain) -> None:
     """MSG-03, MSG-04, MSG-08, MSG-14, MSG-18, MSG-20, MSG-23, MSG-24, MSG-25."""
     client, walk = connect(size=2), Walk(seed)

@@ -11,13 +11,12 @@ import anyio
 import httpx2
 import pytest
 
-from cc_loopback import LoopbackServer
 from cc_session import Timeouts
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
-    from conftest import Client, Connect
+    from .conftest import Client, Connect
 
     Leave = Callable[["Client", list[Any]], Awaitable[None]]
 
@@ -25,15 +24,9 @@ CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
 # What a start that is given up needs to be cleaned up takes as long as this allows.
 QUICK = Timeouts(close=0.2)
-LONG = "word " * 300
+# Its events take longer than any test may.
+LONG = "word " * 3000
 HISTORIES: list[list[Any]] = [["b"], ["a", "x", "b"], ["a", [CALL], [RESULT]]]
-
-
-@pytest.fixture
-def slow() -> Iterator[LoopbackServer]:
-    """An API that sends an event each 30 ms; a long answer has some 200 of them."""
-    with LoopbackServer(event_delay=0.03) as api:
-        yield api
 
 
 async def close_after_the_first_chunk(client: Client, messages: list[Any]) -> None:
@@ -59,14 +52,22 @@ async def cancel_while_the_head_is_waited_for(client: Client, messages: list[Any
 
 
 async def cancel_while_the_body_is_read(client: Client, messages: list[Any]) -> None:
-    with anyio.move_on_after(0.3) as scope:
+    has_head = asyncio.Event()
+
+    async def read() -> None:
         async with client.stream(*messages) as response:
+            has_head.set()
             await response.aread()
-    assert scope.cancelled_caught
+
+    task = asyncio.create_task(read())
+    await has_head.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 async def time_out(client: Client, messages: list[Any]) -> None:
-    client.http.timeout = httpx2.Timeout(0.3)
+    client.http.timeout = httpx2.Timeout(1)
     with pytest.raises(httpx2.ReadTimeout):
         await client.ask(*messages)
     client.http.timeout = httpx2.Timeout(20)
@@ -74,7 +75,7 @@ async def time_out(client: Client, messages: list[Any]) -> None:
 
 async def asked(client: Client) -> None:
     """Wait until the API was asked."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         while not client.api.requests:  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.005)
 
@@ -97,22 +98,16 @@ async def answers_exactly(client: Client, messages: list[Any], plain: Callable[[
 
 
 @pytest.mark.parametrize("leave", WAYS, ids=lambda way: way.__name__)
-async def test_the_turn_ends_at_once_and_the_process_goes_on(
-    leave: Leave, slow: LoopbackServer, connect: Connect, plain: Any
-) -> None:
+async def test_the_turn_ends_at_once_and_the_process_goes_on(leave: Leave, slow_client: Client, plain: Any) -> None:
     """MSG-27."""
-    client = connect(api=slow, size=1)
-    client.answers("Warm.")
-    await client.ask("Warm up.")
     for messages in HISTORIES:
-        slow.requests.clear()
-        client.answers(LONG)
-        await leave(client, messages)
-        with anyio.fail_after(4):  # mostly it takes 30 ms; the rest of the answer would take longer than this
-            await client.settled()
-        assert len(slow.requests) == 1
-        await answers_exactly(client, messages, plain)
-    assert client.routes["start"] == 1
+        slow_client.api.requests.clear()
+        slow_client.answers(LONG)
+        await leave(slow_client, messages)
+        await slow_client.settled()  # mostly in 30 ms; the rest of the answer would take longer than it waits
+        assert len(slow_client.api.requests) == 1
+        await answers_exactly(slow_client, messages, plain)
+    assert "start" not in slow_client.routes
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -128,15 +123,15 @@ async def test_leaving_while_the_api_has_not_begun_ends_the_call(stream: bool, c
         return ""
 
     client.answers(respond)
-    with anyio.move_on_after(5):
+    with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: client.ask("b", stream=stream))
             await asked(client)
             tasks.cancel_scope.cancel()
-    assert await asyncio.to_thread(ended.wait, 1)
+    assert await asyncio.to_thread(ended.wait, 10)
     await client.settled()
     await answers_exactly(client, ["b"], plain)
-    assert client.routes["start"] == 1
+    assert "start" not in client.routes
 
 
 async def test_leaving_at_any_moment_of_a_request_loses_nothing(connect: Connect, plain: Any) -> None:
@@ -144,28 +139,24 @@ async def test_leaving_at_any_moment_of_a_request_loses_nothing(connect: Connect
     client = connect(size=1, timeouts=QUICK)
     client.answers("word " * 10)
     history: list[Any] = ["a", [CALL], [RESULT], "x", "b"]
-    for step in range(30):
-        with anyio.move_on_after(step * 0.002):
+    for step in range(15):
+        with anyio.move_on_after(step * 0.004):
             await client.ask(*history[: 1 + 2 * (step % 3)], stream=step % 2 == 0)
-    with anyio.fail_after(5):
-        await client.settled()
+    await client.settled()
     await answers_exactly(client, history, plain)
 
 
-async def test_a_request_that_is_given_up_while_it_waits_takes_no_process(
-    connect: Connect, slow: LoopbackServer
-) -> None:
-    client = connect(api=slow, size=1)
-    client.answers(LONG)
-    async with client.stream("Take your time.") as response:
+async def test_a_request_that_is_given_up_while_it_waits_takes_no_process(slow_client: Client) -> None:
+    slow_client.answers(LONG)
+    async with slow_client.stream("Take your time.") as response:
         chunks = response.aiter_bytes()
         await anext(chunks)
         with anyio.move_on_after(0.1) as scope:
-            await client.ask("Me too.")
+            await slow_client.ask("Me too.")
         assert scope.cancelled_caught
         await anext(chunks)
-    await client.settled()
-    assert len(slow.requests) == 1
+    await slow_client.settled()
+    assert len(slow_client.api.requests) == 1
 
 
 async def test_a_start_that_is_given_up_leaves_no_process(

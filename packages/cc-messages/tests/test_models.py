@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import psutil
-    from conftest import Client
+
+    from .conftest import Client, Connect
 
     Processes = Callable[[], list[psutil.Process]]
 
@@ -85,8 +86,9 @@ def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
     assert caught.value.status == 400
 
 
-async def test_a_process_is_asked_once_and_ended(client: Client, processes: Processes) -> None:
+async def test_a_process_is_asked_once_and_ended(connect: Connect, processes: Processes) -> None:
     """MSG-28."""
+    client = connect()
     for _ in range(2):
         response = await client.http.get("/v1/models")
         assert response.status_code == 200

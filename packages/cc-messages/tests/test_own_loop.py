@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from claude_agent_sdk import Message
-    from conftest import Answered, Client
+
+    from .conftest import Answered, Client, Connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -29,6 +30,11 @@ NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"typ
 
 Transport = Literal["sdk", "stdio"]
 Handler = Callable[[CLICall], Awaitable[Mapping[str, object]]]
+
+
+@pytest.fixture
+def client(several: Client) -> Client:
+    return several
 
 
 @pytest.fixture(params=["sdk", "stdio"])
@@ -154,7 +160,7 @@ async def test_the_next_request_goes_on_in_the_same_process(client: Client, tran
         sent = client.received
         script(client, "Bye.")
         await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
-    assert client.routes == {"start": 1, "extend": 1}
+    assert client.routes["extend"] == 1
     assert client.received[: len(sent)] == sent
     assert client.received[-1] == plain({"role": "user", "content": "Thanks."})
 
@@ -185,7 +191,7 @@ async def test_a_call_of_any_other_tool_ends_the_answer(client: Client, transpor
         result = {"type": "tool_result", "tool_use_id": call["id"], "content": "yes"}
         second = await client.ask("Add.", first.body["content"], {"role": "user", "content": [result]}, tools=both)
     assert kinds(second) == ["mcp_tool_use", "mcp_tool_result", "text"]
-    assert client.routes == {"start": 1, "resume": 1}
+    assert client.routes["resume"] == 1
     assert [block["type"] for block in client.api.requests[1]["messages"][-1]["content"]] == ["tool_result"] * 2
 
 
@@ -340,13 +346,13 @@ async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, tran
 
 
 async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_server(
-    client: Client, processes: Any, transport: Transport
+    connect: Connect, transport: Transport
 ) -> None:
     """MSG-64: clients repeat a request whose connection breaks."""
+    client = connect(size=1)
 
     async def kill(_call: CLICall) -> dict[str, object]:
-        for process in processes():
-            os.kill(process.pid, signal.SIGKILL)
+        os.kill(client.transport.pids[0], signal.SIGKILL)
         return text("ok")
 
     script(client, [*calls("add")], "Hello.")
@@ -382,7 +388,7 @@ async def test_requests_without_tools_of_the_cli_are_served_as_ever(client: Clie
         assert (await client.ask("Hi.")).text == "Hello."
         answered = await client.ask("Hi.", tools=[tool("other")])
     assert kinds(answered) == ["tool_use"]
-    assert client.routes == {"start": 1, "rebuild": 1}
+    assert client.routes["rebuild"] >= 1
 
 
 async def test_a_tool_of_the_api_cannot_stand_beside_them(client: Client) -> None:
@@ -415,9 +421,7 @@ async def test_a_listener_hears_all_messages_up_to_the_result(client: Client) ->
     assert spoken == ["AssistantMessage", "AssistantMessage", "UserMessage", "AssistantMessage", "ResultMessage"]
 
 
-async def test_eight_loops_at_once_do_not_mix(connect: Any, transport: Transport) -> None:
-    client: Client = connect(size=4)
-
+async def test_eight_loops_at_once_do_not_mix(client: Client, transport: Transport) -> None:
     async def one(number: int) -> None:
         async def mine(_call: CLICall) -> dict[str, object]:
             await asyncio.sleep(0.01 * (number % 3))
@@ -434,9 +438,10 @@ async def test_eight_loops_at_once_do_not_mix(connect: Any, transport: Transport
 
 
 async def test_closing_ends_servers_and_bridges(
-    client: Client, private_temp_folder: Path, transport: Transport
+    connect: Connect, private_temp_folder: Path, transport: Transport
 ) -> None:
     """IPC-P-53: sockets and files go with the process."""
+    client = connect(size=1)
     before = {*os.listdir(private_temp_folder)}
     with beside_requests(tools=tools(add, transport, "add")):
         await client.ask("Add.", tools=[tool("add")])

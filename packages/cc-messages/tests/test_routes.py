@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 if TYPE_CHECKING:
-    from conftest import Client, Connect
+    from .conftest import Client, Connect
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
@@ -33,7 +33,7 @@ async def chat(client: Client, *prompts: str, **fields: Any) -> list[Any]:
 async def test_a_chat_extends_one_process(client: Client) -> None:
     """MSG-11."""
     await chat(client, "one", "two", "three")
-    assert client.routes == {"start": 1, "extend": 2}
+    assert client.routes == {"rebuild": 1, "extend": 2}
 
 
 async def test_a_loop_of_tool_calls_resumes_one_process(client: Client) -> None:
@@ -47,7 +47,7 @@ async def test_a_loop_of_tool_calls_resumes_one_process(client: Client) -> None:
     client.answers(echo)
     await client.ask(*messages)
     await client.ask(*messages, "Done.", "Thanks.")
-    assert client.routes == {"start": 1, "resume": 4, "rebuild": 1}
+    assert client.routes == {"resume": 4, "rebuild": 2}
     assert [message["role"] for message in client.received] == ["user", "assistant"] * 5 + ["user"]
 
 
@@ -57,7 +57,7 @@ async def test_independent_prompts_share_one_process_and_no_word(client: Client)
     for prompt in ("one", "two", "three"):
         assert (await client.ask(prompt)).text == f"You said {prompt}"
         assert client.received == [{"role": "user", "content": [{"type": "text", "text": prompt}]}]
-    assert client.routes == {"start": 1, "rebuild": 2}
+    assert client.routes == {"rebuild": 3}
 
 
 async def test_conversations_that_take_turns_share_one_process(client: Client) -> None:
@@ -67,7 +67,7 @@ async def test_conversations_that_take_turns_share_one_process(client: Client) -
         reply = await client.ask(*messages, "go on")
         messages += ["go on", reply.body["content"]]
     assert [message["content"][0]["text"] for message in client.received] == ["b1", "You said b1", "go on"]
-    assert client.routes == {"start": 1, "rebuild": 3}
+    assert client.routes == {"rebuild": 4}
 
 
 async def test_conversations_at_the_same_time_keep_their_processes(connect: Connect, eventually: Any) -> None:
@@ -93,7 +93,7 @@ async def test_a_conversation_that_was_forked_goes_back_to_the_fork(client: Clie
     messages = await chat(client, "one", "two", "three")
     await client.ask(*messages[:4], "another three")
     assert [message["content"][0]["text"] for message in client.received][::2] == ["one", "two", "another three"]
-    assert client.routes == {"start": 1, "extend": 2, "rebuild": 1}
+    assert client.routes == {"extend": 2, "rebuild": 2}
 
 
 async def test_other_tools_and_parameters_are_no_reason_for_another_route(client: Client) -> None:
@@ -101,12 +101,13 @@ async def test_other_tools_and_parameters_are_no_reason_for_another_route(client
     client.answers(echo)
     messages = await chat(client, "one", tools=[{"name": "f", "input_schema": {"type": "object"}}])
     await client.ask(*messages, "two", temperature=0.5)
-    assert client.routes == {"start": 1, "extend": 1}
+    assert client.routes == {"rebuild": 1, "extend": 1}
     assert not client.api.requests[-1]["tools"]
 
 
-async def test_another_system_prompt_takes_the_only_place(client: Client) -> None:
+async def test_another_system_prompt_takes_the_only_place(connect: Connect) -> None:
     """MSG-02."""
+    client = connect(size=1)
     await client.ask("Hello.", system="Be brief.")
     [before] = client.transport.pids
     await client.ask("Hello.", system="Be verbose.")
@@ -121,9 +122,9 @@ async def test_the_same_request_twice_is_answered_twice(client: Client) -> None:
     assert [(await client.ask("Hello.")).text for _ in range(2)] == ["Answer 1.", "Answer 2."]
 
 
-async def test_more_requests_than_processes_wait_and_get_their_own_answers(connect: Connect) -> None:
+async def test_more_requests_than_processes_wait_and_get_their_own_answers(several: Client) -> None:
     """MSG-13."""
-    client = connect(size=3)
+    client = several
     client.answers(echo)
 
     async def ask(number: int) -> str:
@@ -137,18 +138,18 @@ async def test_more_requests_than_processes_wait_and_get_their_own_answers(conne
 
 async def test_a_request_while_a_tool_runs_finds_a_process_and_the_loop_goes_on(client: Client) -> None:
     client.answers([CALL])
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         assert (await client.ask("Go.")).stop_reason == "tool_use"
         client.answers(echo)
         assert (await client.ask("Inside of a tool.")).text == "You said Inside of a tool."
         assert (await client.ask("Go.", [CALL], [RESULT])).text == "You said nothing"
     assert len(client.transport.pids) == 1
-    assert client.routes == {"start": 1, "rebuild": 2}
+    assert client.routes == {"rebuild": 3}
 
 
 async def test_a_request_while_a_stream_is_read_finds_a_process(client: Client) -> None:
     client.answers("word " * 50)
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         async with client.stream("Tell me.") as outer:
             chunks = outer.aiter_bytes()
             first: bytes = await anext(chunks)
@@ -167,7 +168,7 @@ async def test_an_answer_that_the_client_returns_changed_is_written_anew(client:
     await client.ask("one")
     await client.ask("one", [{"type": "text", "text": "x"}], "two")
     assert client.received[1]["content"] == [{"type": "text", "text": "x"}]
-    assert client.routes == {"start": 1, "rebuild": 1}
+    assert client.routes == {"rebuild": 2}
 
 
 async def test_cache_breakpoints_do_not_change_the_route(client: Client) -> None:
@@ -175,4 +176,4 @@ async def test_cache_breakpoints_do_not_change_the_route(client: Client) -> None
     messages = await chat(client, "one", "two")
     marked = [{"type": "text", "text": "one", "cache_control": {"type": "ephemeral"}}]
     await client.ask(marked, *messages[1:], "three")
-    assert client.routes == {"start": 1, "extend": 2}
+    assert client.routes == {"rebuild": 1, "extend": 2}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from conftest import MakeAPI, Serve
-
     from cc_loopback import LoopbackServer
+
+    from .conftest import Client, Connect, Serve, Served
 
 MODEL = "claude-sonnet-5"
 BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
@@ -43,9 +44,8 @@ def error_of(response: httpx2.Response) -> tuple[int, str]:
     return response.status_code, body["error"]["type"]
 
 
-async def test_a_message_is_answered_whole_and_streamed(serve: Serve) -> None:
+async def test_a_message_is_answered_whole_and_streamed(served: Served) -> None:
     """MSG-20, MSG-23, MSG-40."""
-    served = serve()
     served.api.respond = always("Fine.")
     async with served.http() as http:
         whole = await http.post(MESSAGES, json=BODY)
@@ -59,23 +59,21 @@ async def test_a_message_is_answered_whole_and_streamed(serve: Serve) -> None:
     assert whole.headers["request-id"] != streamed.headers["request-id"]
 
 
-async def test_what_the_api_says_in_its_head_is_passed_on(serve: Serve, make_api: MakeAPI) -> None:
+async def test_what_the_api_says_in_its_head_is_passed_on(served: Served) -> None:
     """MSG-23, MSG-30. Its id of the request is told in messages and streams, and what is left of its limits."""
-    api = make_api()
-    served = serve(api=api)
     headers = {"request-id": "req_of_the_api", "anthropic-ratelimit-requests-remaining": "7", "via": "a proxy"}
     async with served.http() as http:
         for stream in (False, True):
-            api.fail_next(headers=headers, delay=0.01)
+            served.api.fail_next(headers=headers, delay=0.01)
             response = await http.post(MESSAGES, json={**BODY, "stream": stream})
             assert response.status_code == 200
             told = {name: response.headers.get(name) for name in headers}
             assert told == {**headers, "via": None}
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+async def test_without_the_token_nothing_is_answered_and_no_process_is_started(served: Served, client: Client) -> None:
+    """MSG-42."""
+    wrong: list[dict[str, str]] = [
         {},
         {"x-api-key": ""},
         {"x-api-key": "the"},
@@ -85,35 +83,29 @@ async def test_what_the_api_says_in_its_head_is_passed_on(serve: Serve, make_api
         {"authorization": "Bearer"},
         {"authorization": "Bearer wrong"},
         {"cookie": "the token"},
-    ],
-)
-async def test_without_the_token_nothing_is_answered_and_no_process_is_started(
-    headers: dict[str, str], serve: Serve
-) -> None:
-    """MSG-42."""
-    served = serve()
+    ]
     async with httpx2.AsyncClient(base_url=served.url, trust_env=False) as http:
-        for path in (MESSAGES, f"{MESSAGES}?token=the+token", "/v1/models", "/", "/else"):
+        for headers, path in product(wrong, (MESSAGES, f"{MESSAGES}?token=the+token", "/v1/models", "/", "/else")):
             raw = [(name.encode(), value.encode().strip()) for name, value in headers.items()]
-            assert error_of(await http.post(path, json=BODY, headers=raw)) == (401, "authentication_error")
-    assert not served.transport.pids
+            answered = error_of(await http.post(path, json=BODY, headers=raw))
+            assert answered == (401, "authentication_error"), headers
+    assert not client.routes
 
 
-@pytest.mark.parametrize("name", ["x-api-key", "authorization", "both"])
-async def test_the_token_may_come_in_either_header(name: str, serve: Serve) -> None:
+async def test_the_token_may_come_in_either_header(served: Served) -> None:
     """MSG-42. Clients that send both have a key of their own in one of them."""
-    served = serve()
-    headers = {
-        "x-api-key": {"x-api-key": "the token", "both": "sk-other"},
-        "authorization": {"authorization": "bearer  the token", "both": "Bearer the token"},
-    }
+    right = [
+        {"x-api-key": "the token"},
+        {"authorization": "bearer  the token"},
+        {"x-api-key": "sk-other", "authorization": "Bearer the token"},
+    ]
     async with httpx2.AsyncClient(base_url=served.url, timeout=40, trust_env=False) as http:
-        sent = {header: values[name] for header, values in headers.items() if name in values}
-        assert (await http.post(MESSAGES, json=BODY, headers=sent)).status_code == 200
+        for headers in right:
+            assert (await http.post(MESSAGES, json=BODY, headers=headers)).status_code == 200
 
 
-async def test_the_token_goes_no_further(serve: Serve) -> None:
-    served = serve()
+async def test_the_token_goes_no_further(serve: Serve, several: Client) -> None:
+    served = serve(several)
     async with served.http() as http:
         await http.post(MESSAGES, json=BODY, headers={"anthropic-beta": "made-up-2026-01-01"})
     [call] = served.api.calls
@@ -121,9 +113,8 @@ async def test_the_token_goes_no_further(serve: Serve) -> None:
     assert "the token" not in str(call)
 
 
-async def test_whether_it_is_up_can_be_seen_without_the_token(serve: Serve) -> None:
+async def test_whether_it_is_up_can_be_seen_without_the_token(served: Served, client: Client) -> None:
     """MSG-44."""
-    served = serve()
     async with httpx2.AsyncClient(base_url=served.url, trust_env=False) as http:
         health = await http.get("/healthz")
         assert (health.status_code, health.json()) == (200, {"status": "ok"})
@@ -132,32 +123,34 @@ async def test_whether_it_is_up_can_be_seen_without_the_token(serve: Serve) -> N
             assert (head.status_code, head.content) == (200, b"")
             assert head.headers["request-id"].startswith("req_")
     assert "server" not in health.headers or "uvicorn" in health.headers["server"]
-    assert not served.transport.pids
+    assert not client.routes
 
 
-async def test_what_is_not_served_is_not_found_in_the_form_of_the_api(serve: Serve) -> None:
-    served = serve()
+async def test_what_is_not_served_is_not_found_in_the_form_of_the_api(served: Served, client: Client) -> None:
     async with served.http() as http:
         for method, path in (("POST", "/v1/else"), ("GET", "/"), ("POST", "/v1/messages/"), ("GET", "/v1/%2e%2e/x")):
             assert error_of(await http.request(method, path)) == (404, "not_found_error")
-    assert not served.transport.pids
+    assert not client.routes
 
 
-async def test_a_wrong_body_is_refused_in_the_form_of_the_api(serve: Serve) -> None:
+async def test_a_wrong_body_is_refused_in_the_form_of_the_api(served: Served, client: Client) -> None:
     """MSG-09."""
-    served = serve()
     async with served.http() as http:
         for content in (b"", b"{", b"[]", b"\xff", b'{"model": "m"}'):
             assert error_of(await http.post(MESSAGES, content=content)) == (400, "invalid_request_error")
         zipped = await http.post(MESSAGES, content=b"x", headers={"content-encoding": "gzip"})
         assert error_of(zipped) == (415, "invalid_request_error")
-    assert not served.transport.pids
+    assert not client.routes
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(has_length: bool, serve: Serve) -> None:
+async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(
+    has_length: bool, serve: Serve, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """MSG-43. The client sees the answer, although it was still sending."""
-    served = serve(max_body_bytes=1_000_000)
+    # So long it waits where the piece that is too much was the last one.
+    monkeypatch.setattr("cc_messages.request_body._DRAIN_SECONDS", 0.3)
+    served = serve(client, max_body_bytes=1_000_000)
 
     async def pieces(length: int) -> AsyncIterator[bytes]:
         for _ in range(length // 10_000):
@@ -172,17 +165,16 @@ async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(has_length:
         assert "1000000" in response.json()["error"]["message"]
 
 
-async def test_a_long_body_is_carried(serve: Serve) -> None:
-    served = serve()
-    body = {**BODY, "messages": [{"role": "user", "content": "x" * 5_000_000}]}
+async def test_a_long_body_is_carried(served: Served) -> None:
+    body = {**BODY, "messages": [{"role": "user", "content": "x" * 2_000_000}]}
     async with served.http() as http:
         assert (await http.post(MESSAGES, json=body)).status_code == 200
-    assert len(served.api.requests[0]["messages"][0]["content"][0]["text"]) == 5_000_000
+    assert len(served.api.requests[0]["messages"][0]["content"][0]["text"]) == 2_000_000
 
 
-async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, eventually: Any) -> None:
+async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, several: Client, eventually: Any) -> None:
     """MSG-43."""
-    served = serve(max_requests=2, size=2)
+    served = serve(several, max_requests=2)
     served.api.respond = wait_for_ever
     async with served.http() as http:
         running = [asyncio.ensure_future(http.post(MESSAGES, json=BODY)) for _ in range(2)]
@@ -198,8 +190,7 @@ async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, even
         assert (await http.post(MESSAGES, json=BODY)).status_code == 200
 
 
-async def test_requests_wait_for_a_process_without_being_turned_away(serve: Serve) -> None:
-    served = serve(size=1)
+async def test_requests_wait_for_a_process_without_being_turned_away(served: Served) -> None:
 
     def repeat(body: dict[str, Any]) -> str:
         return str(body["messages"][0]["content"])
@@ -212,28 +203,30 @@ async def test_requests_wait_for_a_process_without_being_turned_away(serve: Serv
         assert f"number {number}" in answer.json()["content"][0]["text"]
 
 
-async def test_a_client_that_leaves_ends_its_turn(serve: Serve, make_api: MakeAPI, eventually: Any) -> None:
+async def test_a_client_that_leaves_ends_its_turn(
+    served: Served, serve: Serve, client: Client, slow_client: Client, eventually: Any
+) -> None:
     """MSG-27. Before the first event, and in the middle of a stream."""
     for stream in (False, True):
-        served = serve()
         served.api.respond = wait_for_ever
         async with served.http() as http:
             task = asyncio.ensure_future(http.post(MESSAGES, json={**BODY, "stream": stream}))
-            await eventually(lambda served=served: "busy=1" in repr(served.transport) and bool(served.api.requests))
+            await eventually(lambda: "busy=1" in repr(served.transport) and bool(served.api.requests))
             task.cancel()
-        await eventually(lambda served=served: "busy=0" in repr(served.transport))
+        await client.settled()
         served.api.requests.clear()
-    slow = make_api(always("word " * 200), event_delay=0.02)
-    served = serve(api=slow)
-    async with served.http() as http, http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
+    slow_client.answers("word " * 3000)
+    slow = serve(slow_client)
+    async with slow.http() as http, http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
         await anext(response.aiter_raw())
-    await eventually(lambda: "busy=0" in repr(served.transport))
-    assert served.transport.pids
+    await slow_client.settled()
+    assert slow_client.transport.pids
+    assert "start" not in slow_client.routes
 
 
-async def test_a_silent_model_is_bridged_by_pings(serve: Serve, make_api: MakeAPI) -> None:
-    slow = make_api(always("Hi."), event_delay=0.35)
-    served = serve(api=slow, ping_seconds=0.1)
+async def test_a_silent_model_is_bridged_by_pings(serve: Serve, slow_client: Client) -> None:
+    served = serve(slow_client, ping_seconds=0.005)
+    slow_client.answers("Hi.")
     async with served.http() as http:
         text = (await http.post(MESSAGES, json={**BODY, "stream": True})).text
         whole = (await http.post(MESSAGES, json=BODY)).json()
@@ -245,15 +238,16 @@ async def test_a_silent_model_is_bridged_by_pings(serve: Serve, make_api: MakeAP
     assert whole["content"][0]["text"] == "Hi."
 
 
-async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, make_api: MakeAPI) -> None:
+async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, slow_client: Client) -> None:
     """MSG-33, MSG-E07."""
-    # A delay, since the CLI may lose what has come in the moment in which a connection breaks.
-    slow = make_api(always("word " * 60), event_delay=0.03)
-    served = serve(api=slow)
+    # A slow one, since the CLI may lose what has come in the moment in which a connection breaks.
+    slow_client.answers("word " * 60)
+    served = serve(slow_client)
     async with served.http() as http:
-        slow.fail_next(after_events=20)
+        served.api.fail_next(after_events=20)
         streamed = await http.post(MESSAGES, json={**BODY, "stream": True})
-        slow.fail_next(after_events=20)
+        await slow_client.settled()  # or what the CLI asks by itself could take the next fault
+        served.api.fail_next(after_events=8)
         whole = await http.post(MESSAGES, json=BODY)
     assert streamed.status_code == 200
     assert streamed.text.split("\n\n")[-2].startswith('event: error\ndata: {"type":"error","error":{"type":"api_error"')
@@ -261,9 +255,8 @@ async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, 
     assert error_of(whole) == (502, "api_error")
 
 
-async def test_an_error_of_the_api_arrives_as_it_was(serve: Serve) -> None:
+async def test_an_error_of_the_api_arrives_as_it_was(served: Served) -> None:
     """MSG-30, MSG-33."""
-    served = serve()
     async with served.http() as http:
         for status, kind in ((429, "rate_limit_error"), (529, "overloaded_error"), (401, "authentication_error")):
             for stream in (False, True):
@@ -273,9 +266,9 @@ async def test_an_error_of_the_api_arrives_as_it_was(serve: Serve) -> None:
                 assert response.json()["error"]["message"] == "made-up"
 
 
-async def test_a_missing_cli_is_no_reason_to_try_again(serve: Serve, tmp_path: Path) -> None:
+async def test_a_missing_cli_is_no_reason_to_try_again(serve: Serve, connect: Connect, tmp_path: Path) -> None:
     """MSG-E02."""
-    served = serve(cli_path=tmp_path / "no-claude")
+    served = serve(connect(cli_path=tmp_path / "no-claude"))
     async with served.http() as http:
         response = await http.post(MESSAGES, json=BODY)
     assert error_of(response) == (500, "api_error")
@@ -283,8 +276,8 @@ async def test_a_missing_cli_is_no_reason_to_try_again(serve: Serve, tmp_path: P
     assert "no-claude" in response.json()["error"]["message"]
 
 
-async def test_a_slow_request_holds_nobody_up(serve: Serve) -> None:
-    served = serve(max_requests=2)
+async def test_a_slow_request_holds_nobody_up(serve: Serve, client: Client) -> None:
+    served = serve(client, max_requests=2)
     host, port = served.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as slow:
         head = f"POST {MESSAGES} HTTP/1.1\r\nhost: x\r\nx-api-key: the token\r\ncontent-length: 99\r\n\r\n"
@@ -321,10 +314,10 @@ def test_an_application_that_nobody_could_use_is_refused(options: dict[str, Any]
 
 
 async def test_an_application_of_its_own_ends_its_processes_when_it_is_shut_down(
-    loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch, processes: Any
+    shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch, processes: Any
 ) -> None:
     """MSG-40, MSG-45. Under any ASGI server."""
-    for name, value in loopback.env().items():
+    for name, value in shared_api.env().items():
         monkeypatch.setenv(name, value)
     app = create_app(token="t")
     async with app.router.lifespan_context(app):

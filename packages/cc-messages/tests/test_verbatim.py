@@ -14,7 +14,7 @@ from cc_messages import CLICall, CLITools, beside_requests
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Client, Connect
+    from .conftest import Client
 
     Plain = Callable[[Any], Any]
 
@@ -64,8 +64,9 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-async def test_it_arrives_as_it_was_written(client: Client, plain: Plain) -> None:
+async def test_it_arrives_as_it_was_written(several: Client, plain: Plain) -> None:
     """MSG-07, MSG-08, MSG-22, MSG-66."""
+    client = several
     client.answers([text("Fine."), CALL])
     for name, messages in CONVERSATIONS.items():
         for stream in (False, True):
@@ -75,7 +76,7 @@ async def test_it_arrives_as_it_was_written(client: Client, plain: Plain) -> Non
             [sent] = client.api.requests
             assert plain(sent["messages"]) == plain(messages), name
             assert (sent["temperature"], sent["tools"], sent["system"][-1]["text"]) == (0.5, [F], "Be brief.")
-    assert client.routes["start"] == 1
+    assert client.routes.get("start", 0) <= 1
 
 
 async def test_the_conversation_that_a_process_holds_stays(client: Client) -> None:
@@ -100,7 +101,7 @@ async def test_the_conversation_that_a_process_holds_stays(client: Client) -> No
         assert (await client.ask(*past)).text == "Fine."
         assert client.arrivals(*past) == 1
     assert client.routes["extend"] == 6
-    assert client.routes["start"] == 1
+    assert "start" not in client.routes
 
 
 async def test_a_call_that_waits_for_its_results_does_not_come_between(client: Client, plain: Plain) -> None:
@@ -110,7 +111,7 @@ async def test_a_call_that_waits_for_its_results_does_not_come_between(client: C
     for messages in (CONVERSATIONS["system between"], [user("a"), assistant([CALL]), user([RESULT])]):
         assert (await client.ask(*messages)).text == "Fine."
         assert client.received == plain(messages)
-    assert client.routes["start"] == 1
+    assert "start" not in client.routes
 
 
 async def test_one_that_nobody_waits_for_is_ended(client: Client) -> None:
@@ -130,12 +131,12 @@ async def test_one_that_nobody_waits_for_is_ended(client: Client) -> None:
     client.http.timeout = httpx2.Timeout(20)
     await client.settled()
     assert (await client.ask("a", FIRST, "b")).text == "Fine."
-    assert client.routes == {"start": 1, "rebuild": 1, "extend": 1}
+    assert client.routes == {"rebuild": 2, "extend": 1}
 
 
-async def test_many_at_a_time_do_not_mix(connect: Connect, plain: Plain) -> None:
+async def test_many_at_a_time_do_not_mix(several: Client, plain: Plain) -> None:
     """MSG-13."""
-    client = connect(size=2)
+    client = several
 
     def repeat(body: dict[str, Any]) -> str:
         return str(plain(body["messages"])[0]["content"][0]["text"])
