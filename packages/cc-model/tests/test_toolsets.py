@@ -26,7 +26,8 @@ Transport = Literal["sdk", "stdio"]
 HELLO = ModelRequest(parts=[UserPromptPart("Hello.")])
 
 
-@pytest.fixture(params=["sdk", "stdio"])
+# Of the module, so that tests with equal tools come one after the other, and share processes.
+@pytest.fixture(scope="module", params=["sdk", "stdio"])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param
 
