@@ -1,7 +1,9 @@
 """What the integration tests share: models on the loopback API, and the check that nothing is left behind."""
 
+import asyncio
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -10,18 +12,76 @@ import pytest
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from messages_server import MessagesServer, serving
+from processes import is_at_rest, of_others
+
+SHARED = ("shared_provider", "single_provider", "slow_provider")
+EVENT_DELAY = 0.02  # seconds between two events of a stream, so that it can be left in the middle
+
+
+@pytest.fixture(scope="session")
+def shared_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
+    """The processes of all tests of a worker that only run agents; failures are not repeated."""
+    provider = ClaudeCodeProvider(env=worker_api.env(), pool=3, max_retries=0)
+    yield provider
+    asyncio.run(provider.aclose())
+
+
+@pytest.fixture(scope="session")
+def single_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
+    """One shared process, so that one that waits would hold up all others."""
+    provider = ClaudeCodeProvider(env=worker_api.env(), pool=1, max_retries=0)
+    yield provider
+    asyncio.run(provider.aclose())
+
+
+@pytest.fixture(scope="session")
+def slow_worker_api() -> Iterator[LoopbackServer]:
+    with LoopbackServer(event_delay=EVENT_DELAY) as api:
+        yield api
+
+
+@pytest.fixture(scope="session")
+def slow_provider(slow_worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
+    """Shared processes whose API takes its time, so that its streams can be left in the middle."""
+    provider = ClaudeCodeProvider(env=slow_worker_api.env(), pool=2, max_retries=0)
+    yield provider
+    asyncio.run(provider.aclose())
+
+
+@pytest.fixture(scope="session")
+def messages_server(worker_api: LoopbackServer) -> Iterator[MessagesServer]:
+    """`python -m cc_messages serve`, one for all tests of a worker."""
+    with serving(worker_api) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """After each test there is no CLI process, and nothing in the folder for temporary files."""
+def nothing_is_left(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """After each test its processes have ended, and there is nothing in the folder for temporary files.
+
+    Shared processes outlive the test, and their folders lie elsewhere: they have to come to rest.
+    """
+    others = of_others()
+    if shared := [request.getfixturevalue(name) for name in SHARED if name in request.fixturenames]:
+        yield
+        deadline = time.monotonic() + 30
+        while busy := [provider for provider in shared if not is_at_rest(provider)]:
+            assert time.monotonic() < deadline, f"not at rest: {busy}"
+            time.sleep(0.002)
+        return
+    if "messages_server" in request.fixturenames:
+        yield
+        return
     tmp_path_factory.getbasetemp()  # pytest's own folder is made at its first use, which must not be in a test's
     # Not below `tmp_path`, whose length leaves too little for the path of a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     yield
-    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=5)
+    _, alive = psutil.wait_procs({*psutil.Process().children(recursive=True)} - others, timeout=5)
     left = [*folder.iterdir()]
     shutil.rmtree(folder)
     assert not alive, f"processes left: {alive}"
@@ -29,12 +89,44 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Te
 
 
 @pytest.fixture
-async def provider(nothing_is_left: None, loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
-    """Claude Code on the loopback API; failures are not repeated."""
-    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
-        yield provider
+def loopback(shared_api: LoopbackServer) -> LoopbackServer:
+    """The loopback API of the worker, as if it had just started."""
+    return shared_api
+
+
+@pytest.fixture
+def own_api() -> Iterator[LoopbackServer]:
+    """A loopback API for tests that write to its home, or read all that is there."""
+    with LoopbackServer() as api:
+        yield api
+
+
+@pytest.fixture
+def slow_api(slow_worker_api: LoopbackServer) -> Iterator[LoopbackServer]:
+    """The API behind `slow_provider`, as if it had just started."""
+    slow_worker_api.reset()
+    yield slow_worker_api
+    assert not slow_worker_api.errors
+
+
+@pytest.fixture
+def provider(shared_provider: ClaudeCodeProvider, loopback: LoopbackServer) -> ClaudeCodeProvider:
+    """Claude Code on the loopback API, on processes that other tests have used before."""
+    return shared_provider
 
 
 @pytest.fixture
 def model(provider: ClaudeCodeProvider) -> ClaudeCodeModel:
     return ClaudeCodeModel(provider=provider)
+
+
+@pytest.fixture
+async def own_provider(nothing_is_left: None, loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
+    """A provider for tests about processes: no other test uses its."""
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
+        yield provider
+
+
+@pytest.fixture
+def own_model(own_provider: ClaudeCodeProvider) -> ClaudeCodeModel:
+    return ClaudeCodeModel(provider=own_provider)

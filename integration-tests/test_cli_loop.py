@@ -12,7 +12,7 @@ from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, RunConte
 from pydantic_ai.toolsets import FunctionToolset
 
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 Transport = Literal["sdk", "stdio"]
 
@@ -32,7 +32,8 @@ class City(BaseModel):
     population: int
 
 
-@pytest.fixture(params=["sdk", "stdio"])
+# Of the module, so that tests with equal tools come one after the other, and share processes.
+@pytest.fixture(scope="module", params=["sdk", "stdio"])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param
 
@@ -148,14 +149,16 @@ async def test_runs_side_by_side_keep_their_dependencies(model: ClaudeCodeModel,
         assert f"<{number}>" in result.output
 
 
-async def test_a_killed_process_fails_its_run_alone(model: ClaudeCodeModel, transport: Transport) -> None:
+async def test_a_killed_process_fails_its_run_alone(
+    own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider, transport: Transport
+) -> None:
+    model = own_model
     agent = Agent(model, deps_type=Deps)
 
     @agent.tool
     async def kill(ctx: RunContext[Deps]) -> str:
-        for child in psutil.Process().children(recursive=True):
-            if "claude" in child.name():
-                child.kill()
+        [pid] = own_provider.transport.pids
+        psutil.Process(pid).kill()
         return "killed"
 
     model.set_agent_toolsets(agent.toolsets, transport=transport)

@@ -9,20 +9,20 @@ from processes import eventually
 
 
 async def test_a_conversation_goes_on_after_its_process_was_killed(
-    loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider
+    loopback: LoopbackServer, own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-67"""
-    plain = Agent(model)
+    plain = Agent(own_model)
     first = await plain.run("One.")
-    [pid] = provider.transport.pids
+    [pid] = own_provider.transport.pids
     psutil.Process(pid).kill()
-    await eventually(lambda: not provider.transport.pids)
+    await eventually(lambda: not own_provider.transport.pids)
 
     second = await plain.run("Two.", message_history=first.all_messages())
 
     assert "Two." in second.output
     assert [message["role"] for message in loopback.requests[-1]["messages"]] == ["user", "assistant", "user"]
-    assert provider.transport.pids != [pid]
+    assert own_provider.transport.pids != [pid]
 
 
 async def test_the_same_history_can_be_continued_twice(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:

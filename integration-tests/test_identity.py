@@ -162,24 +162,24 @@ async def test_signed_thinking_travels_between_both_models_in_one_conversation(
 
 
 async def test_nothing_starts_where_requests_are_forbidden(
-    loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider
+    loopback: LoopbackServer, own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-07"""
     parameters = ModelRequestParameters()
     context = ModelRequestContext(
-        model=model, messages=PROMPT, model_settings=None, model_request_parameters=parameters
+        model=own_model, messages=PROMPT, model_settings=None, model_request_parameters=parameters
     )
     with override_allow_model_requests(False):
         with pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
-            await model.request(PROMPT, None, parameters)
+            await own_model.request(PROMPT, None, parameters)
         with pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
-            async with model.request_stream(PROMPT, None, parameters):
+            async with own_model.request_stream(PROMPT, None, parameters):
                 pass
         with pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
-            await model.compact_messages(context)
+            await own_model.compact_messages(context)
         with pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
-            await model.count_tokens(PROMPT, None, parameters)
-    assert not provider.transport.pids
+            await own_model.count_tokens(PROMPT, None, parameters)
+    assert not own_provider.transport.pids
     assert not loopback.calls
 
 
@@ -292,15 +292,15 @@ async def test_an_id_works_wherever_an_agent_takes_one_and_nowhere_else(
 
 
 async def test_tokens_are_counted_by_the_api_and_no_process_is_asked(
-    loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider
+    loopback: LoopbackServer, own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-61: what is counted is the request."""
     limits = UsageLimits(input_tokens_limit=5, count_tokens_before_request=True)
     with pytest.raises(UsageLimitExceeded, match="input_tokens_limit"):
-        await Agent(model, instructions="Be kind to everybody.").run("Hello, how are you?", usage_limits=limits)
+        await Agent(own_model, instructions="Be kind to everybody.").run("Hello, how are you?", usage_limits=limits)
     assert [call.path for call in loopback.calls] == ["/v1/messages/count_tokens"]
     assert "Be kind" in str(loopback.calls[0].body)
-    assert not provider.transport.pids
+    assert not own_provider.transport.pids
 
 
 async def test_without_a_key_tokens_are_not_counted(loopback: LoopbackServer) -> None:

@@ -19,7 +19,7 @@ from anthropic.types import Message
 from pydantic import BaseModel
 
 from cc_loopback import LoopbackServer, Reply
-from messages_server import MessagesServer, serving
+from messages_server import MessagesServer
 
 MODEL = "claude-sonnet-5"
 HELLO: Any = [{"role": "user", "content": "Hello."}]
@@ -33,9 +33,8 @@ CALL: Any = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"
 
 
 @pytest.fixture
-def server(loopback: LoopbackServer) -> Generator[MessagesServer]:
-    with serving(loopback) as server:
-        yield server
+def server(messages_server: MessagesServer, loopback: LoopbackServer) -> MessagesServer:
+    return messages_server
 
 
 @pytest.fixture
@@ -155,7 +154,7 @@ def test_the_retries_of_the_client_work(claude: Anthropic, loopback: LoopbackSer
         if status is None:
             loopback.fail_next(after_events=2)
         else:
-            loopback.fail_next(status)
+            loopback.fail_next(status, headers={"retry-after": "0.01"})
         message = create(claude.with_options(max_retries=1))
         assert message.content[0].to_dict() == {"type": "text", "text": "Fine."}
         assert len(loopback.requests) == 2

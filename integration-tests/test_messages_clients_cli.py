@@ -10,7 +10,7 @@ import claude_agent_sdk
 import pytest
 
 from cc_loopback import LoopbackServer
-from messages_server import serving
+from messages_server import MessagesServer
 
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 MODEL = "claude-sonnet-5"
@@ -66,16 +66,16 @@ def notes(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_whole_turn_with_its_own_tools(loopback: LoopbackServer, notes: Path) -> None:
+def test_a_whole_turn_with_its_own_tools(
+    loopback: LoopbackServer, messages_server: MessagesServer, notes: Path
+) -> None:
     """MSG-07, MSG-08, MSG-46. The API receives what it would have received without the server between."""
     loopback.respond = reads_a_file(notes)
     direct = claude("Read notes.txt", loopback.env(), notes.parent)
     asked_directly = [*loopback.requests]
     loopback.requests.clear()
     loopback.calls.clear()
-    with serving(loopback) as server:
-        env = {**loopback.env(), "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": server.token}
-        through = claude("Read notes.txt", env, notes.parent)
+    through = claude("Read notes.txt", {**loopback.env(), **messages_server.env()}, notes.parent)
 
     for result in (direct, through):
         assert not result["is_error"], result
@@ -92,22 +92,12 @@ def test_a_whole_turn_with_its_own_tools(loopback: LoopbackServer, notes: Path) 
     assert all("context-management" in call.headers["anthropic-beta"] for call in loopback.calls)
 
 
-def test_an_error_of_the_api_is_told(loopback: LoopbackServer, tmp_path: Path) -> None:
+def test_an_error_of_the_api_is_told(loopback: LoopbackServer, messages_server: MessagesServer, tmp_path: Path) -> None:
     """MSG-30."""
-    with serving(loopback) as server:
-        env = {
-            **loopback.env(),
-            "ANTHROPIC_BASE_URL": server.url,
-            "ANTHROPIC_API_KEY": server.token,
-            "CLAUDE_CODE_MAX_RETRIES": "0",
-        }
-        loopback.fail_next(400, message="made-up", times=20)  # this CLI tries again with less
-        result = claude("Hello.", env, tmp_path)
-        assert (result["is_error"], result["api_error_status"]) == (True, 400), (
-            result,
-            len(loopback.requests),
-            [(c.path) for c in loopback.calls],
-        )
-        assert "made-up" in result["result"]
-        wrong = claude("Hello.", {**env, "ANTHROPIC_API_KEY": "wrong"}, tmp_path)
-        assert (wrong["is_error"], wrong["api_error_status"]) == (True, 401)
+    env = {**loopback.env(), **messages_server.env(), "CLAUDE_CODE_MAX_RETRIES": "0"}
+    loopback.fail_next(400, message="made-up", times=20)  # this CLI tries again with less
+    result = claude("Hello.", env, tmp_path)
+    assert (result["is_error"], result["api_error_status"]) == (True, 400), (result, loopback.calls)
+    assert "made-up" in result["result"]
+    wrong = claude("Hello.", {**env, "ANTHROPIC_API_KEY": "wrong"}, tmp_path)
+    assert (wrong["is_error"], wrong["api_error_status"]) == (True, 401)

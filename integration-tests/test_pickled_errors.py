@@ -53,7 +53,7 @@ async def test_an_error_of_the_api_can_be_pickled(
 
 
 async def test_the_error_of_a_process_that_died_can_be_pickled(
-    loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider
+    loopback: LoopbackServer, own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-49, MODEL-50"""
 
@@ -62,9 +62,9 @@ async def test_the_error_of_a_process_that_died_can_be_pickled(
         return "never"
 
     loopback.respond = never
-    run = asyncio.create_task(Agent(model).run("Hello."))
+    run = asyncio.create_task(Agent(own_model).run("Hello."))
     await eventually(lambda: bool(loopback.requests))
-    psutil.Process(provider.transport.pids[0]).kill()
+    psutil.Process(own_provider.transport.pids[0]).kill()
     with pytest.raises(ModelConnectionError, match="SIGKILL") as caught:
         await run
     same(caught.value)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -28,15 +28,9 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest, eventually, processes
 
-SLOW = 0.02  # seconds between two events of a stream, so that it can be left in the middle
-MANY_WORDS = "word " * 400
-
-
-@pytest.fixture
-async def single(loopback: LoopbackServer, nothing_is_left: None) -> AsyncIterator[ClaudeCodeProvider]:
-    """A single process, so that one that waits for somebody would hold up all others."""
-    async with ClaudeCodeProvider(env=loopback.env(), pool=1, max_retries=0) as provider:
-        yield provider
+MANY_WORDS = "word " * 2_000
+# To read all of them takes more than twice as long.
+NOT_TO_THE_END = 20.0
 
 
 def many_words(body: dict[str, Any]) -> str:
@@ -145,16 +139,16 @@ async def a_response_that_is_not_liked(model: ClaudeCodeModel) -> None:
     ],
 )
 async def test_a_call_that_nobody_answers_keeps_no_process(
-    leave: Callable[[ClaudeCodeModel], Awaitable[None]], loopback: LoopbackServer, single: ClaudeCodeProvider
+    leave: Callable[[ClaudeCodeModel], Awaitable[None]], loopback: LoopbackServer, single_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-51, MODEL-55: the one process that there is serves the next run."""
     loopback.respond = calls_for_ever
-    model = ClaudeCodeModel(provider=single)
+    model = ClaudeCodeModel(provider=single_provider)
     await leave(model)
-    [pid] = await at_rest(single)
+    [pid] = await at_rest(single_provider)
 
     assert (await Agent(model).run("Hello.")).output == "You said: Hello."
-    assert await at_rest(single) == [pid]
+    assert await at_rest(single_provider) == [pid]
 
 
 async def leave_run_stream(agent: Agent[object, str]) -> None:
@@ -165,7 +159,7 @@ async def leave_run_stream(agent: Agent[object, str]) -> None:
 
 async def leave_text_that_is_debounced(agent: Agent[object, str]) -> None:
     async with agent.run_stream("Hello.") as stream:
-        async for _ in stream.stream_text(debounce_by=SLOW):
+        async for _ in stream.stream_text(debounce_by=0.02):
             break
 
 
@@ -228,23 +222,23 @@ async def cancel_a_run(agent: Agent[object, str]) -> None:
     ],
 )
 async def test_leaving_a_stream_in_the_middle_ends_its_turn_and_nothing_else(
-    leave: Callable[[Agent[object, str]], Awaitable[None]],
+    leave: Callable[[Agent[object, str]], Awaitable[None]], slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-44, MODEL-45: in every way of streaming the number of processes is what it was."""
-    with LoopbackServer(echo, event_delay=SLOW) as api:
-        async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
-            agent = Agent(ClaudeCodeModel(provider=provider))
-            await agent.run("Warm up.")
-            pids, before = await at_rest(provider), processes()
-            api.respond = many_words
-            with anyio.fail_after(SLOW * 400):
-                await leave(agent)
-                assert await at_rest(provider) == pids
-            assert processes() == before
+    """MODEL-44, MODEL-45: in every way of streaming the processes are what they were."""
+    agent = Agent(ClaudeCodeModel(provider=slow_provider))
+    slow_api.respond = echo
+    await agent.run("Warm up.")
+    pids, before = await at_rest(slow_provider), processes()
+    slow_api.respond = many_words
+    with anyio.fail_after(NOT_TO_THE_END):
+        await leave(agent)
+        assert await at_rest(slow_provider) == pids
+    assert processes() == before
 
-            api.respond = echo
-            assert (await agent.run("Next.")).output == "You said: Next."
-            assert [message["role"] for message in api.requests[-1]["messages"]] == ["user"]
+    slow_api.respond = echo
+    assert (await agent.run("Next.")).output == "You said: Next."
+    assert [message["role"] for message in slow_api.requests[-1]["messages"]] == ["user"]
+    assert await at_rest(slow_provider) == pids
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -264,23 +258,22 @@ async def test_an_error_before_the_first_event_lets_a_fallback_take_over(
 
 @pytest.mark.parametrize(("status", "error_class"), [(529, ModelHTTPError), (None, ModelConnectionError)])
 async def test_an_error_within_a_stream_comes_after_what_was_read(
-    status: int | None, error_class: type[Exception]
+    status: int | None, error_class: type[Exception], slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-46: what has been read was a part of the answer already, so no other model takes over."""
-    with LoopbackServer(many_words, event_delay=SLOW) as api:
-        async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
-            model = ClaudeCodeModel(provider=provider)
-            api.fail_next(status, after_events=12)
-            pieces: list[str] = []
-            with pytest.raises(error_class) as caught:
-                async with Agent(FallbackModel(model, TestModel())).run_stream("Hello.") as stream:
-                    async for piece in stream.stream_text(delta=True, debounce_by=None):
-                        pieces.append(piece)  # noqa: PERF401  # what came before the error must be kept
-            assert pieces
-            if isinstance(caught.value, ModelHTTPError):
-                assert caught.value.in_stream
-            api.respond = echo
-            assert (await Agent(model).run("Again.")).output == "You said: Again."
+    slow_api.respond = many_words
+    model = ClaudeCodeModel(provider=slow_provider)
+    slow_api.fail_next(status, after_events=12)
+    pieces: list[str] = []
+    with pytest.raises(error_class) as caught:
+        async with Agent(FallbackModel(model, TestModel())).run_stream("Hello.") as stream:
+            async for piece in stream.stream_text(delta=True, debounce_by=None):
+                pieces.append(piece)  # noqa: PERF401  # what came before the error must be kept
+    assert pieces
+    if isinstance(caught.value, ModelHTTPError):
+        assert caught.value.in_stream
+    slow_api.respond = echo
+    assert (await Agent(model).run("Again.")).output == "You said: Again."
 
 
 async def test_a_process_that_dies_in_a_run_fails_that_run_alone(loopback: LoopbackServer) -> None:

@@ -49,21 +49,21 @@ async def test_nothing_of_a_file_that_a_prompt_names_is_in_the_request(
 
 
 async def test_nothing_of_the_working_folder_is_in_the_request(
-    loopback: LoopbackServer, model: ClaudeCodeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    loopback: LoopbackServer, own_model: ClaudeCodeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MODEL-54: the CLI's memory and settings are off."""
     (tmp_path / "CLAUDE.md").write_text("the-project-memory")
     monkeypatch.chdir(tmp_path)
-    await Agent(model).run("Hello.")
+    await Agent(own_model).run("Hello.")
     assert "the-project-memory" not in str(loopback.requests)
     assert str(tmp_path) not in str(loopback.requests)
 
 
 async def test_nothing_that_is_set_up_in_the_working_folder_or_at_home_takes_effect(
-    loopback: LoopbackServer, tmp_path: Path
+    own_api: LoopbackServer, tmp_path: Path
 ) -> None:
     """MODEL-54: no hook runs, no server is started, no rule and no memory is read."""
-    env = loopback.env()
+    env = own_api.env()
     left, project = tmp_path / "left", tmp_path / "project"
     run = {"hooks": [{"type": "command", "command": f"touch {left}"}]}
     settings = {
@@ -79,7 +79,7 @@ async def test_nothing_that_is_set_up_in_the_working_folder_or_at_home_takes_eff
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"files": server}}))
     async with ClaudeCodeProvider(env=env, cwd=project, max_retries=0) as provider:
         await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
-    [call] = loopback.calls
+    [call] = own_api.calls
     assert call.body is not None
     assert call.body["model"] == "claude-sonnet-5"
     assert "x-of-the-settings" not in call.headers

@@ -14,7 +14,11 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from processes import at_rest, eventually, processes
 
-SLOW = 0.02  # seconds between two events of a stream, so that it can be left in the middle
+MANY_WORDS = "word " * 400
+
+
+def many_words(body: dict[str, Any]) -> str:
+    return MANY_WORDS
 
 
 class City(BaseModel):
@@ -26,11 +30,10 @@ async def test_run_answers(loopback: LoopbackServer, model: ClaudeCodeModel) -> 
     assert (await Agent(model).run("one")).output == "You said: one"
 
 
-def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer) -> None:
+def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
     """MODEL-64"""
     loopback.respond = echo
-    provider = ClaudeCodeProvider(env=loopback.env())
-    agent = Agent(ClaudeCodeModel(provider=provider))
+    agent = Agent(model)
 
     def run_sync(*prompts: str) -> list[str]:
         # `run_sync()` leaves a loop of its own open, and pytest would complain about it.
@@ -41,8 +44,6 @@ def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer) -
     assert run_sync("one", "two") == ["You said: one", "You said: two"]
     with ThreadPoolExecutor(2) as threads:
         assert [*threads.map(run_sync, ("three", "four"))] == [["You said: three"], ["You said: four"]]
-
-    asyncio.run(provider.aclose())
 
 
 def test_one_provider_serves_three_event_loops_in_a_row_with_one_process(loopback: LoopbackServer) -> None:
@@ -60,15 +61,16 @@ def test_one_provider_serves_three_event_loops_in_a_row_with_one_process(loopbac
     asyncio.run(provider.aclose())
 
 
-async def test_run_stream_yields_text_before_the_answer_is_complete() -> None:
+async def test_run_stream_yields_text_before_the_answer_is_complete(
+    slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
+) -> None:
     """MODEL-43"""
-    with LoopbackServer(lambda body: "word " * 400, event_delay=SLOW) as api:
-        async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
-            async with Agent(ClaudeCodeModel(provider=provider)).run_stream("Hello.") as stream:
-                async for piece in stream.stream_text(delta=True, debounce_by=None):
-                    assert len(piece) < len("word " * 400)
-                    assert not stream.is_complete
-                    break
+    slow_api.respond = many_words
+    async with Agent(ClaudeCodeModel(provider=slow_provider)).run_stream("Hello.") as stream:
+        async for piece in stream.stream_text(delta=True, debounce_by=None):
+            assert len(piece) < len(MANY_WORDS)
+            assert not stream.is_complete
+            break
 
 
 async def test_run_stream_events_yields_deltas_and_the_result(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
@@ -97,7 +99,9 @@ async def test_a_model_id_resolves_through_the_capability(
     assert result.response.model_name == loopback.requests[0]["model"]
 
 
-async def test_twenty_concurrent_runs_each_get_their_own_answer(loopback: LoopbackServer) -> None:
+async def test_twenty_concurrent_runs_each_get_their_own_answer(
+    loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
     """MODEL-65: by far fewer processes."""
 
     def respond(body: dict[str, Any]) -> Any:
@@ -112,9 +116,8 @@ async def test_twenty_concurrent_runs_each_get_their_own_answer(loopback: Loopba
         return f"number of {of}"
 
     loopback.respond = respond
-    async with ClaudeCodeProvider(env=loopback.env(), pool=3, max_retries=0) as provider:
-        agent = Agent(ClaudeCodeModel(provider=provider), tools=[number])
-        results = await asyncio.gather(*(agent.run(f"run {index}") for index in range(20)))
+    agent = Agent(model, tools=[number])
+    results = await asyncio.gather(*(agent.run(f"run {index}") for index in range(20)))
 
     assert [result.output for result in results] == [f"Your number of run {index}" for index in range(20)]
     assert len(loopback.requests) == 40
@@ -136,52 +139,36 @@ async def test_a_tool_may_run_an_agent_on_the_same_model_with_a_single_process(l
     assert "ask_helper returned" in result.output
 
 
-async def test_leaving_a_stream_early_ends_the_turn_and_keeps_the_process() -> None:
-    """MODEL-45"""
-    with LoopbackServer(lambda body: "word " * 400, event_delay=SLOW) as api:
-        async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
-            agent = Agent(ClaudeCodeModel(provider=provider))
-            async with agent.run_stream("Hello.") as stream:
-                async for _ in stream.stream_text(debounce_by=None):
-                    break
-            [pid] = await at_rest(provider)
+async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process(
+    slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-45: streams that are left early are in `test_processes.py`."""
+    slow_api.respond = many_words
+    agent = Agent(ClaudeCodeModel(provider=slow_provider))
+    task = asyncio.create_task(agent.run("Hello."))
+    await eventually(lambda: bool(slow_api.requests))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    pids = await at_rest(slow_provider)
 
-            api.respond = echo
-            assert (await agent.run("Next.")).output == "You said: Next."
-            assert provider.transport.pids == [pid]
-            assert [message["role"] for message in api.requests[-1]["messages"]] == ["user"]
-
-
-async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process() -> None:
-    """MODEL-45"""
-    with LoopbackServer(lambda body: "word " * 400, event_delay=SLOW) as api:
-        async with ClaudeCodeProvider(env=api.env(), max_retries=0) as provider:
-            agent = Agent(ClaudeCodeModel(provider=provider))
-            task = asyncio.create_task(agent.run("Hello."))
-            await eventually(lambda: bool(api.requests))
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            [pid] = await at_rest(provider)
-
-            api.respond = echo
-            assert (await agent.run("Next.")).output == "You said: Next."
-            assert provider.transport.pids == [pid]
+    slow_api.respond = echo
+    assert (await agent.run("Next.")).output == "You said: Next."
+    assert slow_provider.transport.pids == pids != []
+    assert [message["role"] for message in slow_api.requests[-1]["messages"]] == ["user"]
 
 
 async def test_a_run_that_ends_on_an_output_tool_leaves_an_idle_process_and_no_call(
-    loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider
+    own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-33"""
-    agent = Agent(model, output_type=ToolOutput(City))
+    agent = Agent(own_model, output_type=ToolOutput(City))
     await agent.run("A city.")
-    await at_rest(provider)
-    assert processes() >= {*provider.transport.pids}
-    assert len(provider.transport.pids) == 1
+    [pid] = await at_rest(own_provider)
+    assert pid in processes()
 
     await agent.run("Another one.")
-    await at_rest(provider)
-    assert len(provider.transport.pids) == 1
+    assert await at_rest(own_provider) == [pid]
 
 
 async def test_leaving_an_agent_ends_its_processes(loopback: LoopbackServer) -> None:

@@ -23,9 +23,10 @@ from scenarios import SCENARIOS, Scenario
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_is_left() -> Iterator[None]:
-    """Of the shared processes nothing is left after the last scenario."""
+    """Of the processes of the scenarios nothing is left after the last one."""
+    others = {*psutil.Process().children(recursive=True)}
     yield
-    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=5)
+    _, alive = psutil.wait_procs({*psutil.Process().children(recursive=True)} - others, timeout=5)
     assert not alive, f"processes left: {alive}"
 
 
@@ -34,7 +35,7 @@ async def both_ways(nothing_is_left: None) -> AsyncIterator[BothWays]:
     with LoopbackServer() as api:
         async with (
             AsyncAnthropic(api_key="key", base_url=api.url, max_retries=0) as client,
-            ClaudeCodeProvider(env=api.env(), pool=3, max_retries=0) as provider,
+            ClaudeCodeProvider(env=api.env(), pool=6, max_retries=0) as provider,
         ):
             yield BothWays(api, client, provider)
 

@@ -19,6 +19,10 @@ class MessagesServer:
     url: str
     token: str
 
+    def env(self) -> dict[str, str]:
+        """The variables that have a CLI ask it."""
+        return {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": self.token}
+
 
 @contextmanager
 def serving(api: LoopbackServer) -> Generator[MessagesServer]:

@@ -7,13 +7,24 @@ import psutil
 
 from cc_model import ClaudeCodeProvider
 
-# The CLI ends a turn within milliseconds of the answer's end; a busy machine may take seconds.
-_SETTLED_WITHIN = 10.0
+# The CLI ends a turn within milliseconds of the answer's end; a busy machine may take many seconds.
+_SETTLED_WITHIN = 30.0
+
+
+_older: set[psutil.Process] = set()
+
+
+def of_others() -> set[psutil.Process]:
+    """Note the processes that run now as those of other tests, which `processes()` does not count; return them."""
+    _older.clear()
+    _older.update(psutil.Process().children(recursive=True))
+    return _older
 
 
 def processes() -> set[int]:
-    """The ids of all processes that this one has started."""
-    return {child.pid for child in psutil.Process().children(recursive=True) if child.status() != "zombie"}
+    """The ids of all processes that this one has started since the test began."""
+    children = {*psutil.Process().children(recursive=True)} - _older
+    return {child.pid for child in children if child.status() != "zombie"}
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
@@ -23,7 +34,11 @@ async def eventually(condition: Callable[[], bool]) -> None:
             await anyio.sleep(0.005)
 
 
+def is_at_rest(provider: ClaudeCodeProvider) -> bool:
+    return "busy=0 starting=0" in repr(provider.transport)
+
+
 async def at_rest(provider: ClaudeCodeProvider) -> list[int]:
     """Wait until no process has anything left to do, and return their ids."""
-    await eventually(lambda: "busy=0 starting=0" in repr(provider.transport))
+    await eventually(lambda: is_at_rest(provider))
     return provider.transport.pids

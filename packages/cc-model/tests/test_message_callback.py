@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 
 import pytest
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent
@@ -15,12 +14,6 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 PROMPT: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
-
-
-@pytest.fixture
-async def provider(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
-    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
-        yield provider
 
 
 def kinds(messages: list[Message]) -> set[type[Message]]:
@@ -63,7 +56,7 @@ async def test_a_stream_that_is_left_early_has_its_result_too() -> None:
             async with agent.run_stream("one two three four five six seven eight nine ten") as result:
                 async for _ in result.stream_text(debounce_by=None):
                     break
-            await asyncio.wait_for(ended.wait(), 5)
+            await asyncio.wait_for(ended.wait(), 20)
     assert isinstance(heard[-1], ResultMessage)
 
 
@@ -101,23 +94,21 @@ async def test_what_it_raises_is_logged_and_changes_nothing(
             assert "The callback for messages failed" in caplog.text
 
 
-async def test_a_request_that_fails_does_not_wait(provider: ClaudeCodeProvider, loopback: LoopbackServer) -> None:
+async def test_a_request_that_fails_does_not_wait(provider: ClaudeCodeProvider, shared_api: LoopbackServer) -> None:
     heard: list[Message] = []
     agent = Agent(ClaudeCodeModel(provider=provider, message_callback=heard.append))
-    loopback.fail_next(400, message="made-up")
-    async with asyncio.timeout(5):
+    shared_api.fail_next(400, message="made-up")
+    async with asyncio.timeout(20):
         with pytest.raises(ModelHTTPError):
             await agent.run("Hello.")
 
 
-def test_in_a_thread_without_a_running_loop_the_result_is_heard_too(loopback: LoopbackServer) -> None:
+def test_in_a_thread_without_a_running_loop_the_result_is_heard_too(provider: ClaudeCodeProvider) -> None:
     """MODEL-81"""
     heard: list[Message] = []
-    provider = ClaudeCodeProvider(env=loopback.env(), max_retries=0)
     agent = Agent(ClaudeCodeModel(provider=provider, message_callback=heard.append))
     with asyncio.Runner() as runner:
         asyncio.set_event_loop(runner.get_loop())  # or the framework makes one, which nobody closes
         agent.run_sync("Hello.")
         assert isinstance(heard[-1], ResultMessage)
-        runner.run(provider.aclose())
     asyncio.set_event_loop(None)

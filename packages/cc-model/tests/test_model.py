@@ -22,12 +22,11 @@ ALIASES = ["default", "fable", "haiku", "opus", "opusplan", "sonnet"]
 
 @pytest.mark.parametrize("alias", ALIASES)
 async def test_an_alias_has_the_profile_of_the_model_that_the_cli_makes_of_it(
-    alias: str, loopback: LoopbackServer
+    alias: str, shared_api: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-02"""
-    async with ClaudeCodeProvider(env=loopback.env()) as provider:
-        result = await Agent(ClaudeCodeModel(alias, provider=provider)).run("Hello.")
-    assert loopback.requests[0]["model"] == resolve_alias(alias)
+    result = await Agent(ClaudeCodeModel(alias, provider=provider)).run("Hello.")
+    assert shared_api.requests[0]["model"] == resolve_alias(alias)
     assert isinstance(result.response, ModelResponse)
     assert result.response.model_name == resolve_alias(alias)
 
@@ -69,24 +68,24 @@ def test_no_secret_is_in_a_repr() -> None:
 
 def test_making_a_model_starts_nothing() -> None:
     """MODEL-69"""
-    threads = threading.active_count()
+    threads, processes = threading.active_count(), psutil.Process().children()
     model = ClaudeCodeModel(provider=ClaudeCodeProvider())
     _ = model.profile
     assert threading.active_count() == threads
-    assert not psutil.Process().children()
+    assert psutil.Process().children() == processes
 
 
-async def test_no_request_is_made_where_requests_are_forbidden(loopback: LoopbackServer) -> None:
+async def test_no_request_is_made_where_requests_are_forbidden(shared_api: LoopbackServer) -> None:
     """MODEL-07"""
-    async with ClaudeCodeProvider(env=loopback.env()) as provider:
+    async with ClaudeCodeProvider(env=shared_api.env()) as provider:
         with override_allow_model_requests(False), pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
             await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
         assert not provider.transport.pids
 
 
-async def test_processes_live_until_the_last_one_leaves(loopback: LoopbackServer) -> None:
+async def test_processes_live_until_the_last_one_leaves(shared_api: LoopbackServer) -> None:
     """MODEL-63"""
-    provider = ClaudeCodeProvider(env=loopback.env())
+    provider = ClaudeCodeProvider(env=shared_api.env())
     agent = Agent(ClaudeCodeModel(provider=provider))
     async with provider:
         async with agent:
@@ -102,29 +101,27 @@ async def test_models_without_a_provider_share_one() -> None:
     assert ClaudeCodeModel().provider is ClaudeCodeModel("opus").provider
 
 
-async def test_settings_of_the_model_reach_the_api(loopback: LoopbackServer) -> None:
+async def test_settings_of_the_model_reach_the_api(shared_api: LoopbackServer, provider: ClaudeCodeProvider) -> None:
     settings = ClaudeCodeModelSettings(max_tokens=123, anthropic_metadata={"user_id": "somebody"})
-    async with ClaudeCodeProvider(env=loopback.env()) as provider:
-        await Agent(ClaudeCodeModel(provider=provider, settings=settings)).run("Hello.")
-    assert loopback.requests[0]["max_tokens"] == 123
-    assert loopback.requests[0]["metadata"] == {"user_id": "somebody"}
+    await Agent(ClaudeCodeModel(provider=provider, settings=settings)).run("Hello.")
+    assert shared_api.requests[0]["max_tokens"] == 123
+    assert shared_api.requests[0]["metadata"] == {"user_id": "somebody"}
 
 
-async def test_the_capability_resolves_its_own_ids_and_leaves_others(loopback: LoopbackServer) -> None:
+async def test_the_capability_resolves_its_own_ids_and_leaves_others(provider: ClaudeCodeProvider) -> None:
     """MODEL-70"""
-    async with ClaudeCodeProvider(env=loopback.env()) as provider:
-        capability = claude_code(provider=provider)
-        agent = Agent("claude-code:claude-sonnet-5", capabilities=[capability])
-        assert (await agent.run("Hello.")).response.model_name == "claude-sonnet-5"
-        assert (await agent.run("Hello.", model="claude-code:haiku")).response.model_name == "claude-haiku-5-5"
-        assert (await agent.run("Hello.", model="test")).output
-        with pytest.raises(UserError):
-            await agent.run("Hello.", model="no-such-provider:model")
+    capability = claude_code(provider=provider)
+    agent = Agent("claude-code:claude-sonnet-5", capabilities=[capability])
+    assert (await agent.run("Hello.")).response.model_name == "claude-sonnet-5"
+    assert (await agent.run("Hello.", model="claude-code:haiku")).response.model_name == "claude-haiku-5-5"
+    assert (await agent.run("Hello.", model="test")).output
+    with pytest.raises(UserError):
+        await agent.run("Hello.", model="no-such-provider:model")
 
 
-def test_a_provider_serves_agents_on_loops_that_come_and_go(loopback: LoopbackServer) -> None:
+def test_a_provider_serves_agents_on_loops_that_come_and_go(shared_api: LoopbackServer) -> None:
     """MODEL-64"""
-    provider = ClaudeCodeProvider(env=loopback.env())
+    provider = ClaudeCodeProvider(env=shared_api.env())
 
     async def run() -> str:
         return (await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")).output

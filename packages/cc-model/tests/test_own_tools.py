@@ -1,7 +1,7 @@
 """Claude Code's own tools in an agent: opened by the capability, beside the agent's own."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +12,32 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart, TextPart, ToolCallPart
 
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from cc_model import ClaudeCode, ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from cc_session import Policy, Rule
 
 pytestmark = [pytest.mark.timeout(60)]
 
 
-@pytest.fixture
-async def provider(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
-    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0, pool=2) as provider:
-        yield provider
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("folder")
+    (folder / "note.txt").write_text("the secret is 42\n")
+    return folder
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "note.txt").write_text("the secret is 42\n")
-    return tmp_path
+@pytest.fixture(scope="module")
+def asks(folder: Path) -> ClaudeCode[object]:
+    """Has the agent asked whether a command may run. Agents that have the same one share processes."""
+    return claude_code(tools=["Read", "Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True, cwd=folder)
 
 
-def script(loopback: LoopbackServer, *replies: Any) -> None:
+def script(shared_api: LoopbackServer, *replies: Any) -> None:
     left = list(replies)
 
     def respond(_body: dict[str, Any]) -> Any:
         return left.pop(0)
 
-    loopback.respond = respond
+    shared_api.respond = respond
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -47,10 +48,10 @@ def run(command: str) -> dict[str, Any]:
     return {"type": "tool_use", "name": "Bash", "input": {"command": command}}
 
 
-async def test_a_tool_of_claude_code_shows_as_native_parts(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+async def test_a_tool_of_claude_code_shows_as_native_parts_in_runs_streams_and_histories(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
-    script(loopback, [read(folder)], "It is 42.")
+    script(shared_api, [read(folder)], "It is 42.", [read(folder)], "It is 42.", "Bye.")
     agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider, tools=["Read"], cwd=folder)])
     result = await agent.run("What is the secret?")
     assert result.output == "It is 42."
@@ -62,12 +63,21 @@ async def test_a_tool_of_claude_code_shows_as_native_parts(
     assert "the secret is 42" in str(answer.content)
     assert result.usage.requests == 1
 
+    async with agent.run_stream_events("What is the secret?") as events:
+        started = [event.part.part_kind async for event in events if isinstance(event, PartStartEvent)]
+    assert started == ["builtin-tool-call", "builtin-tool-return", "text"]
+
+    await Agent(ClaudeCodeModel(provider=provider)).run("Thanks.", message_history=result.all_messages())
+    messages = shared_api.requests[-1]["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant", "user"]
+    assert "the secret is 42" in str(messages[2])
+
 
 async def test_tools_of_both_run_each_in_its_place(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
     say = {"type": "tool_use", "name": "say", "input": {"text": "hi"}}
-    script(loopback, [read(folder), say], [run("echo done")], "Said.")
+    script(shared_api, [read(folder), say], [run("echo done")], "Said.")
     said: list[str] = []
     tools = claude_code(tools=["Read", "Bash(echo *)"], cwd=folder)
     agent = Agent(ClaudeCodeModel(provider=provider), deps_type=str, capabilities=[tools])
@@ -77,39 +87,18 @@ async def test_tools_of_both_run_each_in_its_place(
         said.append(f"{ctx.deps}: {text}")
         return "ok"
 
+    routes = Counter(provider.transport.routes)
     result = await agent.run("Read and say.", deps="Ada")
     assert result.output == "Said."
     assert said == ["Ada: hi"]
     first, second = (message.parts for message in result.all_messages() if message.kind == "response")
     assert [type(part) for part in first] == [NativeToolCallPart, ToolCallPart, NativeToolReturnPart]
     assert "done" in str(second)
-    assert dict(provider.transport.routes) == {"start": 1, "resume": 1}
-
-
-async def test_they_are_streamed_as_they_happen(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
-) -> None:
-    script(loopback, [read(folder)], "It is 42.")
-    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[claude_code(tools=["Read"], cwd=folder)])
-    async with agent.run_stream_events("What is the secret?") as events:
-        started = [event.part.part_kind async for event in events if isinstance(event, PartStartEvent)]
-    assert started == ["builtin-tool-call", "builtin-tool-return", "text"]
-
-
-async def test_the_history_goes_on_without_the_tools(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
-) -> None:
-    script(loopback, [read(folder)], "It is 42.", "Bye.")
-    model = ClaudeCodeModel(provider=provider)
-    first = await Agent(model, capabilities=[claude_code(tools=["Read"], cwd=folder)]).run("What is the secret?")
-    await Agent(model).run("Thanks.", message_history=first.all_messages())
-    messages = loopback.requests[-1]["messages"]
-    assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant", "user"]
-    assert "the secret is 42" in str(messages[2])
+    assert Counter(provider.transport.routes) - routes == {"start": 1, "resume": 1}
 
 
 async def test_a_policy_decides_and_asks_in_the_agents_loop(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
     mine = asyncio.get_running_loop()
     asked: list[str] = []
@@ -119,7 +108,7 @@ async def test_a_policy_decides_and_asks_in_the_agents_loop(
         asked.append(given["command"])
         return PermissionResultAllow() if given["command"] == "ls" else PermissionResultDeny(message="Not that.")
 
-    script(loopback, [run("ls"), run("rm note.txt")], "Done.")
+    script(shared_api, [run("ls"), run("rm note.txt")], "Done.")
     policy = Policy([Rule("Bash", "ask")], ask=ask)
     agent = Agent(
         ClaudeCodeModel(provider=provider), capabilities=[claude_code(tools=["Bash"], policy=policy, cwd=folder)]
@@ -133,12 +122,10 @@ async def test_a_policy_decides_and_asks_in_the_agents_loop(
 
 
 async def test_a_question_becomes_a_deferred_approval(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:
-    script(loopback, [read(folder), run("touch made")], [run("touch made")], "Done.")
-    policy = Policy([Rule("Bash", "ask")])
-    tools = claude_code(tools=["Read", "Bash"], policy=policy, approvals=True, cwd=folder)
-    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
+    script(shared_api, [read(folder), run("touch made")], [run("touch made")], "Done.")
+    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests])
     first = await agent.run("Make it.")
     assert isinstance(first.output, DeferredToolRequests)
     (asked,) = first.output.approvals
@@ -150,16 +137,15 @@ async def test_a_question_becomes_a_deferred_approval(
     second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
     assert second.output == "Done."
     assert (folder / "made").exists()
-    assert len(loopback.requests) == 3
-    assert sorted(tool["name"] for tool in loopback.requests[0]["tools"]) == ["Bash", "Read"]
+    assert len(shared_api.requests) == 3
+    assert sorted(tool["name"] for tool in shared_api.requests[0]["tools"]) == ["Bash", "Read"]
 
 
 async def test_an_approval_is_good_for_one_call_and_that_one_alone(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:
-    script(loopback, [run("touch one")], [run("touch one"), run("touch one"), run("touch two")])
-    tools = claude_code(tools=["Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True, cwd=folder)
-    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
+    script(shared_api, [run("touch one")], [run("touch one"), run("touch one"), run("touch two")])
+    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests])
     first = await agent.run("Make it.")
     assert isinstance(first.output, DeferredToolRequests)
     results = DeferredToolResults(approvals={first.output.approvals[0].tool_call_id: True})
@@ -171,31 +157,30 @@ async def test_an_approval_is_good_for_one_call_and_that_one_alone(
 
 
 async def test_what_is_denied_does_not_run(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:
-    script(loopback, [run("touch made")], "Then not.")
-    tools = claude_code(tools=["Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True, cwd=folder)
-    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
+    script(shared_api, [run("touch denied")], "Then not.")
+    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests])
     first = await agent.run("Make it.")
     assert isinstance(first.output, DeferredToolRequests)
     call_id = first.output.approvals[0].tool_call_id
     results = DeferredToolResults(approvals={call_id: ToolDenied("Better not.")})
     second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
     assert second.output == "Then not."
-    assert "Better not." in str(loopback.requests[-1]["messages"])
-    assert not (folder / "made").exists()
+    assert "Better not." in str(shared_api.requests[-1]["messages"])
+    assert not (folder / "denied").exists()
 
 
 async def test_what_the_policy_allows_runs_without_a_question(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
-    script(loopback, [run("touch made")], "Done.")
-    asks = Rule("Bash", "ask", when=lambda given: "rm" in str(given["command"]))
-    tools = claude_code(tools=["Bash"], policy=Policy([asks]), approvals=True, cwd=folder)
+    script(shared_api, [run("touch allowed")], "Done.")
+    removal = Rule("Bash", "ask", when=lambda given: "rm" in str(given["command"]))
+    tools = claude_code(tools=["Bash"], policy=Policy([removal]), approvals=True, cwd=folder)
     agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
     result = await agent.run("Make it.")
     assert result.output == "Done."
-    assert (folder / "made").exists()
+    assert (folder / "allowed").exists()
 
 
 def test_a_policy_without_tools_is_refused() -> None:
@@ -204,19 +189,21 @@ def test_a_policy_without_tools_is_refused() -> None:
 
 
 async def test_all_tools_that_are_named_are_there(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
     names = ["Read", "Grep", "Glob", "Write", "Edit", "Bash", "WebFetch", "NotebookEdit"]
-    script(loopback, [{"type": "tool_use", "name": "Grep", "input": {"pattern": "secret", "path": str(folder)}}], "Ok.")
+    script(
+        shared_api, [{"type": "tool_use", "name": "Grep", "input": {"pattern": "secret", "path": str(folder)}}], "Ok."
+    )
     tools = claude_code(tools=names, cwd=folder)
     result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Search.")
     assert result.output == "Ok."
-    assert {tool["name"] for tool in loopback.requests[0]["tools"]} == {*names}
-    assert "note.txt" in str(loopback.requests[-1]["messages"][-1])
+    assert {tool["name"] for tool in shared_api.requests[0]["tools"]} == {*names}
+    assert "note.txt" in str(shared_api.requests[-1]["messages"][-1])
 
 
 async def test_a_sub_agent_works_with_the_tools_it_has(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
     def respond(body: dict[str, Any]) -> Any:
         said = str(body["messages"])
@@ -226,7 +213,7 @@ async def test_a_sub_agent_works_with_the_tools_it_has(
         given = {"subagent_type": "helper", "description": "reads", "prompt": "Read the note, helper."}
         return "Done." if "The helper says 42." in said else [{"type": "tool_use", "name": "Agent", "input": given}]
 
-    loopback.respond = respond
+    shared_api.respond = respond
     helper = AgentDefinition(description="reads", prompt="You read.", tools=["Read"])
     tools = claude_code(tools=["Read"], agents={"helper": helper}, cwd=folder)
     result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Have the note read.")
@@ -237,21 +224,22 @@ async def test_a_sub_agent_works_with_the_tools_it_has(
 
 @pytest.mark.parametrize("policy", [None, Policy([Rule("Bash", "deny")])])
 async def test_skills_are_found_by_name_with_the_folder_or_the_user(
-    policy: Policy | None, loopback: LoopbackServer, tmp_path: Path, folder: Path
+    policy: Policy | None, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
     config = tmp_path / "config"
+    folder = tmp_path / "folder"
     for place, name in ((folder / ".claude", "ours"), (config, "mine"), (config, "other")):
         (place / "skills" / name).mkdir(parents=True)
         (place / "skills" / name / "SKILL.md").write_text(
             f"---\nname: {name}\ndescription: is {name}\n---\nAll {name}!\n"
         )
     uses = [{"type": "tool_use", "name": "Skill", "input": {"skill": name}} for name in ("ours", "mine", "other")]
-    script(loopback, uses, "Ok.")
-    env = {**loopback.env(), "CLAUDE_CONFIG_DIR": str(config)}
+    script(shared_api, uses, "Ok.")
+    env = {**shared_api.env(), "CLAUDE_CONFIG_DIR": str(config)}
     async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
         tools = claude_code(skills=["ours", "mine"], cwd=folder, policy=policy)
         await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Go.")
-    last = str(loopback.requests[-1])
+    last = str(shared_api.requests[-1])
     assert "All ours!" in last
     assert "All mine!" in last
     assert "All other!" not in last

@@ -1,0 +1,32 @@
+"""What tests share that only run agents: processes on the loopback API of the worker."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+
+
+@pytest.fixture(scope="session")
+def shared_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
+    provider = ClaudeCodeProvider(env=worker_api.env(), pool=3, max_retries=0)
+    yield provider
+    asyncio.run(provider.aclose())
+
+
+@pytest.fixture
+def provider(shared_provider: ClaudeCodeProvider, shared_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
+    """Processes that other tests have used before, and will use when these have come to rest."""
+    yield shared_provider
+    deadline = time.monotonic() + 30
+    while "busy=0 starting=0" not in repr(shared_provider.transport):
+        assert time.monotonic() < deadline, f"not at rest: {shared_provider}"
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def model(provider: ClaudeCodeProvider) -> ClaudeCodeModel:
+    return ClaudeCodeModel(provider=provider)
