@@ -1,6 +1,6 @@
 """The blocks of a page of the documentation, and how to run them as a reader would.
 
-A page is Markdown. Python blocks run one after another, each as a program of its own. Shell blocks run in one shell, in
+A page is Markdown. Its Python blocks run first, each as a program of its own. Its shell blocks run in one shell, in
 a folder where each block with a title has been written as a file of that name. A block of `text` right below is what
 the block prints, where `…` stands for anything.
 
@@ -11,7 +11,6 @@ or a command without which it cannot be run.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -22,15 +21,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Block", "Page", "read_page", "run_python", "run_shell"]
+from prepared_python import commands, python
+
+__all__ = ["ROOT", "Block", "Page", "read_page", "run_page"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # Ports that pages name; each becomes a free one, so that several pages can run at once.
 _PORTS = ("8000", "8400")
 
-# For all blocks that run together. Each program takes some seconds on a busy machine, most of it for imports.
-_SECONDS = 200.0
+# For a Python block, and for all shell blocks of a page. It tells a hang: each takes a few seconds on a busy machine.
+_SECONDS = 100.0
 
 _END = "--- end of block ---"
 
@@ -40,16 +41,6 @@ _BLOCK = re.compile(
     r"(?:\n+```text\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
-
-_PYTHON = f"""\
-import json, os, sys, types
-for name, code, folder in json.load(sys.stdin):
-    os.chdir(folder)
-    # A module of its own: what looks names up by module finds those of this block.
-    sys.modules["__main__"] = module = types.ModuleType("__main__")
-    exec(compile(code, name, "exec"), module.__dict__)
-    print({_END!r}, flush=True)
-"""
 
 
 @dataclass(frozen=True)
@@ -113,58 +104,39 @@ def _is_here(name: str) -> bool:
     return shutil.which(name) is not None or importlib.util.find_spec(name) is not None
 
 
-def run_python(pages: Sequence[Page], folder: Path, env: Mapping[str, str]) -> None:
-    """Run the Python blocks of pages, each page in a folder of its own below `folder`.
-
-    All run in one interpreter, since importing an agent framework takes longer than all that most blocks do.
+def run_page(page: Page, folder: Path, env: Mapping[str, str]) -> None:
+    """Write the files of a page into an empty folder, and run its blocks there.
 
     Args:
-        pages: The pages.
+        page: The page.
         folder: An empty folder.
         env: Variables, on top of those of this process.
 
     Raises:
-        AssertionError: A block failed, gave a warning, or printed something else than its page says.
+        AssertionError: A block failed, printed something else than the page says, or is Python and gave a warning.
         subprocess.TimeoutExpired: They took too long.
     """
-    blocks, programs = list[Block](), list[tuple[str, str, str]]()
-    for number, page in enumerate(pages):
-        place = folder / str(number)
-        place.mkdir()
-        for block in _to_run(page, "python"):
-            blocks.append(block)
-            programs.append((block.name, block.code, str(place)))
-    if blocks:
-        _run([sys.executable, "-c", _PYTHON], blocks, folder, env, json.dumps(programs))
-
-
-def run_shell(page: Page, folder: Path, env: Mapping[str, str]) -> None:
-    """Write the files of a page into an empty folder, and run its shell blocks there. Raises as `run_python()`."""
     ports = {port: str(_free_port()) for port in _PORTS}
     for block in page.blocks:
         if block.title is not None:
             (folder / block.title).write_text(_with_ports(block.code, ports), encoding="utf-8")
-    if blocks := _to_run(page, "sh"):
-        script = "".join(f"{_with_ports(block.code, ports)}echo '{_END}'\n" for block in blocks)
-        # What a page left running would keep its output open, and be found by the bound: hence the wait.
-        _run(["bash", "-ec", f"{script}wait\n"], blocks, folder, env, "")
-
-
-def _to_run(page: Page, language: str) -> list[Block]:
     missing = page.missing()
-    return [
-        block
-        for block in page.blocks
-        if block.language == language and not (block.title or block.not_run or block.needs in missing)
-    ]
+    blocks = [block for block in page.blocks if not (block.title or block.not_run or block.needs in missing)]
+    for block in blocks:
+        if block.language == "python":
+            _run([python(), "-c", f"{block.code}print({_END!r})"], [block], folder, env)
+    if shell := [block for block in blocks if block.language == "sh"]:
+        script = "".join(f"{_with_ports(block.code, ports)}echo '{_END}'\n" for block in shell)
+        # What a page left running would keep its output open, and be found by the bound: hence the wait.
+        _run(["bash", "-ec", f"{script}wait\n"], shell, folder, env)
 
 
-def _run(command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping[str, str], stdin: str) -> None:
+def _run(command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping[str, str]) -> None:
     done = subprocess.run(
         command,
         cwd=folder,
         env={**os.environ, "PATH": _path(), **env},
-        input=stdin,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -177,7 +149,7 @@ def _run(command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping
         raise AssertionError(f"{blocks[min(finished, len(blocks) - 1)].name} failed:\n{done.stdout}\n{done.stderr}")
     # Commands tell on standard error how far they are; Python blocks have nothing to say there but warnings.
     if blocks[0].language == "python" and done.stderr:
-        raise AssertionError(f"{blocks[0].name} or a later block complained:\n{done.stderr}")
+        raise AssertionError(f"{blocks[0].name} complained:\n{done.stderr}")
     for block, text in zip(blocks, printed, strict=False):
         if block.output is not None and not _agrees(text, block.output):
             raise AssertionError(f"{block.name} printed:\n{text}")
@@ -205,4 +177,4 @@ def _path() -> str:
     spec = importlib.util.find_spec("claude_agent_sdk")
     folders = spec.submodule_search_locations if spec is not None else None
     bundled = [str(Path(folder, "_bundled")) for folder in folders or ()]
-    return os.pathsep.join([str(Path(sys.executable).parent), *bundled, os.environ["PATH"]])
+    return os.pathsep.join([str(commands()), str(Path(sys.executable).parent), *bundled, os.environ["PATH"]])

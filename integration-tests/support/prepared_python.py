@@ -1,0 +1,185 @@
+"""A Python interpreter for programs that tests run, which has imported the large libraries already.
+
+`python()` is a command that is used like `sys.executable`, and `commands()` is a folder for `PATH` that has it as
+`python`, with the commands of the environment that are written in Python. They are small clients. The programs run in
+forks of one process, so a program starts in some 50 ms, where the imports alone would take seconds.
+
+A fork has the arguments, files, environment and folder of its client, gets its signals, and ends as any program does:
+it returns from `main()` of this module. A client that is killed takes its program along. The process itself is no
+child of the test run, so no test takes it for one that was left behind; it ends with the test run.
+
+A real start is needed to test what an interpreter imports, options other than `-W error`, or variables PYTHON….
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import types
+import warnings
+from functools import cache
+from pathlib import Path
+
+__all__ = ["commands", "python"]
+
+# Also what those would import when they are used first.
+_PRELOADED = """
+    anthropic anyio._backends._asyncio cc_compat cc_convert cc_ipc cc_loopback cc_messages.command_line
+    cc_messages.serving cc_model.demo.run cc_model.doctor genai_prices.data hypothesis.strategies langchain_anthropic
+    mcp.server pydantic_ai pytest starlette.applications uvicorn.lifespan.on uvicorn.protocols.http.h11_impl
+"""
+
+# Where temporary files are before a test changes that.
+_TEMPORARY = tempfile.gettempdir()
+
+_CLIENT = """\
+#!{interpreter} -IS
+import json, os, signal, socket, sys
+
+arguments = [*{prefix!r}, *sys.argv[1:]]
+rest = arguments[2:] if arguments[:2] == ["-W", "error"] else arguments
+if not rest or rest[0].startswith("-") and rest[0] not in ("-c", "-m"):
+    os.execv({interpreter!r}, [{interpreter!r}, *arguments])
+server = socket.socket(socket.AF_UNIX)
+server.connect({address!r})
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, frame: server.send(bytes([number])))
+socket.send_fds(server, [b"+"], [0, 1, 2])
+server.sendall(json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode() + b"\\n")
+code = os.waitstatus_to_exitcode(int(server.recv(9)))
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+
+
+def python() -> str:
+    """Return the path of the interpreter; `sys.executable` where there is no such thing as a fork."""
+    return sys.executable if sys.platform != "linux" else str(commands() / "python")
+
+
+@cache
+def commands() -> Path:
+    """Return the folder of the commands: `python` and those of the environment that pages name."""
+    own = Path(sys.executable).parent
+    if sys.platform != "linux":
+        return own
+    folder = Path(tempfile.mkdtemp(prefix="python-", dir=_TEMPORARY))
+    lifeline, _ = os.pipe()  # the other end is open until this process ends
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "CLAUDE_"))}
+    # It returns when the fork that serves is ready.
+    subprocess.run([sys.executable, __file__, folder], stdin=lifeline, stdout=subprocess.DEVNULL, env=env, check=True)
+    os.close(lifeline)
+    for name in ("python", "python3", "pytest", "uvicorn"):
+        prefix = [] if name.startswith("python") else [str(own / name)]
+        client = _CLIENT.format(interpreter=sys.executable, prefix=prefix, address=str(folder / "socket"))
+        (folder / name).write_text(client, encoding="utf-8")
+        (folder / name).chmod(0o700)
+    return folder
+
+
+def main() -> None:
+    """Be the process that forks, and in each fork run its program."""
+    folder = Path(sys.argv[1])
+    del sys.path[0]
+    for name in _PRELOADED.split():
+        importlib.import_module(name)
+    assert len(os.listdir("/proc/self/task")) == 1, "there is a thread, which a fork would not have"
+    gc.collect()
+    gc.freeze()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "socket"))
+        listener.listen()
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        os.dup2(1, 2)  # nothing of the test run stays open
+        connection = _connection(listener, folder)
+    _run(_program(connection))
+
+
+def _connection(listener: socket.socket, folder: Path) -> socket.socket:
+    """Fork for each client; returns in the fork."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
+    while 0 not in select.select([listener, 0], [], [])[0]:
+        connection, _ = listener.accept()
+        if not os.fork():
+            return connection
+        connection.close()
+    shutil.rmtree(folder)
+    # Not by the normal end: what measures coverage must not write when the test run may have ended.
+    os._exit(0)
+
+
+def _program(client: socket.socket) -> list[str]:
+    """Fork once more, and returns in that fork, prepared for the program; this process waits for its end."""
+    _, files, _, _ = socket.recv_fds(client, 1, 3)
+    stream = client.makefile("rb")
+    arguments, folder, env = json.loads(stream.readline())
+
+    def report(*_: object) -> None:
+        client.sendall(b"%d" % os.wait()[1])
+        os._exit(0)
+
+    signal.signal(signal.SIGCHLD, report)
+    if pid := os.fork():
+        os.setpgid(pid, pid)
+        for file in files:
+            os.close(file)
+        while number := stream.read(1):
+            os.kill(pid, number[0])
+        os.killpg(pid, signal.SIGKILL)
+        os._exit(1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setpgid(0, 0)
+    stream.close()
+    client.close()
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        before = getattr(sys, name)
+        buffering = 1 if name == "stderr" else -1
+        stream = open(number, before.mode, buffering, before.encoding, before.errors, closefd=False)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    tempfile.tempdir = None
+    return arguments
+
+
+def _run(arguments: list[str]) -> None:
+    if arguments[0] == "-W":
+        warnings.simplefilter(arguments[1])
+        del arguments[:2]
+    kind, *sys.argv = arguments
+    if kind == "-m":
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        return
+    sys.modules["__main__"] = module = types.ModuleType("__main__")
+    if kind == "-c":
+        [code, *_], name = sys.argv, "<string>"
+        sys.argv[0] = "-c"
+        sys.path.insert(0, "")
+    else:
+        code, name = Path(kind).read_text("utf-8"), kind
+        sys.argv.insert(0, kind)
+        sys.path.insert(0, str(Path(kind).resolve().parent))
+        module.__file__ = kind
+    exec(compile(code, name, "exec"), module.__dict__)
+
+
+if __name__ == "__main__":
+    main()
