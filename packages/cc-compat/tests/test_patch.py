@@ -43,20 +43,16 @@ def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
     assert status.patched == ("odd_sdk._internal.message_parser.parse_message", "odd_sdk._internal.user.parse")
 
 
-def test_status_tells_an_sdk_that_raises_from_one_that_skips(odd_sdk: OddSDK) -> None:
+@pytest.mark.parametrize(("parser", "skips"), [(RAISES, False), (SKIPS, True)])
+def test_status_tells_an_sdk_that_raises_from_one_that_skips_and_both_get_a_warning(
+    odd_sdk: OddSDK, caplog: pytest.LogCaptureFixture, parser: str, skips: bool
+) -> None:
     """SDK-ADD-10"""
-    raises = apply(odd_sdk(message_parser=RAISES))
-
-    assert (raises.applied, raises.sdk_skips_unknown) == (True, False)
-    assert raises.reason == "An unknown type no longer ends the stream."
-
-
-def test_an_sdk_that_skips_gets_a_warning(odd_sdk: OddSDK, caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-ADD-10"""
-    skips = apply(odd_sdk(message_parser=SKIPS))
+    status = apply(odd_sdk(message_parser=parser))
 
     importlib.import_module("odd_sdk._internal.message_parser").parse_message({"type": "weather_event"})
-    assert (skips.applied, skips.sdk_skips_unknown) == (True, True)
+    assert (status.applied, status.sdk_skips_unknown) == (True, skips)
+    assert (status.reason == "An unknown type no longer ends the stream.") != skips
     assert len(caplog.records) == 1
 
 

@@ -44,28 +44,18 @@ def command(folder: Path) -> list[str]:
     return [sys.executable, "-m", "cc_ipc.bridge", str(folder / "nowhere"), str(schema_file(folder))]
 
 
-async def test_a_bridge_lists_and_calls_the_tools_of_a_session(
-    session: IPCSession, bridge_process: StartBridge, tools: Tools
+async def test_a_bridge_lists_and_calls_the_tools_of_a_session_to_which_it_connects_for_the_first_call(
+    session: IPCSession, bridge_process: StartBridge
 ) -> None:
-    """IPC-P-30."""
+    """IPC-P-30, IPC-P-04, IPC-D-14."""
     bridge = bridge_process(session.command)
     listed = await asyncio.to_thread(bridge.request, "tools/list")
     assert [tool["name"] for tool in listed["result"]["tools"]] == ["echo", "fail", "wait", "meet"]
+    assert "0 connections" in repr(session.server)
     answer = await bridge.call("echo", {"city": "Zürich"})
     assert json.loads(answer["result"]["content"][0]["text"]) == {"city": "Zürich"}
     failed = await bridge.call("fail")
     assert failed["result"] == {"content": [{"type": "text", "text": "ValueError: no such city"}], "isError": True}
-
-
-async def test_a_bridge_connects_when_a_tool_is_called_and_not_before(
-    session: IPCSession, bridge_process: StartBridge
-) -> None:
-    """IPC-P-04, IPC-D-14."""
-    bridge = bridge_process(session.command)
-    await asyncio.to_thread(bridge.request, "tools/list")
-    assert "0 connections" in repr(session.server)
-    for _ in range(2):
-        await bridge.call("echo")
     assert "1 connections" in repr(session.server)
 
 
@@ -152,19 +142,16 @@ def test_modules_in_the_hosts_folder_are_not_taken(tools: Tools, folder: Path, b
 # Its end:
 
 
-def test_the_end_of_its_input_ends_it(folder: Path, bridge_process: StartBridge) -> None:
+def test_the_end_of_its_input_ends_it_when_what_was_asked_is_answered(
+    folder: Path, bridge_process: StartBridge
+) -> None:
     """IPC-P-36: when the CLI ends."""
     bridge = bridge_process(command(folder))
-    bridge.request("ping")
+    bridge.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}})
     bridge.end_input()
+    assert bridge.read()["error"]["data"] == {"type": "IPCConnectionError"}
     assert bridge.wait(END) == 0
     assert bridge.stderr() == ""
-
-
-def test_what_was_asked_is_answered_before_the_end(folder: Path) -> None:
-    lines = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}\n'
-    run = subprocess.run(command(folder), input=lines, capture_output=True, timeout=20)
-    assert json.loads(run.stdout)["error"]["data"] == {"type": "IPCConnectionError"}
 
 
 async def test_a_call_that_runs_does_not_keep_it_from_ending(
@@ -241,19 +228,16 @@ def test_arguments_that_cannot_be_used_are_told_on_stderr(
     assert captured.out == ""
 
 
-@pytest.mark.parametrize("content", ["", "{}", '[{"name": "a"}]'])
-def test_a_schema_file_without_schemas_is_told_on_stderr(
-    folder: Path, content: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("content", ["", "{}", '[{"name": "a"}]', None], ids=["empty", "object", "no schema", "link"])
+def test_a_schema_file_that_holds_none_or_is_a_symbolic_link_is_refused(
+    folder: Path, content: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "schema.json").write_text(content, encoding="utf-8")
-    assert main(["socket", str(folder / "schema.json")], lambda status: None) == 1
-    assert "cannot be used" in capsys.readouterr().err
-
-
-def test_a_symbolic_link_to_a_schema_file_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """IPC-D-29."""
-    (folder / "link").symlink_to(schema_file(folder))
-    assert main(["socket", str(folder / "link")], lambda status: None) == 1
+    if content is None:
+        (folder / "s").symlink_to(schema_file(folder))
+    else:
+        (folder / "s").write_text(content, encoding="utf-8")
+    assert main(["socket", str(folder / "s")], lambda status: None) == 1
     assert "cannot be used" in capsys.readouterr().err
 
 

@@ -87,18 +87,14 @@ def test_a_version_of_the_future_is_refused_with_those_there_are() -> None:
     assert error["data"] == {"supported": ["2026-07-28", *HANDSHAKE_VERSIONS], "requested": "2031-01-01"}
 
 
-def test_tools_are_listed_without_the_parent_in_both_forms() -> None:
-    """IPC-D-14."""
+def test_a_ping_is_answered_and_tools_are_listed_without_the_parent_in_both_forms() -> None:
+    """IPC-D-14, IPC-P-32."""
+    assert request("ping")["result"] == {}
+    assert request("ping", {"_meta": MODERN})["result"]["resultType"] == "complete"
     assert request("tools/list")["result"] == {"tools": TOOLS}
     modern = request("tools/list", {"_meta": MODERN})["result"]
     assert modern["tools"] == TOOLS
     assert (modern["resultType"], modern["ttlMs"], modern["cacheScope"]) == ("complete", 0, "private")
-
-
-def test_ping_is_answered() -> None:
-    """IPC-P-32."""
-    assert request("ping")["result"] == {}
-    assert request("ping", {"_meta": MODERN})["result"]["resultType"] == "complete"
 
 
 def test_a_call_is_handed_on_with_the_models_id() -> None:

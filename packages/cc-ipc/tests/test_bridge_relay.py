@@ -36,32 +36,24 @@ def frame(payload: bytes) -> bytes:
     return len(payload).to_bytes(4, "big") + payload
 
 
-def test_a_connection_is_opened_for_the_first_call_and_kept(fake_parent: StartParent) -> None:
-    """IPC-P-04, IPC-R-07."""
-    path, parent = fake_parent(lambda payload: frame(RESULT))
-    relay = Relay(str(path))
-    assert parent.connections == 0
-    for _ in range(3):
-        assert relay.call(PendingCall(), {"name": "a", "arguments": {}}) == RESULT
-    assert parent.connections == 1
-    relay.close()
-
-
-def test_the_request_is_that_of_the_protocol(fake_parent: StartParent) -> None:
-    """IPC-P-10."""
+def test_a_connection_is_opened_for_the_first_call_and_kept_and_carries_requests_of_the_protocol(
+    fake_parent: StartParent,
+) -> None:
+    """IPC-P-04, IPC-R-07, IPC-P-10."""
     seen: list[bytes] = []
 
     def answer(payload: bytes) -> bytes:
         seen.append(payload)
         return frame(RESULT)
 
-    path, _ = fake_parent(answer)
+    path, parent = fake_parent(answer)
     relay = Relay(str(path))
-    relay.call(PendingCall(), {"name": "a", "arguments": {"x": "é"}, "tool_use_id": "toolu_1"})
-    assert json.loads(seen[0]) == {
-        "method": "call_tool",
-        "params": {"name": "a", "arguments": {"x": "é"}, "tool_use_id": "toolu_1"},
-    }
+    assert parent.connections == 0
+    params: dict[str, Any] = {"name": "a", "arguments": {"x": "é"}, "tool_use_id": "toolu_1"}
+    for _ in range(3):
+        assert relay.call(PendingCall(), params) == RESULT
+    assert parent.connections == 1
+    assert list(map(json.loads, seen)) == [{"method": "call_tool", "params": params}] * 3
     relay.close()
 
 
@@ -104,13 +96,6 @@ def test_a_response_that_does_not_come_is_a_fault(
     assert len(requests) == 1
 
 
-def test_no_parent_is_a_fault(folder: Path) -> None:
-    """IPC-P-E01."""
-    with pytest.raises(RelayFault, match="cannot be reached") as caught:
-        Relay(str(folder / "nowhere")).call(PendingCall(), {"name": "a", "arguments": {}})
-    assert caught.value.kind == "IPCConnectionError"
-
-
 def test_a_socket_of_another_user_is_a_fault(fake_parent: StartParent, monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-D-28: nothing is sent there."""
     requests: list[bytes] = []
@@ -122,13 +107,19 @@ def test_a_socket_of_another_user_is_a_fault(fake_parent: StartParent, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("argument", "kind"),
-    [("a" * MAX_MESSAGE_SIZE, "IPCMessageSizeError"), ("\ud800", "UnencodableMessageError")],
-    ids=["too large", "half a character"],
+    ("argument", "kind", "message"),
+    [
+        ("a", "IPCConnectionError", "cannot be reached"),
+        ("a" * MAX_MESSAGE_SIZE, "IPCMessageSizeError", "."),
+        ("\ud800", "UnencodableMessageError", "."),
+    ],
+    ids=["no parent", "too large", "half a character"],
 )
-def test_arguments_that_cannot_be_sent_are_a_fault(folder: Path, argument: str, kind: str) -> None:
-    """IPC-P-E02, IPC-P-15."""
-    with pytest.raises(RelayFault) as caught:
+def test_no_parent_and_arguments_that_cannot_be_sent_are_a_fault(
+    folder: Path, argument: str, kind: str, message: str
+) -> None:
+    """IPC-P-E01, IPC-P-E02, IPC-P-15."""
+    with pytest.raises(RelayFault, match=message) as caught:
         Relay(str(folder / "nowhere")).call(PendingCall(), {"name": "a", "arguments": {"a": argument}})
     assert caught.value.kind == kind
 
@@ -259,31 +250,32 @@ def test_calls_are_answered_in_parallel_and_before_the_bridge_ends(
     assert parent.connections == 8
 
 
-def test_a_fault_of_the_relay_is_an_mcp_error(folder: Path, client_of: Callable[[Relay], Client]) -> None:
-    """IPC-P-E01, IPC-P-34."""
-    client = client_of(Relay(str(folder / "nowhere")))
-    client.say(call(7), {"jsonrpc": "2.0", "method": "notifications/initialized"})
-    answer = client.read()
-    assert (answer["id"], answer["error"]["code"]) == (7, INTERNAL_ERROR)
-    assert answer["error"]["data"] == {"type": "IPCConnectionError"}
-
-
-def test_a_mistake_in_the_bridge_is_an_mcp_error_and_told_on_stderr(
+@pytest.mark.parametrize("mistake", [None, MemoryError("none left")])
+def test_a_fault_of_the_relay_and_a_mistake_in_the_bridge_are_mcp_errors_and_the_mistake_is_told_on_stderr(
     folder: Path,
     client_of: Callable[[Relay], Client],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    mistake: Exception | None,
 ) -> None:
+    """IPC-P-E01, IPC-P-34."""
     relay = Relay(str(folder / "nowhere"))
 
     def fail(*arguments: object) -> bytes:
-        raise MemoryError("none left")
+        assert mistake is not None
+        raise mistake
 
-    monkeypatch.setattr(relay, "call", fail)
+    if mistake is not None:
+        monkeypatch.setattr(relay, "call", fail)
     client = client_of(relay)
-    client.say(call(7))
-    assert client.read()["error"]["message"] == "MemoryError: none left"
-    assert "Traceback" in capsys.readouterr().err
+    client.say(call(7), {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    answer = client.read()
+    assert (answer["id"], answer["error"]["code"]) == (7, INTERNAL_ERROR)
+    assert ("Traceback" in capsys.readouterr().err) == (mistake is not None)
+    if mistake is None:
+        assert answer["error"]["data"] == {"type": "IPCConnectionError"}
+    else:
+        assert answer["error"]["message"] == "MemoryError: none left"
 
 
 def test_a_request_id_that_is_under_way_is_refused(

@@ -41,35 +41,33 @@ async def test_a_tool_that_raises_is_reported_by_class_and_message_and_its_trace
     assert 'raise ValueError("no such city")' in caplog.text
 
 
-async def test_nonsense_from_a_tool_is_an_error(folder: Path, raw_peer: Connect) -> None:
-    """IPC-P-21: a handler that returns nonsense."""
+@pytest.mark.parametrize(
+    ("result", "kind", "message"),
+    [
+        ("sunny", "InvalidToolResultError", "it is a str"),
+        *(
+            ({"content": [], "structuredContent": {"value": value}}, "UnencodableMessageError", "")
+            for value in (float("nan"), {1, 2}, "\ud800")
+        ),
+        (
+            {"content": [{"type": "text", "text": "a" * MAX_MESSAGE_SIZE}]},
+            "LocalMessageSizeError",
+            "at most 10,485,760",
+        ),
+    ],
+    ids=["nonsense", "nan", "set", "half a character", "too large"],
+)
+async def test_a_result_that_cannot_be_sent_is_an_error(
+    folder: Path, raw_peer: Connect, result: Any, kind: str, message: str
+) -> None:
+    """IPC-P-21, IPC-P-E02, IPC-D-16: the sender finds out, and the model reads it."""
 
     async def handler(arguments: dict[str, object]) -> Any:
-        return "sunny"
+        return result
 
     response = await answer_of(handler, folder / "s", raw_peer)
-    assert response["error"]["type"] == "InvalidToolResultError"
-    assert "it is a str" in response["error"]["message"]
-
-
-@pytest.mark.parametrize("value", [float("nan"), {1, 2}, "\ud800"], ids=["nan", "set", "half a character"])
-async def test_a_result_that_json_cannot_say_is_an_error(folder: Path, raw_peer: Connect, value: object) -> None:
-    async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        return {"content": [], "structuredContent": {"value": value}}
-
-    response = await answer_of(handler, folder / "s", raw_peer)
-    assert response["error"]["type"] == "UnencodableMessageError"
-
-
-async def test_a_result_larger_than_allowed_is_an_error(folder: Path, raw_peer: Connect) -> None:
-    """IPC-P-E02, IPC-D-16: the sender finds out, and the model reads it."""
-
-    async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        return {"content": [{"type": "text", "text": "a" * MAX_MESSAGE_SIZE}]}
-
-    response = await answer_of(handler, folder / "s", raw_peer)
-    assert response["error"]["type"] == "LocalMessageSizeError"
-    assert "at most 10,485,760" in response["error"]["message"]
+    assert response["error"]["type"] == kind
+    assert message in response["error"]["message"]
 
 
 class Wordless(Exception):

@@ -21,6 +21,8 @@ from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call, serve
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from conftest import Tools
+
     from cc_loopback import LoopbackServer
 
 cc_loopback = pytest.importorskip("cc_loopback")
@@ -122,8 +124,13 @@ async def cli(folder: Path, handlers: dict[str, ToolHandler], calls: list[tuple[
                 await process.communicate()
 
 
-async def test_the_cli_gets_text_images_errors_and_five_megabytes(folder: Path) -> None:
-    """IPC-P-37, IPC-P-38, IPC-D-17, IPC-P-21: and the model's id of each call comes with it."""
+async def test_the_cli_gets_text_images_errors_and_five_megabytes_and_makes_eight_calls_in_parallel(
+    folder: Path, tools: Tools
+) -> None:
+    """IPC-P-37, IPC-P-38, IPC-D-17, IPC-P-21, IPC-P-33: and the model's id of each call comes with it.
+
+    Of the eight calls none returns before all are there.
+    """
     ids: dict[str, str | None] = {}
 
     async def weather(arguments: dict[str, object]) -> dict[str, object]:
@@ -135,23 +142,15 @@ async def test_the_cli_gets_text_images_errors_and_five_megabytes(folder: Path) 
     async def image(arguments: dict[str, object]) -> dict[str, object]:
         return {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]}
 
-    async def fail(arguments: dict[str, object]) -> dict[str, object]:
-        raise ValueError("no such city")
-
     async def bad(arguments: dict[str, object]) -> dict[str, object]:
         return {**text("not today"), "isError": True}
 
     async def large(arguments: dict[str, object]) -> dict[str, object]:
         return text("a" * 5_000_000)
 
-    handlers: dict[str, ToolHandler] = {"weather": weather, "image": image, "fail": fail, "bad": bad, "large": large}
-    calls: list[tuple[str, Message]] = [
-        ("weather", {"city": "Zürich"}),
-        ("image", {}),
-        ("fail", {}),
-        ("bad", {}),
-        ("large", {}),
-    ]
+    handlers = {**tools.handlers, "weather": weather, "image": image, "bad": bad, "large": large}
+    calls: list[tuple[str, Message]] = [("weather", {"city": "Zürich"})]
+    calls += [(name, {}) for name in ("image", "fail", "bad", "large")] + [("meet", {"parties": 8})] * 8
     async with cli(folder, handlers, calls) as run:
         result = await run.ask()
         results = run.results()
@@ -161,60 +160,24 @@ async def test_the_cli_gets_text_images_errors_and_five_megabytes(folder: Path) 
     assert (results["toolu_2"]["content"], results["toolu_2"]["is_error"]) == ("ValueError: no such city", True)
     assert (results["toolu_3"]["content"], results["toolu_3"]["is_error"]) == ("not today", True)
     assert "5,000,000 characters" in str(results["toolu_4"]["content"])  # the CLI keeps it in a file
+    assert [results[f"toolu_{number}"]["content"] for number in range(5, 13)] == [text("met")["content"]] * 8
     assert ids == {"Zürich": "toolu_0"}
 
 
-async def test_the_cli_makes_eight_calls_in_parallel(folder: Path) -> None:
-    """IPC-P-33, IPC-P-37: none returns before all are there."""
-    meeting = asyncio.Barrier(8)
-
-    async def meet(arguments: dict[str, object]) -> dict[str, object]:
-        await meeting.wait()
-        return text("met")
-
-    async with cli(folder, {"meet": meet}, [("meet", {"n": n}) for n in range(8)]) as run:
-        assert (await run.ask())["result"] == "done"
-        assert len(run.results()) == 8
-
-
-async def test_an_interrupt_of_the_cli_cancels_the_tool(folder: Path) -> None:
-    """IPC-P-32, IPC-P-37."""
-    started, cancelled = asyncio.Event(), asyncio.Event()
-
-    async def wait(arguments: dict[str, object]) -> dict[str, object]:
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-        return text("never")
-
-    async with cli(folder, {"wait": wait}, [("wait", {})]) as run:
-        turn = asyncio.ensure_future(run.ask())
-        await started.wait()
-        await run.send({"type": "control_request", "request_id": "1", "request": {"subtype": "interrupt"}})
-        await cancelled.wait()
-        assert (await turn)["subtype"] == "error_during_execution"
-
-
-async def test_the_end_of_the_cli_cancels_the_tool(folder: Path) -> None:
-    """IPC-P-36, IPC-P-40: a CLI that is killed takes its bridge with it."""
-    started, cancelled = asyncio.Event(), asyncio.Event()
-
-    async def wait(arguments: dict[str, object]) -> dict[str, object]:
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-        return text("never")
-
-    async with cli(folder, {"wait": wait}, [("wait", {})]) as run:
+@pytest.mark.parametrize("end", ["interrupted", "killed"])
+async def test_a_cli_that_ends_its_turn_or_itself_cancels_the_tool(folder: Path, tools: Tools, end: str) -> None:
+    """IPC-P-32, IPC-P-36, IPC-P-37, IPC-P-40: a CLI that is killed takes its bridge with it."""
+    async with cli(folder, {"wait": tools.wait}, [("wait", {})]) as run:
         await run.send({"type": "user", "message": {"role": "user", "content": "Go."}})
-        await started.wait()
-        run.process.kill()
-        async with asyncio.timeout(2):
-            await cancelled.wait()
+        await tools.started.wait()
+        if end == "killed":
+            run.process.kill()
+        else:
+            await run.send({"type": "control_request", "request_id": "1", "request": {"subtype": "interrupt"}})
+        async with asyncio.timeout(10):
+            await tools.cancelled.wait()
+        if end == "interrupted":
+            assert (await run.until("result"))["subtype"] == "error_during_execution"
 
 
 def test_the_command_that_is_printed_makes_the_cli_know_the_functions(

@@ -50,17 +50,15 @@ async def client(session: IPCSession) -> AsyncIterator[IPCClient]:
         yield client
 
 
-async def test_a_call_returns_the_result(client: IPCClient, tools: Tools) -> None:
-    result = await client.call_tool("echo", {"city": "Zürich"})
-    assert result == {"content": [{"type": "text", "text": json.dumps({"city": "Zürich"})}], "isError": False}
-    assert tools.calls == [{"city": "Zürich"}]
-
-
-async def test_calls_one_after_another_share_a_connection(client: IPCClient) -> None:
+async def test_calls_one_after_another_return_their_results_and_share_a_connection(
+    client: IPCClient, tools: Tools
+) -> None:
     """IPC-P-04: it is opened for the first call and kept."""
     assert "0 connections" in repr(client)
     for _ in range(3):
-        await client.call_tool("echo", {}, tool_use_id="toolu_1")
+        result = await client.call_tool("echo", {"city": "Zürich"}, tool_use_id="toolu_1")
+        assert result == {"content": [{"type": "text", "text": json.dumps({"city": "Zürich"})}], "isError": False}
+    assert tools.calls == [{"city": "Zürich"}] * 3
     assert "open, 1 connections, 1 of them idle" in repr(client)
 
 
@@ -92,12 +90,11 @@ async def test_a_call_that_is_cancelled_cancels_the_tool(client: IPCClient, tool
     await client.call_tool("echo", {})
 
 
-async def test_arguments_too_large_are_not_sent(client: IPCClient, tools: Tools) -> None:
+async def test_arguments_that_cannot_be_sent_are_not(client: IPCClient, tools: Tools) -> None:
     """IPC-P-E02: the sender raises."""
-    with pytest.raises(IPCMessageSizeError):
-        await client.call_tool("echo", {"a": "a" * MAX_MESSAGE_SIZE})
-    with pytest.raises(UnencodableMessageError):
-        await client.call_tool("echo", {"a": float("nan")})
+    for value, error in (("a" * MAX_MESSAGE_SIZE, IPCMessageSizeError), (float("nan"), UnencodableMessageError)):
+        with pytest.raises(error):
+            await client.call_tool("echo", {"a": value})
     assert tools.calls == []
 
 

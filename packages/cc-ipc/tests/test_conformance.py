@@ -120,10 +120,13 @@ def dumped(result: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_official_client_gets_every_kind_of_result_whole(
+async def test_the_official_client_gets_every_result_whole_and_errors_as_mcp_names_them(
     parameters: StdioServerParameters, host: Host, mode: str
 ) -> None:
-    """IPC-P-37, IPC-P-32, IPC-D-10, IPC-D-17: text, image, audio, resources, structured, failed, 5 MB."""
+    """IPC-P-37, IPC-P-32, IPC-D-10, IPC-D-17: text, image, audio, resources, structured, failed, 5 MB.
+
+    IPC-P-34, IPC-P-38, IPC-P-E05, IPC-P-E06, IPC-P-21: errors, a ping, and the model's id of a call.
+    """
     async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
         listed = dumped(await client.list_tools())["tools"]
         assert [tool["name"] for tool in listed] == list(host.handlers())
@@ -134,33 +137,25 @@ async def test_the_official_client_gets_every_kind_of_result_whole(
             assert result["content"] == expected["content"]
             assert result.get("structuredContent") == expected.get("structuredContent")
             assert result.get("isError", False) == expected.get("isError", False)
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_the_official_client_gets_errors_as_mcp_names_them(parameters: StdioServerParameters, mode: str) -> None:
-    """IPC-P-34, IPC-P-E05, IPC-P-E06, IPC-P-21."""
-    async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
         raised = dumped(await client.call_tool("raise", {}))
         assert (raised["isError"], raised["content"][0]["text"]) == (True, "ValueError: no such city")
         with pytest.raises(Exception, match="The tool 'nope' is not known") as caught:
             await client.call_tool("nope", {})
         assert type(caught.value).__name__ in ("McpError", "MCPError")
+        if mode == "handshake":
+            await client.send_ping()
+            await client.call_tool("id", {}, meta={"claudecode/toolUseId": "toolu_1"})
+            await client.call_tool("id", {})
+            assert host.ids == ["toolu_1", None]
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_official_client_makes_eight_calls_in_parallel(parameters: StdioServerParameters, mode: str) -> None:
-    """IPC-P-33, IPC-P-37: none of them returns before all are there."""
-    async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
-        results = await asyncio.gather(*(client.call_tool("meet", {}) for _ in range(8)))
-    assert len(results) == 8
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_the_official_client_cancels_a_call_and_goes_on(
+async def test_the_official_client_makes_eight_calls_in_parallel_and_goes_on_when_it_has_cancelled_one(
     parameters: StdioServerParameters, host: Host, mode: str
 ) -> None:
-    """IPC-P-32, IPC-P-37."""
+    """IPC-P-32, IPC-P-33, IPC-P-37: of the eight none returns before all are there."""
     async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
+        assert len(await asyncio.gather(*(client.call_tool("meet", {}) for _ in range(8)))) == 8
         call = asyncio.ensure_future(client.call_tool("wait", {}))
         await host.started.wait()
         if IS_MCP_2:
@@ -173,14 +168,3 @@ async def test_the_official_client_cancels_a_call_and_goes_on(
         call.cancel()
         await asyncio.wait([call])
         assert dumped(await client.call_tool("text", {}))["content"] == RESULTS["text"]["content"]
-
-
-async def test_the_official_client_pings_and_passes_the_models_id_on(
-    parameters: StdioServerParameters, host: Host
-) -> None:
-    """IPC-P-32, IPC-P-38."""
-    async with asyncio.timeout(LIMIT), connected(parameters, "handshake") as client:
-        await client.send_ping()
-        await client.call_tool("id", {}, meta={"claudecode/toolUseId": "toolu_1"})
-        await client.call_tool("id", {})
-    assert host.ids == ["toolu_1", None]

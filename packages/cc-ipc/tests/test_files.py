@@ -63,13 +63,17 @@ def test_a_locked_file_has_an_owner_until_it_is_released(folder: Path) -> None:
 
 
 def test_only_the_file_that_was_made_is_removed(folder: Path) -> None:
-    file = LockedFile(folder / "f", b"")
+    (folder / "g").touch()
+    owned, file = OwnedPath.found(folder / "g"), LockedFile(folder / "f", b"")
     (folder / "f").unlink()
     (folder / "other").touch()
     (folder / "f").write_text("somebody else's", encoding="utf-8")
     file.unlink()
     assert (folder / "f").exists()
     file.release()
+    for _ in range(2):
+        owned.remove()
+    assert not (folder / "g").exists()
 
 
 def test_what_is_in_the_way_of_the_file_is_refused(folder: Path) -> None:
@@ -80,22 +84,15 @@ def test_what_is_in_the_way_of_the_file_is_refused(folder: Path) -> None:
     assert not (folder / "elsewhere").exists()
 
 
-def test_a_file_that_cannot_be_written_is_not_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_space(fd: int, content: bytes) -> int:
-        raise OSError("no space left")
+@pytest.mark.parametrize("step", ["os.write", "cc_ipc.lock.own"])
+def test_a_file_that_cannot_be_written_or_locked_is_not_left(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def refuse(*arguments: object) -> int:
+        raise OSError("not here")
 
-    monkeypatch.setattr(os, "write", no_space)
-    with pytest.raises(OSError, match="no space"):
-        LockedFile(folder / "f", b"content")
-    assert not (folder / "f").exists()
-
-
-def test_a_file_that_cannot_be_locked_is_not_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(fd: int) -> None:
-        raise OSError("no locks here")
-
-    monkeypatch.setattr(lock, "own", refuse)
-    with pytest.raises(OSError, match="no locks here"):
+    monkeypatch.setattr(step, refuse)
+    with pytest.raises(OSError, match="not here"):
         LockedFile(folder / "f", b"content")
     assert not (folder / "f").exists()
 
@@ -140,14 +137,6 @@ def test_only_a_regular_file_of_this_user_is_opened(folder: Path) -> None:
     os.close(lock.open_own(folder / "f"))
 
 
-def test_an_owned_path_knows_its_inode(folder: Path) -> None:
-    (folder / "f").touch()
-    owned = OwnedPath.found(folder / "f")
-    for _ in range(2):
-        owned.remove()
-    assert not (folder / "f").exists()
-
-
 def test_a_listening_socket_is_private_from_its_first_instant_whatever_the_mask(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,13 +167,10 @@ def test_a_path_too_long_for_the_platform_is_told(folder: Path) -> None:
     path = folder / ("a" * MAX_SOCKET_PATH)
     with pytest.raises(SocketPathError, match=f"at most {MAX_SOCKET_PATH}"):
         listen_privately(path)
+    with pytest.raises(FileNotFoundError):  # a folder that is missing is told as it is
+        listen_privately(folder / "missing" / "s")
     longest = folder / ("a" * (MAX_SOCKET_PATH - len(os.fsencode(folder)) - 1))
     listen_privately(longest).close()
-
-
-def test_a_folder_that_is_missing_is_told_as_it_is(folder: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        listen_privately(folder / "missing" / "s")
 
 
 def test_a_dead_socket_is_replaced_and_a_living_one_is_not(folder: Path) -> None:

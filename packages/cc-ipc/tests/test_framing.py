@@ -76,15 +76,6 @@ def test_a_stream_gives_the_same_frames_however_it_is_cut(messages: list[object]
         assert seen == messages
 
 
-def test_a_split_prefix_yields_one_frame() -> None:
-    decoder = FrameDecoder()
-    frame = encode_frame({})
-    decoder.receive_data(frame[:2])
-    assert decoder.next_event() is NEED_DATA
-    decoder.receive_data(frame[2:])
-    assert decoded(decoder) == [{}]
-
-
 def test_a_payload_of_exactly_the_limit_passes_both_ways() -> None:
     """IPC-P-03, IPC-D-16, IPC-D-32, IPC-R-05: exactly `MAX_MESSAGE_SIZE` bytes are accepted."""
     payload = b'"' + b"a" * (MAX_MESSAGE_SIZE - 2) + b'"'

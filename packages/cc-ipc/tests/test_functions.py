@@ -136,10 +136,7 @@ def undefined(a: int) -> int:
 undefined.__annotations__["a"] = "Nowhere"
 
 
-UNFIT: list[Function] = [positional, variable, mixed, undefined, len, int]
-
-
-@pytest.mark.parametrize("function", UNFIT)
+@pytest.mark.parametrize("function", [positional, variable, mixed, undefined, len, int])
 def test_parameters_that_take_no_name_are_refused(function: Function) -> None:
     with pytest.raises(TypeError, match="The function 'tool' cannot be a tool"):
         function_tool("tool", function)

@@ -10,17 +10,12 @@ from cc_ipc import peer
 from cc_ipc.peer import is_own_peer, peer_uid
 
 
-def test_the_other_end_of_a_pair_is_this_user() -> None:
+def test_the_other_end_of_a_pair_is_this_user_and_another_user_is_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-D-28."""
     left, right = socket.socketpair()
     with left, right:
         assert peer_uid(left) == os.geteuid()
         assert is_own_peer(right)
-
-
-def test_another_user_is_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
-    left, right = socket.socketpair()
-    with left, right:
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
         assert not is_own_peer(left)
 

@@ -44,43 +44,40 @@ async def server(tools: Tools, folder: Path) -> AsyncIterator[IPCServer]:
         yield server
 
 
-async def test_a_call_is_answered_with_its_result(server: IPCServer, raw_peer: Connect) -> None:
+@pytest.fixture
+async def peer(server: IPCServer, raw_peer: Connect) -> RawPeer:
+    """A peer of the server."""
+    return await raw_peer(server.socket_path)
+
+
+async def test_a_call_is_answered_with_its_result(peer: RawPeer) -> None:
     """IPC-P-01, IPC-R-03, IPC-P-10, IPC-P-11."""
-    peer = await raw_peer(server.socket_path)
     response = await peer.request(call("echo", {"city": "Zürich"}))
     assert response == {
         "result": {"content": [{"type": "text", "text": json.dumps({"city": "Zürich"})}], "isError": False}
     }
 
 
-async def test_a_connection_carries_one_call_after_another(server: IPCServer, raw_peer: Connect) -> None:
+async def test_a_connection_carries_one_call_after_another(peer: RawPeer) -> None:
     """IPC-P-04, IPC-P-05."""
-    peer = await raw_peer(server.socket_path)
     for number in range(3):
         assert str(number) in str(await peer.request(call("echo", {"n": number})))
 
 
-async def test_a_request_before_the_last_response_ends_the_connection(
-    server: IPCServer, tools: Tools, raw_peer: Connect
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("second", [json.dumps(call("echo")).encode(), b"nonsense"], ids=["a request", "nonsense"])
+async def test_what_comes_before_the_last_response_ends_the_connection(
+    tools: Tools, peer: RawPeer, second: bytes, is_late: bool
 ) -> None:
     """IPC-P-05: two outstanding requests on one connection break the protocol."""
-    peer = await raw_peer(server.socket_path)
-    for message in (call("wait"), call("echo")):
-        peer.send(json.dumps(message).encode())
+    peer.send(json.dumps(call("wait")).encode())
+    if is_late:
+        await tools.started.wait()
+    peer.send(second)
     assert await peer.is_ended()
     async with asyncio.timeout(LIMIT):
         await tools.cancelled.wait()
     assert tools.calls == []
-
-
-async def test_nonsense_before_the_last_response_ends_the_connection(
-    server: IPCServer, tools: Tools, raw_peer: Connect
-) -> None:
-    peer = await raw_peer(server.socket_path)
-    peer.send(json.dumps(call("wait")).encode())
-    await tools.started.wait()
-    peer.send(b"nonsense")
-    assert await peer.is_ended()
 
 
 async def test_calls_on_several_connections_run_in_parallel(server: IPCServer, raw_peer: Connect) -> None:
@@ -90,27 +87,31 @@ async def test_calls_on_several_connections_run_in_parallel(server: IPCServer, r
     assert [answer["result"]["content"][0]["text"] for answer in answers] == ["met"] * 8
 
 
-async def test_an_unknown_method_is_answered_with_an_error(server: IPCServer, raw_peer: Connect) -> None:
-    """IPC-P-E04; the connection stays."""
-    peer = await raw_peer(server.socket_path)
-    response = await peer.request({"method": "list_tools", "params": {}})
-    assert response["error"]["type"] == "UnknownMethodError"
+UNKNOWN_TOOL = "The tool 'nope' is not known. Known tools: echo, fail, meet, wait."
+
+
+@pytest.mark.parametrize(
+    ("payload", "kind", "message"),
+    [
+        (b'{"method": "list_tools", "params": {}}', "UnknownMethodError", ""),
+        (json.dumps(call("nope")).encode(), "ToolNotFoundError", UNKNOWN_TOOL),
+        (b"nonsense", "InvalidPayloadError", ""),
+    ],
+)
+async def test_a_request_that_cannot_be_met_is_answered_and_the_connection_stays(
+    peer: RawPeer, payload: bytes, kind: str, message: str
+) -> None:
+    """IPC-P-E03, IPC-P-E04, IPC-P-E05, IPC-P-13, IPC-P-18."""
+    peer.send(payload)
+    response = await peer.receive()
+    assert response["error"]["type"] == kind
+    assert message in response["error"]["message"]
     assert "result" not in response  # IPC-D-15
     assert "result" in await peer.request(call("echo"))
 
 
-async def test_an_unknown_tool_is_answered_with_its_name_and_the_known_ones(
-    server: IPCServer, raw_peer: Connect
-) -> None:
-    """IPC-P-13, IPC-P-E05, IPC-P-18."""
-    response = await (await raw_peer(server.socket_path)).request(call("nope"))
-    assert response["error"]["type"] == "ToolNotFoundError"
-    assert response["error"]["message"] == "The tool 'nope' is not known. Known tools: echo, fail, meet, wait."
-
-
-async def test_the_end_of_a_connection_cancels_its_call(server: IPCServer, tools: Tools, raw_peer: Connect) -> None:
+async def test_the_end_of_a_connection_cancels_its_call(tools: Tools, peer: RawPeer) -> None:
     """IPC-P-32: that is how a cancellation travels."""
-    peer = await raw_peer(server.socket_path)
     peer.send(json.dumps(call("wait")).encode())
     await tools.started.wait()
     await peer.close()
@@ -118,21 +119,8 @@ async def test_the_end_of_a_connection_cancels_its_call(server: IPCServer, tools
         await tools.cancelled.wait()
 
 
-async def test_a_payload_that_is_not_json_is_answered_and_the_connection_stays(
-    server: IPCServer, raw_peer: Connect
-) -> None:
-    """IPC-P-E03."""
-    peer = await raw_peer(server.socket_path)
-    peer.send(b"nonsense")
-    assert (await peer.receive())["error"]["type"] == "InvalidPayloadError"
-    assert "result" in await peer.request(call("echo"))
-
-
-async def test_a_request_larger_than_allowed_is_answered_and_the_connection_ends(
-    server: IPCServer, raw_peer: Connect
-) -> None:
+async def test_a_request_larger_than_allowed_is_answered_and_the_connection_ends(peer: RawPeer) -> None:
     """IPC-P-03."""
-    peer = await raw_peer(server.socket_path)
     peer.writer.write((MAX_MESSAGE_SIZE + 1).to_bytes(4, "big"))
     assert (await peer.receive())["error"]["type"] == "RemoteMessageSizeError"
     assert await peer.is_ended()
@@ -176,8 +164,7 @@ async def test_a_server_that_runs_does_not_start_again(server: IPCServer) -> Non
         await server.start()
 
 
-async def test_stopping_answers_the_calls_that_run(server: IPCServer, tools: Tools, raw_peer: Connect) -> None:
-    peer = await raw_peer(server.socket_path)
+async def test_stopping_answers_the_calls_that_run(server: IPCServer, tools: Tools, peer: RawPeer) -> None:
     peer.send(json.dumps(call("wait")).encode())
     await tools.started.wait()
     await server.stop()

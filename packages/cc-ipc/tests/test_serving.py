@@ -64,6 +64,7 @@ def test_functions_are_served_to_any_host_until_the_end(
         assert text_of(bridge.request("tools/call", {"name": "whereabouts"})) == "cc-ipc-my tools"
         wrong = bridge.request("tools/call", {"name": "add", "arguments": {"a": "x"}})
         assert text_of(wrong).startswith("ValidationError: ")
+        assert json.loads(served.session.schema_path.read_bytes())[0]["description"] == "Add two numbers."
         assert served.session.state is SessionState.STARTED
         assert "my tools" in repr(served)
     assert served.session.state is SessionState.STOPPED
@@ -157,8 +158,6 @@ def test_a_tool_may_stop_what_serves_it(temporary_folder: Path) -> None:
 
 
 # The command line:
-
-FUNCTIONS = {"add": add}
 
 
 @pytest.fixture
@@ -286,9 +285,3 @@ async def test_a_bridge_that_does_not_answer_is_killed(monkeypatch: pytest.Monke
     monkeypatch.setattr(probe, "_ANSWER_TIMEOUT", 0.1)
     with pytest.raises(BridgeStartupError, match=r"did not answer within 0\.1 seconds"):
         await check_bridge([sys.executable, "-c", "import time; time.sleep(60)"])
-
-
-def test_json_of_the_schema_file_is_what_the_functions_say(temporary_folder: Path) -> None:
-    with serve(FUNCTIONS, out=io.StringIO()) as served:
-        [schema] = json.loads(served.session.schema_path.read_bytes())
-    assert schema["description"] == "Add two numbers."

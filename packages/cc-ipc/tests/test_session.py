@@ -126,16 +126,11 @@ async def test_a_session_that_is_stopped_while_it_starts_stays_stopped(tools: To
     assert contents(folder) == set()
 
 
-async def test_both_files_are_their_owners_alone(tools: Tools, folder: Path) -> None:
-    """IPC-D-27, IPC-P-24."""
+async def test_both_files_are_their_owners_alone_and_one_is_an_array_of_the_schemas(tools: Tools, folder: Path) -> None:
+    """IPC-D-27, IPC-P-24, IPC-D-13, IPC-D-18, IPC-P-22, IPC-P-23, IPC-P-25, IPC-R-01."""
     async with new_session(tools, folder) as session:
         for path in (session.socket_path, session.schema_path):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-async def test_the_schema_file_is_an_array_of_the_schemas(tools: Tools, folder: Path) -> None:
-    """IPC-D-13, IPC-D-18, IPC-P-22, IPC-P-23, IPC-P-25, IPC-R-01."""
-    async with new_session(tools, folder) as session:
         assert json.loads(session.schema_path.read_bytes()) == tools.schemas == session.tool_schemas
         assert session.mcp_server_config()["args"][-1] == str(session.schema_path)
     assert not session.schema_path.exists()  # IPC-P-26

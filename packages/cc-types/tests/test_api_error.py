@@ -23,27 +23,23 @@ def test_the_error_type_follows_from_the_status(status: int | None, error_type: 
     error = APIError(status=status, message="No")
 
     assert (error.status, error.error_type) == (status, error_type)
-
-
-def test_a_given_error_type_is_kept() -> None:
-    assert APIError(status=400, error_type="billing_error", message="No").error_type == "billing_error"
-
-
-@pytest.mark.parametrize(("status", "retryable"), [(400, False), (401, False), (408, True), (409, True), (413, False)])
-def test_a_client_error_is_retryable_only_if_it_may_pass(status: int, *, retryable: bool) -> None:
-    assert APIError(status=status, message="No").retryable is retryable
-
-
-@pytest.mark.parametrize("status", [429, 500, 502, 529])
-def test_overload_and_server_errors_are_retryable(status: int) -> None:
-    assert APIError(status=status, message="No").retryable
+    assert APIError(status=status, error_type="billing_error", message="No").error_type == "billing_error"
 
 
 @pytest.mark.parametrize(
-    ("error_type", "retryable"), [("overloaded_error", True), ("rate_limit", True), ("authentication_failed", False)]
+    ("status", "error_type", "retryable"),
+    [
+        *((status, None, False) for status in (400, 401, 413)),
+        *((status, None, True) for status in (408, 409, 429, 500, 502, 529)),
+        (None, "overloaded_error", True),
+        (None, "rate_limit", True),
+        (None, "authentication_failed", False),
+    ],
 )
-def test_without_a_status_the_type_decides(error_type: str, *, retryable: bool) -> None:
-    assert APIError(status=None, error_type=error_type, message="No").retryable is retryable
+def test_overload_and_what_may_pass_are_retryable_and_without_a_status_the_type_decides(
+    status: int | None, error_type: str | None, *, retryable: bool
+) -> None:
+    assert APIError(status=status, error_type=error_type, message="No").retryable is retryable
 
 
 def test_the_message_tells_status_type_and_request() -> None:
@@ -53,6 +49,7 @@ def test_the_message_tells_status_type_and_request() -> None:
         "The API answered with status 529 (overloaded_error, request req_1): Overloaded. Try again later."
     )
     assert error.retry_after == 2.5
+    assert str(APIError(status=None, message="No")).startswith("The API answered with no status (api_error): No.")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +58,3 @@ def test_the_message_tells_status_type_and_request() -> None:
 )
 def test_the_message_says_what_to_do(status: int, advice: str) -> None:
     assert advice in str(APIError(status=status, message="No"))
-
-
-def test_a_missing_status_is_said_to_be_missing() -> None:
-    assert str(APIError(status=None, message="No")).startswith("The API answered with no status (api_error): No.")

@@ -69,17 +69,13 @@ def test_notes_survive_pickling() -> None:
 
 
 @each_error
-def test_one_base_catches_every_error(error: ClaudeCodeError) -> None:
-    with pytest.raises(ClaudeCodeError):
-        raise error
-
-
-@each_error
-def test_a_message_is_made_of_sentences(error: ClaudeCodeError) -> None:
+def test_an_error_has_the_common_base_and_a_message_of_sentences(error: ClaudeCodeError) -> None:
     first_line = str(error).splitlines()[0]
 
     assert first_line[0].isupper()
     assert first_line.endswith((".", ":"))
+    with pytest.raises(ClaudeCodeError):
+        raise error
 
 
 def test_repr_shows_the_facts() -> None:
@@ -87,28 +83,16 @@ def test_repr_shows_the_facts() -> None:
         "ControlTimeoutError(subtype='interrupt', seconds=60)"
     )
     assert repr(ClaudeCodeError("Something else.")) == "ClaudeCodeError('Something else.')"
-
-
-def test_repr_of_a_large_fact_is_short() -> None:
     assert len(repr(CLIJSONDecodeError(line="x" * 1_000_000, reason="Expecting value"))) < 300
 
 
-def test_a_missing_cli_is_a_connection_that_could_not_be_made() -> None:
-    error = CLINotFoundError(path="/opt/claude")
+def test_a_missing_cli_is_a_connection_that_could_not_be_made_and_names_the_places_and_what_to_do() -> None:
+    error, other = CLINotFoundError(path="/opt/claude"), CLINotFoundError(searched=["/usr/bin", "/usr/local/bin"])
 
     assert isinstance(error, CLIConnectionError)
     assert "/opt/claude" in str(error)
-    assert error.searched == ()
-
-
-def test_a_missing_cli_names_the_places_that_were_searched() -> None:
-    error = CLINotFoundError(searched=["/usr/bin", "/usr/local/bin"])
-
-    assert error.path is None
-    assert "in /usr/bin, /usr/local/bin." in str(error)
-
-
-def test_a_missing_cli_without_facts_still_says_what_to_do() -> None:
+    assert (error.searched, other.path) == ((), None)
+    assert "in /usr/bin, /usr/local/bin." in str(other)
     assert str(CLINotFoundError()).startswith("Claude Code's CLI was not found. Install")
 
 
@@ -130,28 +114,21 @@ def test_only_the_tail_of_stderr_is_kept() -> None:
     assert error.stderr_tail.endswith("the cause")
 
 
-@pytest.mark.parametrize("exit_code", [-9, 137])
-def test_a_killed_process_names_the_signal_and_the_likely_cause(exit_code: int) -> None:
+@pytest.mark.parametrize(
+    ("exit_code", "signal", "said"),
+    [
+        *((code, "SIGKILL", ["was ended by SIGKILL", "memory"]) for code in (-9, 137)),
+        *((code, None, [f"exited with code {code}"]) for code in (0, 1, 127, 128, 255)),
+        (None, None, ["Claude Code exited. It wrote nothing to stderr"]),
+    ],
+)
+def test_an_exit_code_says_whether_a_signal_has_ended_the_process_and_an_unknown_one_is_left_out(
+    exit_code: int | None, signal: str | None, said: list[str]
+) -> None:
     error = ProcessExitedError(exit_code=exit_code)
 
-    assert error.signal == "SIGKILL"
-    assert "was ended by SIGKILL" in str(error)
-    assert "memory" in str(error)
-
-
-@pytest.mark.parametrize("exit_code", [0, 1, 127, 128, 255])
-def test_an_ordinary_exit_code_is_no_signal(exit_code: int) -> None:
-    error = ProcessExitedError(exit_code=exit_code)
-
-    assert error.signal is None
-    assert f"exited with code {exit_code}" in str(error)
-
-
-def test_an_unknown_exit_code_is_left_out() -> None:
-    error = ProcessExitedError(exit_code=None)
-
-    assert error.signal is None
-    assert str(error).startswith("Claude Code exited. It wrote nothing to stderr")
+    assert error.signal == signal
+    assert all(words in str(error) for words in said)
 
 
 def test_a_line_that_is_no_json_is_quoted_in_part() -> None:

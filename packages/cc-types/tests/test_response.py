@@ -60,20 +60,13 @@ def test_a_recorded_success_says_what_it_took() -> None:
     assert response.model_usage["claude-sonnet-5"].cost_usd == response.total_cost_usd == 0.0008
 
 
-def test_an_api_error_is_no_success_although_its_subtype_says_so() -> None:
-    response = CLIResponse.model_validate_json(LINES[1])
+def test_an_api_error_is_no_success_although_its_subtype_says_so_nor_is_a_limit_which_has_no_text() -> None:
+    error, limit = map(CLIResponse.model_validate_json, LINES[1:3])
 
-    assert response.subtype == "success"
-    assert not response.succeeded
-    assert (response.api_error_status, response.api_error_type) == (400, "invalid_request_error")
-
-
-def test_a_limit_is_no_success_and_has_no_text() -> None:
-    response = CLIResponse.model_validate_json(LINES[2])
-
-    assert not response.succeeded
-    assert (response.subtype, response.result) == ("error_max_turns", "")
-    assert response.errors == ["Reached maximum number of turns (1)"]
+    assert not error.succeeded and not limit.succeeded
+    assert (error.subtype, error.api_error_status, error.api_error_type) == ("success", 400, "invalid_request_error")
+    assert (limit.subtype, limit.result) == ("error_max_turns", "")
+    assert limit.errors == ["Reached maximum number of turns (1)"]
 
 
 def test_a_denied_call_is_reported_with_its_arguments() -> None:
@@ -112,18 +105,12 @@ def test_both_names_of_a_field_are_read_and_the_cli_s_is_written() -> None:
     }
 
 
-def test_what_the_cli_leaves_out_has_a_default() -> None:
+def test_what_the_cli_leaves_out_or_sends_as_null_has_a_default() -> None:
     response = CLIResponse(subtype="success", is_error=False)
+    null = CLIResponse.model_validate({"subtype": "success", "is_error": False, "usage": None, "result": None})
 
-    assert response.usage == CLIUsage()
-    assert response.result == ""
-    assert response.permission_denials is None
-
-
-def test_null_usage_and_null_result_are_read_as_empty() -> None:
-    response = CLIResponse.model_validate({"subtype": "success", "is_error": False, "usage": None, "result": None})
-
-    assert (response.usage, response.result) == (CLIUsage(), "")
+    assert (response.usage, response.result, response.permission_denials) == (CLIUsage(), "", None)
+    assert (null.usage, null.result) == (CLIUsage(), "")
 
 
 def test_half_a_character_in_the_text_does_not_make_it_unwritable() -> None:
@@ -148,15 +135,12 @@ def test_half_a_character_in_the_text_does_not_make_it_unwritable() -> None:
     assert CLIResponse.model_validate_json(response.model_dump_json()) == response
 
 
-def test_text_beyond_ascii_is_kept() -> None:
-    assert CLIResponse(subtype="success", is_error=False, result="né 😀 日本").result == "né 😀 日本"
-
-
-def test_a_response_does_not_change() -> None:
-    response = CLIResponse(subtype="success", is_error=False)
+def test_a_response_does_not_change_and_keeps_text_beyond_ascii() -> None:
+    response = CLIResponse(subtype="success", is_error=False, result="né 😀 日本")
 
     with pytest.raises(ValidationError, match="frozen"):
         response.is_error = True  # pyright: ignore[reportAttributeAccessIssue]
+    assert response.result == "né 😀 日本"
 
 
 def test_a_deferred_call_has_its_arguments() -> None:
