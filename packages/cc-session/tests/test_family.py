@@ -48,6 +48,7 @@ def test_children_and_what_carries_the_mark_are_the_family_and_what_has_ended_is
     child = int(line(cli))
     assert [line(marked), line(stranger)] == ["", ""]
     assert {process.pid for process in family_of(cli.pid, FOLDER)} == {child, marked.pid}
+    assert ended.pid not in {process.pid for process in family_of(os.getpid(), FOLDER)}
     end_all(family_of(cli.pid, FOLDER), 10)
     assert (cli.wait(10), marked.wait(10), stranger.poll()) == (0, -signal.SIGTERM, None)
     assert family_of(cli.pid, FOLDER) == family_of(None, FOLDER) == []
