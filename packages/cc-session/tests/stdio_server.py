@@ -2,10 +2,12 @@
 
 Its tool `touch` makes a file, `pid` tells its process's id. With `UNTIL` set, it makes `$UNTIL.waits`, and answers
 nothing before that file exists. With `NAME` set, that is the name of its one tool, which returns `SECRET`.
+With `STUBBORN` set, neither the end of its stdin nor a signal ends it.
 """
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -16,10 +18,15 @@ def main() -> None:
         Path(f"{until}.waits").touch()
         while not Path(until).exists():
             time.sleep(0.01)
+    if "STUBBORN" in os.environ:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:
         message = json.loads(line)
         if "id" in message:
             print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}), flush=True)
+    if "STUBBORN" in os.environ:
+        time.sleep(600)
 
 
 def answer(message: dict[str, object]) -> dict[str, object]:

@@ -10,15 +10,16 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
 import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig
+from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Session, Timeouts
+from cc_session import Session, StdioServer, Timeouts
 from cc_types import ClaudeCodeError
 
 CallsBash = Callable[..., None]
@@ -27,6 +28,7 @@ CallsBash = Callable[..., None]
 SCRIPT = """
 import asyncio, json, os, sys
 from dataclasses import replace
+from pathlib import Path
 from cc_session import Session, sealed_options
 
 async def main():
@@ -209,34 +211,10 @@ async def test_a_process_that_died_leaves_no_tools(session: Session, calls_bash:
     assert session.state == "dead"
 
 
-# Answers what the CLI asks at the start, and neither the end of its stdin nor a signal ends it.
-SERVER = """
-import json, signal, sys, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-for line in sys.stdin:
-    request = json.loads(line)
-    results = {
-        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
-                       "serverInfo": {"name": "s", "version": "1"}},
-        "tools/list": {"tools": []},
-    }
-    if request.get("method") in results:
-        answer = {"jsonrpc": "2.0", "id": request["id"], "result": results[request["method"]]}
-    elif "id" in request:
-        answer = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no such method"}}
-    else:
-        continue
-    print(json.dumps(answer), flush=True)
-time.sleep(600)
-"""
-
-
 async def test_an_mcp_server_that_does_not_end_is_ended(options: ClaudeAgentOptions) -> None:
     """SES-23, SES-77."""
-    servers: dict[str, McpServerConfig] = {"s": {"type": "stdio", "command": sys.executable, "args": ["-ISc", SERVER]}}
-    async with await Session.open(replace(options, mcp_servers=servers)) as session:
-        await session.run("Hello?")  # it has been started by then
+    stubborn = StdioServer(sys.executable, ["-S", str(Path(__file__).parent / "stdio_server.py")], {"STUBBORN": "1"})
+    async with await Session.open(options, mcp_servers={"s": stubborn}) as session:
         cli = psutil.Process(session.pid)
         processes = family(cli.environ()["CC_SESSION_FOLDER"], cli)
         assert len(processes) > 1

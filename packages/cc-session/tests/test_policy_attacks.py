@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -301,12 +302,20 @@ async def test_a_call_that_waits_for_python_does_not_run_when_python_dies(
     server.respond = respond
     arguments = [json.dumps(bench.options.env), str(bench.folder)]
     program = subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments])  # noqa: ASYNC220
-    await until(lambda: bench.files == {"hook", "policy", "program"})
-    family = psutil.Process(program.pid).children(recursive=True)
-    assert len([process for process in family if process.name() == "claude"]) == 3
-    assert ["sleep", "61"] in [process.cmdline() for process in family]
-    os.kill(program.pid, signal.SIGKILL)
-    await asyncio.to_thread(program.wait)
+    family: list[psutil.Process] = []
+
+    def all_wait() -> bool:
+        with suppress(psutil.NoSuchProcess):
+            family[:] = psutil.Process(program.pid).children(recursive=True)
+            programs = [process.name() for process in family]
+            return (programs.count("claude"), programs.count("sleep")) == (3, 1) and len(bench.files) == 3
+        return False
+
+    try:
+        await until(all_wait)
+    finally:
+        program.kill()
+        await asyncio.to_thread(program.wait)
 
     _, alive = await asyncio.to_thread(psutil.wait_procs, family, 20)
     assert alive == []

@@ -152,10 +152,10 @@ async def test_all_calls_are_known_when_the_message_of_the_model_stops(
     assert outcome([message async for message in stream]).result == "Done."
 
 
-async def test_content_of_all_kinds_reaches_the_model(server: LoopbackServer, session: Session, ask: Ask) -> None:
-    server.respond = Model(use(1, "Bash"), use(2, "Bash"), use(3, "Bash"))
+async def test_content_of_all_kinds_reaches_the_model_whole(server: LoopbackServer, session: Session, ask: Ask) -> None:
+    server.respond = Model(*(use(number, "Bash") for number in range(1, 7)))
     asking = ask(session, "Look.")
-    for _ in range(3):
+    for _ in range(6):
         await session.next_call()
 
     await session.answer_call("toolu_01", "It broke.", is_error=True)
@@ -164,24 +164,16 @@ async def test_content_of_all_kinds_reaches_the_model(server: LoopbackServer, se
         [{"type": "text", "text": "A pixel:"}, {"type": "image", "data": PIXEL, "mimeType": "image/png"}],
     )
     await session.answer_call("toolu_03", "")
+    for number in (4, 5, 6):
+        await session.answer_call(f"toolu_{number:02}", "w" * 500_000)
 
     await asking
-    error, picture, empty = results(server)
+    error, picture, empty, *long = results(server)
+    assert [result["content"][0]["text"] for result in long] == ["w" * 500_000] * 3
     assert (error["is_error"], error["content"]) == (True, "It broke.")
     source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
     assert picture["content"] == [{"type": "text", "text": "A pixel:"}, {"type": "image", "source": source}]
     assert not empty.get("is_error")
-
-
-async def test_a_long_answer_reaches_the_model_whole(server: LoopbackServer, session: Session, ask: Ask) -> None:
-    server.respond = Model(*(use(number, "Bash") for number in range(1, 4)))
-    asking = ask(session, "Read.")
-    for _ in range(3):
-        await session.answer_call((await session.next_call()).id, "w" * 500_000)
-
-    await asking
-
-    assert [result["content"][0]["text"] for result in results(server)] == ["w" * 500_000] * 3
 
 
 UNFIT: list[tuple[Any, str]] = [
@@ -210,37 +202,25 @@ async def test_an_answer_that_cannot_be_carried_is_refused_and_the_call_still_wa
     assert outcome(await asking).result == "Done."
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-async def test_an_interrupt_cancels_the_calls(
-    server: LoopbackServer, session: Session, ask: Ask, is_told: bool
-) -> None:
+@pytest.mark.parametrize("by", ["an interrupt", "an interrupt after they were told", "a rewind"])
+async def test_calls_are_cancelled_by(server: LoopbackServer, session: Session, ask: Ask, by: str) -> None:
     """SES-18, whether or not `next_call()` has returned them."""
     server.respond = Model(use(1, "Bash"), use(2, "Bash"))
     asking = ask(session, "Go.")
-    await _suspended(session, 2)
-    if is_told:
-        await session.next_call()
-
-    with anyio.fail_after(5):
-        await session.interrupt()
-
-    assert session.suspended == ()
-    assert outcome(await asking).terminal_reason == "aborted_tools"
-    with pytest.raises(UnknownToolCallError):
-        await session.answer_call("toolu_01", "Too late.")
-    assert await session.rewind(session.last_user_uuid or "")
-    await _answers_next_call(server, session, ask)
-
-
-async def test_a_rewind_cancels_the_calls(server: LoopbackServer, session: Session, ask: Ask) -> None:
-    server.respond = Model(use(1, "Bash"), use(2, "Bash"))
-    asking = ask(session, "Go.")
-    await _suspended(session, 2)
-
-    assert await session.rewind(session.last_user_uuid or "")
-
-    assert session.suspended == ()
-    await asking
+    with anyio.fail_after(10):
+        while len(session.suspended) < 2:  # noqa: ASYNC110  # there is no event for it
+            await anyio.sleep(0.001)
+        if "told" in by:
+            await session.next_call()
+        if by != "a rewind":
+            await session.interrupt()
+            assert session.suspended == ()
+            assert outcome(await asking).terminal_reason == "aborted_tools"
+            with pytest.raises(UnknownToolCallError):
+                await session.answer_call("toolu_01", "Too late.")
+        assert await session.rewind(session.last_user_uuid or "")
+        assert session.suspended == ()
+        await asking
     await _answers_next_call(server, session, ask)
     assert server.requests[-1]["messages"][0]["content"] == "Once more."
 
@@ -314,12 +294,6 @@ async def test_tools_stand_beside_the_caller_s_own_options(
 async def test_tools_cannot_be_added_to_a_file_of_servers(options: ClaudeAgentOptions, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"servers\.json: give the servers as a dict"):
         await Session.open(replace(options, mcp_servers=tmp_path / "servers.json"), tools=TOOLS)
-
-
-async def _suspended(session: Session, count: int) -> None:
-    with anyio.fail_after(5):
-        while len(session.suspended) < count:  # noqa: ASYNC110  # there is no event for it
-            await anyio.sleep(0.001)
 
 
 async def _answers_next_call(server: LoopbackServer, session: Session, ask: Ask) -> None:
