@@ -138,6 +138,11 @@ class Client:
 
         self.api.respond = respond
 
+    def script(self, *replies: Any) -> None:
+        """Have the API give these answers, one after another."""
+        left = [*replies]
+        self.answers(lambda _: left.pop(0))
+
     async def ask(self, *messages: Any, headers: dict[str, str] | None = None, **fields: Any) -> Answered:
         """Send a request and read the whole response."""
         body = self.body(*messages, **fields)

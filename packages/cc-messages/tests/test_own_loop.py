@@ -68,12 +68,6 @@ def says(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def script(client: Client, *replies: Any) -> None:
-    """Have the API give these answers, one after another."""
-    left = list(replies)
-    client.answers(lambda _body: left.pop(0))
-
-
 def kinds(answered: Answered) -> list[str]:
     return [block["type"] for block in answered.body["content"]]
 
@@ -85,7 +79,7 @@ def results(answered: Answered) -> list[tuple[Any, bool]]:
 
 async def test_a_loop_is_told_as_one_answer(client: Client, transport: Transport) -> None:
     """IPC-P-50, MSG-61"""
-    script(client, [says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], "Done.")
+    client.script([says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], "Done.")
     with beside_requests(tools=tools(add, transport, "add")):
         answered = await client.ask("Add.", tools=[tool("add")])
     assert answered.status == 200
@@ -111,7 +105,7 @@ async def test_usage_is_the_sum_and_each_api_call_an_iteration(client: Client) -
     """MSG-61"""
     first = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 3}
     second = {"input_tokens": 20, "output_tokens": 7, "cache_read_input_tokens": 4}
-    script(client, {"content": calls("add"), "usage": first}, {"content": "Done.", "usage": second})
+    client.script({"content": calls("add"), "usage": first}, {"content": "Done.", "usage": second})
     with beside_requests(tools=tools(add, "sdk", "add")):
         usage = (await client.ask("Add.", tools=[tool("add")])).body["usage"]
     assert (usage["input_tokens"], usage["output_tokens"], usage["cache_read_input_tokens"]) == (30, 12, 7)
@@ -126,7 +120,7 @@ async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, 
         await may_answer.wait()
         return await add(call)
 
-    script(client, [says("Let me see."), *calls("add")], "Done.")
+    client.script([says("Let me see."), *calls("add")], "Done.")
     with beside_requests(tools=tools(patient, transport, "add")):
         async with client.stream("Add.", tools=[tool("add")]) as response:
             lines = response.aiter_lines()
@@ -141,7 +135,7 @@ async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, 
 
 
 async def test_a_call_without_arguments_has_them_as_an_empty_object(client: Client) -> None:
-    script(client, [{"type": "tool_use", "name": "mcp__tools__now", "input": {}}], "Done.")
+    client.script([{"type": "tool_use", "name": "mcp__tools__now", "input": {}}], "Done.")
     nothing: dict[str, Any] = {"type": "object", "properties": {}}
 
     async def now(_call: CLICall) -> dict[str, object]:
@@ -158,7 +152,7 @@ async def test_the_next_request_goes_on_in_the_same_process(client: Client, tran
     with beside_requests(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])
         sent = client.received
-        script(client, "Bye.")
+        client.script("Bye.")
         await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
     assert client.routes["extend"] == 1
     assert client.received[: len(sent)] == sent
@@ -169,7 +163,7 @@ async def test_another_process_gets_the_loop_block_by_block(client: Client, conn
     """MSG-62: the history says all, so that any process can take it."""
     with beside_requests(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])
-        script(client, "Bye.", "Bye.")
+        client.script("Bye.", "Bye.")
         await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
         warm = client.received
         await connect(size=1).ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
@@ -178,7 +172,7 @@ async def test_another_process_gets_the_loop_block_by_block(client: Client, conn
 
 async def test_a_call_of_any_other_tool_ends_the_answer(client: Client, transport: Transport) -> None:
     """MSG-60, MSG-63, IPC-P-56: its result comes with the next request, and the loop goes on."""
-    script(client, [says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
+    client.script([says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
     with beside_requests(tools=tools(add, transport, "add")):
         both = [tool("add"), tool("ask_user")]
         first = await client.ask("Add.", tools=both)
@@ -228,7 +222,7 @@ async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(client:
         return text("ok")
 
     names = [f"t{number}" for number in range(8)]
-    script(client, [*calls(*names)], [*calls("alone"), *calls("alone"), *calls("alone")], "Done.")
+    client.script([*calls(*names)], [*calls("alone"), *calls("alone"), *calls("alone")], "Done.")
     offer = tools(together, transport, *names, "alone", sequential=frozenset({"alone"}))
     with beside_requests(tools=offer), anyio.fail_after(30):
         answered = await client.ask("All.", tools=[tool(name) for name in [*names, "alone"]])
@@ -236,48 +230,34 @@ async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(client:
     assert most == 1
 
 
-async def raises(_call: CLICall) -> dict[str, object]:
-    raise ValueError("the number is odd")
+FAILURES: dict[str, object] = {
+    "ValueError: the number is odd": ValueError("the number is odd"),
+    "SystemExit: usage": SystemExit("usage"),
+    "CancelledError": asyncio.CancelledError(),
+    "ValidationError": {"content": [{"type": "hologram"}]},
+    "TypeError": None,
+}
 
 
-async def exits(_call: CLICall) -> dict[str, object]:
-    raise SystemExit("usage")
-
-
-async def cancels(_call: CLICall) -> dict[str, object]:
-    raise asyncio.CancelledError
-
-
-async def nonsense(_call: CLICall) -> dict[str, object]:
-    return {"content": [{"type": "hologram"}]}
-
-
-async def nothing(_call: CLICall) -> dict[str, object]:
-    return cast("dict[str, object]", None)
-
-
-@pytest.mark.parametrize(
-    ("handler", "said"),
-    [
-        (raises, "ValueError: the number is odd"),
-        (exits, "SystemExit: usage"),
-        (cancels, "CancelledError"),
-        (nonsense, "ValidationError"),
-        (nothing, "TypeError"),
-    ],
-)
 async def test_a_handler_that_fails_gives_the_model_an_error(
-    client: Client, transport: Transport, handler: Handler, said: str, caplog: pytest.LogCaptureFixture
+    client: Client, transport: Transport, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """IPC-P-21"""
-    script(client, [*calls("add")], "Done.")
-    with beside_requests(tools=tools(handler, transport, "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
-    ((content, is_error),) = results(answered)
-    assert is_error
-    assert said in str(content)
-    assert "Traceback" not in str(content)
-    assert answered.stop_reason == "end_turn"
+    """IPC-P-21: one that raises, and one that returns what is no result."""
+    for said, outcome in FAILURES.items():
+
+        async def fail(_call: CLICall, outcome: object = outcome) -> dict[str, object]:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return cast("dict[str, object]", outcome)
+
+        client.script([*calls("add")], "Done.")
+        with beside_requests(tools=tools(fail, transport, "add")):
+            answered = await client.ask("Add.", tools=[tool("add")])
+        ((content, is_error),) = results(answered)
+        assert is_error, said
+        assert said in str(content)
+        assert "Traceback" not in str(content)
+        assert answered.stop_reason == "end_turn"
 
 
 async def test_images_reach_the_model(client: Client, transport: Transport) -> None:
@@ -286,7 +266,7 @@ async def test_images_reach_the_model(client: Client, transport: Transport) -> N
     async def picture(_call: CLICall) -> dict[str, object]:
         return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}], "isError": False}
 
-    script(client, [*calls("add")], "Done.")
+    client.script([*calls("add")], "Done.")
     with beside_requests(tools=tools(picture, transport, "add")):
         await client.ask("Show.", tools=[tool("add")])
     (result,) = client.received[-1]["content"]
@@ -298,7 +278,7 @@ async def test_a_text_that_the_cli_would_put_into_a_file_is_an_error(client: Cli
     async def long(_call: CLICall) -> dict[str, object]:
         return text("x" * 500_001)
 
-    script(client, [*calls("add")], "Done.")
+    client.script([*calls("add")], "Done.")
     with beside_requests(tools=tools(long, transport, "add")):
         answered = await client.ask("Add.", tools=[tool("add")])
     ((content, is_error),) = results(answered)
@@ -318,7 +298,7 @@ async def test_who_gives_up_cancels_the_tool(client: Client, transport: Transpor
             was_cancelled.set()
             raise
 
-    script(client, [*calls("add")], "Hello.")
+    client.script([*calls("add")], "Hello.")
     with beside_requests(tools=tools(endless, transport, "add")), anyio.fail_after(20):
         asking = asyncio.create_task(client.ask("Add.", tools=[tool("add")]))
         await has_begun.wait()
@@ -338,7 +318,7 @@ async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, tran
         client.api.fail_next(status=400, message="No more.")
         return text("ok")
 
-    script(client, [*calls("add")])
+    client.script([*calls("add")])
     with beside_requests(tools=tools(once, transport, "add")):
         answered = await client.ask("Add.", tools=[tool("add")])
     assert (answered.status, answered.headers["x-should-retry"]) == (400, "false")
@@ -355,7 +335,7 @@ async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_serv
         os.kill(client.transport.pids[0], signal.SIGKILL)
         return text("ok")
 
-    script(client, [*calls("add")], "Hello.")
+    client.script([*calls("add")], "Hello.")
     with beside_requests(tools=tools(kill, transport, "add")):
         answered = await client.ask("Add.", tools=[tool("add")])
         assert (answered.status, answered.headers["x-should-retry"]) == (500, "false")
@@ -376,14 +356,14 @@ async def test_the_cli_repeats_an_api_call_of_its_loop(client: Client) -> None:
         client.api.fail_next(status=529)
         return await add(call)
 
-    script(client, [*calls("add")], "Done.")
+    client.script([*calls("add")], "Done.")
     with beside_requests(tools=tools(then_fail, "sdk", "add")):
         answered = await client.ask("Add.", tools=[tool("add")])
     assert (answered.status, answered.text) == (200, "Done.")
 
 
 async def test_requests_without_tools_of_the_cli_are_served_as_ever(client: Client) -> None:
-    script(client, "Hello.", [{"type": "tool_use", "name": "other", "input": {"a": 1, "b": 2}}])
+    client.script("Hello.", [{"type": "tool_use", "name": "other", "input": {"a": 1, "b": 2}}])
     with beside_requests(tools=tools(add, "sdk", "add")):
         assert (await client.ask("Hi.")).text == "Hello."
         answered = await client.ask("Hi.", tools=[tool("other")])
