@@ -180,8 +180,7 @@ async def test_a_cli_that_ends_at_once_is_an_error_with_its_last_words(connect: 
     assert (tmp_path / "log").read_text() == "started\n"
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_process_killed_while_it_answers_is_an_error(stream: bool, client: Client) -> None:
+async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> None:
     """MSG-E08."""
 
     async def respond(body: dict[str, Any]) -> str:
@@ -189,12 +188,13 @@ async def test_a_process_killed_while_it_answers_is_an_error(stream: bool, clien
         await anyio.sleep_forever()
         return ""
 
-    client.answers(respond)
-    error = await fails(client, "Hello.", stream=stream)
-    assert isinstance(error, ProcessExitedError)
-    assert "SIGKILL" in str(error)
-    await answers_exactly(client, ["Hello."])
-    assert client.routes == {"rebuild": 1, "start": 1}
+    for stream in (False, True):
+        client.answers(respond)
+        error = await fails(client, "Hello.", stream=stream)
+        assert isinstance(error, ProcessExitedError)
+        assert "SIGKILL" in str(error)
+        await answers_exactly(client, ["Hello."])
+    assert client.routes == {"rebuild": 2, "start": 2}
 
 
 async def test_a_process_killed_while_idle_is_replaced(client: Client, eventually: Any) -> None:

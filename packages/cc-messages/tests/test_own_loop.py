@@ -68,6 +68,12 @@ def says(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
+async def ask(client: Client, call: Handler, transport: Transport) -> Answered:
+    """The answer to a request with one tool, `add`, that the CLI calls."""
+    with beside_requests(tools=tools(call, transport, "add")):
+        return await client.ask("Add.", tools=[tool("add")])
+
+
 def kinds(answered: Answered) -> list[str]:
     return [block["type"] for block in answered.body["content"]]
 
@@ -80,8 +86,7 @@ def results(answered: Answered) -> list[tuple[Any, bool]]:
 async def test_a_loop_is_told_as_one_answer(client: Client, transport: Transport) -> None:
     """IPC-P-50, MSG-61"""
     client.script([says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], "Done.")
-    with beside_requests(tools=tools(add, transport, "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    answered = await ask(client, add, transport)
     assert answered.status == 200
     content = answered.body["content"]
     assert kinds(answered) == ["text", "mcp_tool_use", "mcp_tool_result"] * 2 + ["text"]
@@ -200,8 +205,7 @@ async def test_tools_run_in_the_callers_loop_and_context(client: Client, transpo
         return text("ok")
 
     whose.set("the caller's")
-    with beside_requests(tools=tools(look, transport, "add")):
-        await client.ask("Add.", tools=[tool("add")])
+    await ask(client, look, transport)
     assert seen == [(True, "the caller's")]
 
 
@@ -251,8 +255,7 @@ async def test_a_handler_that_fails_gives_the_model_an_error(
             return cast("dict[str, object]", outcome)
 
         client.script([*calls("add")], "Done.")
-        with beside_requests(tools=tools(fail, transport, "add")):
-            answered = await client.ask("Add.", tools=[tool("add")])
+        answered = await ask(client, fail, transport)
         ((content, is_error),) = results(answered)
         assert is_error, said
         assert said in str(content)
@@ -267,8 +270,7 @@ async def test_images_reach_the_model(client: Client, transport: Transport) -> N
         return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}], "isError": False}
 
     client.script([*calls("add")], "Done.")
-    with beside_requests(tools=tools(picture, transport, "add")):
-        await client.ask("Show.", tools=[tool("add")])
+    await ask(client, picture, transport)
     (result,) = client.received[-1]["content"]
     (image,) = result["content"]
     assert (image["type"], image["source"]["data"]) == ("image", data)
@@ -279,8 +281,7 @@ async def test_a_text_that_the_cli_would_put_into_a_file_is_an_error(client: Cli
         return text("x" * 500_001)
 
     client.script([*calls("add")], "Done.")
-    with beside_requests(tools=tools(long, transport, "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    answered = await ask(client, long, transport)
     ((content, is_error),) = results(answered)
     assert is_error
     assert "500000" in str(content)
@@ -319,8 +320,7 @@ async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, tran
         return text("ok")
 
     client.script([*calls("add")])
-    with beside_requests(tools=tools(once, transport, "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    answered = await ask(client, once, transport)
     assert (answered.status, answered.headers["x-should-retry"]) == (400, "false")
     assert done == ["add"]
 
@@ -345,8 +345,7 @@ async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_serv
 
 async def test_a_failure_before_any_call_may_be_repeated(client: Client) -> None:
     client.api.fail_next(status=529, times=3)
-    with beside_requests(tools=tools(add, "sdk", "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    answered = await ask(client, add, "sdk")
     assert answered.status == 529
     assert "x-should-retry" not in answered.headers
 
@@ -357,8 +356,7 @@ async def test_the_cli_repeats_an_api_call_of_its_loop(client: Client) -> None:
         return await add(call)
 
     client.script([*calls("add")], "Done.")
-    with beside_requests(tools=tools(then_fail, "sdk", "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    answered = await ask(client, then_fail, "sdk")
     assert (answered.status, answered.text) == (200, "Done.")
 
 
@@ -423,8 +421,7 @@ async def test_closing_ends_servers_and_bridges(
     """IPC-P-53: sockets and files go with the process."""
     client = connect(size=1)
     before = {*os.listdir(private_temp_folder)}
-    with beside_requests(tools=tools(add, transport, "add")):
-        await client.ask("Add.", tools=[tool("add")])
+    await ask(client, add, transport)
     made = sorted(os.path.splitext(name)[1] for name in {*os.listdir(private_temp_folder)} - before)
     assert made == ([""] if transport == "sdk" else ["", ".json", ".sock"])
     await client.transport.aclose()
