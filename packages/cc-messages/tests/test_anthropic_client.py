@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -179,11 +180,10 @@ async def test_the_api_gets_little_more_than_it_would_get_directly(
     """MSG-53. For conversations of texts, those that go past the CLI's history among them."""
     turns: list[Any] = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 50} for n in range(21)]
     conversations: list[Any] = [HELLO, turns, [*turns, {"role": "system", "content": "Mind the gap."}]]
-    for messages in conversations:
-        for system in ("", "Be brief. " * 100):
+    async with AsyncAnthropic(api_key="key", base_url=shared_api.url) as direct:
+        for messages, system in product(conversations, ("", "Be brief. " * 100)):
             fields: Any = {"system": system} if system else {}
-            async with AsyncAnthropic(api_key="key", base_url=shared_api.url) as direct:
-                await direct.messages.create(model=MODEL, max_tokens=9, messages=messages, **fields)
-            await claude.messages.create(model=MODEL, max_tokens=9, messages=messages, **fields)
+            for client in (direct, claude):
+                await client.messages.create(model=MODEL, max_tokens=9, messages=messages, **fields)
             plain, ours = (len(call.raw) for call in shared_api.calls[-2:])
             assert ours <= 1.1 * plain + 600

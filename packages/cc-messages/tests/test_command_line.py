@@ -136,36 +136,6 @@ def test_the_token_of_a_file_is_used_and_not_printed(shared_api: LoopbackServer,
         assert command.ends() == (0, "", "")
 
 
-class Here:
-    """The command in this process, with a stream that is read in a thread; what is done to it is done there, too."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], act: Callable[[str], None]) -> None:
-        self.printed = ""
-        self._capsys, self._act = capsys, act
-
-    def run(self, *arguments: str) -> int:
-        with ThreadPoolExecutor(1) as threads:
-            done = threads.submit(self._use)
-            code = command_line.main(["serve", "--port", "0", *arguments])
-            done.result(20)
-        self.printed += self._capsys.readouterr().out
-        return code
-
-    def _use(self) -> None:
-        def is_told() -> bool:
-            self.printed += self._capsys.readouterr().out
-            return self.printed.endswith("\n")
-
-        wait_until(is_told)
-        url = self.printed.partition("=")[2].strip()
-        with Anthropic(base_url=url, api_key="from-the-environment", max_retries=0) as claude:
-            with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
-                next(stream.text_stream)
-                self._act(url)
-                with suppress(APIError, httpx2.TransportError):
-                    stream.until_done()
-
-
 def is_refused(url: str) -> bool:
     host, port = url.removeprefix("http://").split(":")
     try:
@@ -194,14 +164,33 @@ def test_a_running_answer_has_only_so_much_time_or_until_a_second_signal(
     capsys: pytest.CaptureFixture[str],
     processes: Callable[[], list[psutil.Process]],
 ) -> None:
-    """MSG-42, MSG-45. The command's own signal handlers are gone when it has ended, and its processes."""
+    """MSG-42, MSG-45. In this process, where its signal handlers are gone when it has ended, and its own processes."""
     slow = make_api(always("word " * 3000), event_delay=0.03)
     for name, value in {**slow.env(), "CC_MESSAGES_TOKEN": "from-the-environment"}.items():
         monkeypatch.setenv(name, value)
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    here = Here(capsys, act)
-    assert here.run("--grace-seconds", grace) == 0
-    assert re.fullmatch(r"export ANTHROPIC_BASE_URL=\S+\n", here.printed)
+    printed = ""
+
+    def is_told() -> bool:
+        nonlocal printed
+        printed += capsys.readouterr().out
+        return printed.endswith("\n")
+
+    def use() -> None:
+        wait_until(is_told)
+        url = printed.partition("=")[2].strip()
+        with Anthropic(base_url=url, api_key="from-the-environment", max_retries=0) as claude:
+            with claude.messages.stream(model=MODEL, max_tokens=99, messages=HELLO) as stream:
+                next(stream.text_stream)
+                act(url)
+                with suppress(APIError, httpx2.TransportError):
+                    stream.until_done()
+
+    with ThreadPoolExecutor(1) as threads:
+        used = threads.submit(use)
+        assert command_line.main(["serve", "--port", "0", "--grace-seconds", grace]) == 0
+        used.result(20)
+    assert re.fullmatch(r"export ANTHROPIC_BASE_URL=\S+\n", printed + capsys.readouterr().out)
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
     assert not processes()
 

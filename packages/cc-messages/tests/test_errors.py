@@ -104,6 +104,9 @@ async def test_an_error_in_a_stream_is_a_status_or_an_event(client: Client) -> N
         kinds = [event["type"] for event in reply.events]
         assert kinds.count("content_block_stop") == (events == 6)
         assert not {"message_delta", "message_stop"} & {*kinds}
+    client.api.fail_next(529, after_events=4, message="busy")
+    reply = await client.ask("b")
+    assert (reply.status, reply.error["message"]) == (529, "busy")
     await answers_exactly(client, ["b"])
 
 
@@ -116,12 +119,6 @@ async def test_an_error_after_what_can_be_gone_on_with_breaks_the_stream(client:
         await client.settled()  # or what the CLI asks by itself could take the next fault
     assert len(client.api.requests) == 8
     await answers_exactly(client, ["b"])
-
-
-async def test_an_error_in_the_stream_of_a_whole_answer_is_a_status(client: Client) -> None:
-    client.api.fail_next(529, after_events=4, message="busy")
-    reply = await client.ask("b")
-    assert (reply.status, reply.error["message"]) == (529, "busy")
 
 
 async def test_an_image_that_the_api_does_not_take_is_an_error_and_no_answer_without_it(client: Client) -> None:
@@ -138,10 +135,10 @@ async def test_an_image_that_the_api_does_not_take_is_an_error_and_no_answer_wit
 
 async def test_a_prompt_that_is_too_long_is_the_error_of_the_api(client: Client) -> None:
     """MSG-E09."""
-    client.api.fail_next(400, message="prompt is too long: 212000 tokens > 200000 maximum")
+    said = "prompt is too long: 212000 tokens > 200000 maximum"
+    client.api.fail_next(400, message=said)
     reply = await client.ask("b")
-    assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
-    assert reply.error["message"] == "prompt is too long: 212000 tokens > 200000 maximum"
+    assert (reply.status, reply.error) == (400, {"type": "invalid_request_error", "message": said})
 
 
 async def test_no_credentials_are_an_authentication_error_that_says_what_to_do(connect: Connect) -> None:
@@ -183,8 +180,7 @@ async def test_a_cli_that_ends_at_once_is_an_error_with_its_last_words(connect: 
     assert (tmp_path / "log").read_text() == "started\n"
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_process_killed_while_it_answers_is_an_error(stream: bool, client: Client) -> None:
+async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> None:
     """MSG-E08."""
 
     async def respond(body: dict[str, Any]) -> str:
@@ -192,12 +188,13 @@ async def test_a_process_killed_while_it_answers_is_an_error(stream: bool, clien
         await anyio.sleep_forever()
         return ""
 
-    client.answers(respond)
-    error = await fails(client, "Hello.", stream=stream)
-    assert isinstance(error, ProcessExitedError)
-    assert "SIGKILL" in str(error)
-    await answers_exactly(client, ["Hello."])
-    assert client.routes == {"rebuild": 1, "start": 1}
+    for stream in (False, True):
+        client.answers(respond)
+        error = await fails(client, "Hello.", stream=stream)
+        assert isinstance(error, ProcessExitedError)
+        assert "SIGKILL" in str(error)
+        await answers_exactly(client, ["Hello."])
+    assert client.routes == {"rebuild": 2, "start": 2}
 
 
 async def test_a_process_killed_while_idle_is_replaced(client: Client, eventually: Any) -> None:

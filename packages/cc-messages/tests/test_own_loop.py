@@ -68,10 +68,10 @@ def says(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def script(client: Client, *replies: Any) -> None:
-    """Have the API give these answers, one after another."""
-    left = list(replies)
-    client.answers(lambda _body: left.pop(0))
+async def ask(client: Client, call: Handler, transport: Transport) -> Answered:
+    """The answer to a request with one tool, `add`, that the CLI calls."""
+    with beside_requests(tools=tools(call, transport, "add")):
+        return await client.ask("Add.", tools=[tool("add")])
 
 
 def kinds(answered: Answered) -> list[str]:
@@ -85,9 +85,8 @@ def results(answered: Answered) -> list[tuple[Any, bool]]:
 
 async def test_a_loop_is_told_as_one_answer(client: Client, transport: Transport) -> None:
     """IPC-P-50, MSG-61"""
-    script(client, [says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], "Done.")
-    with beside_requests(tools=tools(add, transport, "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    client.script([says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], "Done.")
+    answered = await ask(client, add, transport)
     assert answered.status == 200
     content = answered.body["content"]
     assert kinds(answered) == ["text", "mcp_tool_use", "mcp_tool_result"] * 2 + ["text"]
@@ -111,7 +110,7 @@ async def test_usage_is_the_sum_and_each_api_call_an_iteration(client: Client) -
     """MSG-61"""
     first = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 3}
     second = {"input_tokens": 20, "output_tokens": 7, "cache_read_input_tokens": 4}
-    script(client, {"content": calls("add"), "usage": first}, {"content": "Done.", "usage": second})
+    client.script({"content": calls("add"), "usage": first}, {"content": "Done.", "usage": second})
     with beside_requests(tools=tools(add, "sdk", "add")):
         usage = (await client.ask("Add.", tools=[tool("add")])).body["usage"]
     assert (usage["input_tokens"], usage["output_tokens"], usage["cache_read_input_tokens"]) == (30, 12, 7)
@@ -126,7 +125,7 @@ async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, 
         await may_answer.wait()
         return await add(call)
 
-    script(client, [says("Let me see."), *calls("add")], "Done.")
+    client.script([says("Let me see."), *calls("add")], "Done.")
     with beside_requests(tools=tools(patient, transport, "add")):
         async with client.stream("Add.", tools=[tool("add")]) as response:
             lines = response.aiter_lines()
@@ -141,7 +140,7 @@ async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, 
 
 
 async def test_a_call_without_arguments_has_them_as_an_empty_object(client: Client) -> None:
-    script(client, [{"type": "tool_use", "name": "mcp__tools__now", "input": {}}], "Done.")
+    client.script([{"type": "tool_use", "name": "mcp__tools__now", "input": {}}], "Done.")
     nothing: dict[str, Any] = {"type": "object", "properties": {}}
 
     async def now(_call: CLICall) -> dict[str, object]:
@@ -158,7 +157,7 @@ async def test_the_next_request_goes_on_in_the_same_process(client: Client, tran
     with beside_requests(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])
         sent = client.received
-        script(client, "Bye.")
+        client.script("Bye.")
         await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
     assert client.routes["extend"] == 1
     assert client.received[: len(sent)] == sent
@@ -169,7 +168,7 @@ async def test_another_process_gets_the_loop_block_by_block(client: Client, conn
     """MSG-62: the history says all, so that any process can take it."""
     with beside_requests(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])
-        script(client, "Bye.", "Bye.")
+        client.script("Bye.", "Bye.")
         await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
         warm = client.received
         await connect(size=1).ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
@@ -178,7 +177,7 @@ async def test_another_process_gets_the_loop_block_by_block(client: Client, conn
 
 async def test_a_call_of_any_other_tool_ends_the_answer(client: Client, transport: Transport) -> None:
     """MSG-60, MSG-63, IPC-P-56: its result comes with the next request, and the loop goes on."""
-    script(client, [says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
+    client.script([says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
     with beside_requests(tools=tools(add, transport, "add")):
         both = [tool("add"), tool("ask_user")]
         first = await client.ask("Add.", tools=both)
@@ -206,8 +205,7 @@ async def test_tools_run_in_the_callers_loop_and_context(client: Client, transpo
         return text("ok")
 
     whose.set("the caller's")
-    with beside_requests(tools=tools(look, transport, "add")):
-        await client.ask("Add.", tools=[tool("add")])
+    await ask(client, look, transport)
     assert seen == [(True, "the caller's")]
 
 
@@ -228,7 +226,7 @@ async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(client:
         return text("ok")
 
     names = [f"t{number}" for number in range(8)]
-    script(client, [*calls(*names)], [*calls("alone"), *calls("alone"), *calls("alone")], "Done.")
+    client.script([*calls(*names)], [*calls("alone"), *calls("alone"), *calls("alone")], "Done.")
     offer = tools(together, transport, *names, "alone", sequential=frozenset({"alone"}))
     with beside_requests(tools=offer), anyio.fail_after(30):
         answered = await client.ask("All.", tools=[tool(name) for name in [*names, "alone"]])
@@ -236,48 +234,33 @@ async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(client:
     assert most == 1
 
 
-async def raises(_call: CLICall) -> dict[str, object]:
-    raise ValueError("the number is odd")
+FAILURES: dict[str, object] = {
+    "ValueError: the number is odd": ValueError("the number is odd"),
+    "SystemExit: usage": SystemExit("usage"),
+    "CancelledError": asyncio.CancelledError(),
+    "ValidationError": {"content": [{"type": "hologram"}]},
+    "TypeError": None,
+}
 
 
-async def exits(_call: CLICall) -> dict[str, object]:
-    raise SystemExit("usage")
-
-
-async def cancels(_call: CLICall) -> dict[str, object]:
-    raise asyncio.CancelledError
-
-
-async def nonsense(_call: CLICall) -> dict[str, object]:
-    return {"content": [{"type": "hologram"}]}
-
-
-async def nothing(_call: CLICall) -> dict[str, object]:
-    return cast("dict[str, object]", None)
-
-
-@pytest.mark.parametrize(
-    ("handler", "said"),
-    [
-        (raises, "ValueError: the number is odd"),
-        (exits, "SystemExit: usage"),
-        (cancels, "CancelledError"),
-        (nonsense, "ValidationError"),
-        (nothing, "TypeError"),
-    ],
-)
 async def test_a_handler_that_fails_gives_the_model_an_error(
-    client: Client, transport: Transport, handler: Handler, said: str, caplog: pytest.LogCaptureFixture
+    client: Client, transport: Transport, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """IPC-P-21"""
-    script(client, [*calls("add")], "Done.")
-    with beside_requests(tools=tools(handler, transport, "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
-    ((content, is_error),) = results(answered)
-    assert is_error
-    assert said in str(content)
-    assert "Traceback" not in str(content)
-    assert answered.stop_reason == "end_turn"
+    """IPC-P-21: one that raises, and one that returns what is no result."""
+    for said, outcome in FAILURES.items():
+
+        async def fail(_call: CLICall, outcome: object = outcome) -> dict[str, object]:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return cast("dict[str, object]", outcome)
+
+        client.script([*calls("add")], "Done.")
+        answered = await ask(client, fail, transport)
+        ((content, is_error),) = results(answered)
+        assert is_error, said
+        assert said in str(content)
+        assert "Traceback" not in str(content)
+        assert answered.stop_reason == "end_turn"
 
 
 async def test_images_reach_the_model(client: Client, transport: Transport) -> None:
@@ -286,9 +269,8 @@ async def test_images_reach_the_model(client: Client, transport: Transport) -> N
     async def picture(_call: CLICall) -> dict[str, object]:
         return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}], "isError": False}
 
-    script(client, [*calls("add")], "Done.")
-    with beside_requests(tools=tools(picture, transport, "add")):
-        await client.ask("Show.", tools=[tool("add")])
+    client.script([*calls("add")], "Done.")
+    await ask(client, picture, transport)
     (result,) = client.received[-1]["content"]
     (image,) = result["content"]
     assert (image["type"], image["source"]["data"]) == ("image", data)
@@ -298,9 +280,8 @@ async def test_a_text_that_the_cli_would_put_into_a_file_is_an_error(client: Cli
     async def long(_call: CLICall) -> dict[str, object]:
         return text("x" * 500_001)
 
-    script(client, [*calls("add")], "Done.")
-    with beside_requests(tools=tools(long, transport, "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    client.script([*calls("add")], "Done.")
+    answered = await ask(client, long, transport)
     ((content, is_error),) = results(answered)
     assert is_error
     assert "500000" in str(content)
@@ -318,7 +299,7 @@ async def test_who_gives_up_cancels_the_tool(client: Client, transport: Transpor
             was_cancelled.set()
             raise
 
-    script(client, [*calls("add")], "Hello.")
+    client.script([*calls("add")], "Hello.")
     with beside_requests(tools=tools(endless, transport, "add")), anyio.fail_after(20):
         asking = asyncio.create_task(client.ask("Add.", tools=[tool("add")]))
         await has_begun.wait()
@@ -338,9 +319,8 @@ async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, tran
         client.api.fail_next(status=400, message="No more.")
         return text("ok")
 
-    script(client, [*calls("add")])
-    with beside_requests(tools=tools(once, transport, "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    client.script([*calls("add")])
+    answered = await ask(client, once, transport)
     assert (answered.status, answered.headers["x-should-retry"]) == (400, "false")
     assert done == ["add"]
 
@@ -355,7 +335,7 @@ async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_serv
         os.kill(client.transport.pids[0], signal.SIGKILL)
         return text("ok")
 
-    script(client, [*calls("add")], "Hello.")
+    client.script([*calls("add")], "Hello.")
     with beside_requests(tools=tools(kill, transport, "add")):
         answered = await client.ask("Add.", tools=[tool("add")])
         assert (answered.status, answered.headers["x-should-retry"]) == (500, "false")
@@ -365,8 +345,7 @@ async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_serv
 
 async def test_a_failure_before_any_call_may_be_repeated(client: Client) -> None:
     client.api.fail_next(status=529, times=3)
-    with beside_requests(tools=tools(add, "sdk", "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    answered = await ask(client, add, "sdk")
     assert answered.status == 529
     assert "x-should-retry" not in answered.headers
 
@@ -376,14 +355,13 @@ async def test_the_cli_repeats_an_api_call_of_its_loop(client: Client) -> None:
         client.api.fail_next(status=529)
         return await add(call)
 
-    script(client, [*calls("add")], "Done.")
-    with beside_requests(tools=tools(then_fail, "sdk", "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+    client.script([*calls("add")], "Done.")
+    answered = await ask(client, then_fail, "sdk")
     assert (answered.status, answered.text) == (200, "Done.")
 
 
 async def test_requests_without_tools_of_the_cli_are_served_as_ever(client: Client) -> None:
-    script(client, "Hello.", [{"type": "tool_use", "name": "other", "input": {"a": 1, "b": 2}}])
+    client.script("Hello.", [{"type": "tool_use", "name": "other", "input": {"a": 1, "b": 2}}])
     with beside_requests(tools=tools(add, "sdk", "add")):
         assert (await client.ask("Hi.")).text == "Hello."
         answered = await client.ask("Hi.", tools=[tool("other")])
@@ -443,8 +421,7 @@ async def test_closing_ends_servers_and_bridges(
     """IPC-P-53: sockets and files go with the process."""
     client = connect(size=1)
     before = {*os.listdir(private_temp_folder)}
-    with beside_requests(tools=tools(add, transport, "add")):
-        await client.ask("Add.", tools=[tool("add")])
+    await ask(client, add, transport)
     made = sorted(os.path.splitext(name)[1] for name in {*os.listdir(private_temp_folder)} - before)
     assert made == ([""] if transport == "sdk" else ["", ".json", ".sock"])
     await client.transport.aclose()

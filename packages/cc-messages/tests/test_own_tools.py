@@ -40,11 +40,6 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
     return {"type": "tool_use", "name": name, "input": arguments}
 
 
-def script(client: Client, *replies: Any) -> None:
-    left = list(replies)
-    client.answers(lambda _body: left.pop(0))
-
-
 def parts(answered: Answered) -> list[tuple[str, str]]:
     """Kind and name, or text, of each block."""
     assert answered.status == 200, answered.body
@@ -60,7 +55,7 @@ def offered(client: Client) -> list[str]:
 
 
 async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(client: Client, folder: Path) -> None:
-    script(client, [call("Read", file_path=str(folder / "note.txt"))], "It is 42.")
+    client.script([call("Read", file_path=str(folder / "note.txt"))], "It is 42.")
     with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
         answered = await client.ask("What is the secret?")
     assert parts(answered)[0] == ("mcp_tool_use", "Read")
@@ -72,7 +67,7 @@ async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(clie
 
 async def test_only_what_is_named_runs(client: Client, folder: Path) -> None:
     commands = ["git --version", "touch made", "git --version; touch made"]
-    script(client, *([call("Bash", command=command)] for command in commands), "Done.")
+    client.script(*([call("Bash", command=command)] for command in commands), "Done.")
     with beside_requests(own=OwnTools(tools=["Bash(git *)"], cwd=folder)):
         said = results(await client.ask("Go."))
     assert "git version" in said[0]
@@ -84,7 +79,7 @@ async def test_a_policy_holds_for_what_is_named(client: Client, folder: Path) ->
     policy = Policy(
         [Rule("Bash", "deny", when=lambda given: "rm" in str(given["command"]), reason="Nothing is removed.")]
     )
-    script(client, [call("Bash", command="rm note.txt")], [call("Bash", command="ls")], "Done.")
+    client.script([call("Bash", command="rm note.txt")], [call("Bash", command="ls")], "Done.")
     with beside_requests(own=OwnTools(tools=["Bash"], policy=policy, cwd=folder)):
         said = results(await client.ask("Go."))
     assert "Nothing is removed." in said[0]
@@ -100,7 +95,7 @@ async def test_a_policy_asks_where_the_request_is(client: Client, folder: Path) 
         asked.append((given["command"], asyncio.get_running_loop() is mine))
         return PermissionResultAllow()
 
-    script(client, [call("Bash", command="ls")], "Done.")
+    client.script([call("Bash", command="ls")], "Done.")
     with beside_requests(own=OwnTools(tools=["Bash"], policy=Policy([Rule("Bash", "ask")], ask=ask), cwd=folder)):
         said = results(await client.ask("Go."))
     assert asked == [("ls", True)]
@@ -108,7 +103,7 @@ async def test_a_policy_asks_where_the_request_is(client: Client, folder: Path) 
 
 
 async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(client: Client, folder: Path) -> None:
-    script(client, [call("Read", file_path=str(folder / "note.txt")), call("say", text="hi")], "Said.")
+    client.script([call("Read", file_path=str(folder / "note.txt")), call("say", text="hi")], "Said.")
     with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
         first = await client.ask("Read and say.", tools=[SAY])
         assert [kind for kind, _ in parts(first)] == ["mcp_tool_use", "tool_use", "mcp_tool_result"]
@@ -128,7 +123,7 @@ async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(client: 
 
 async def test_a_conversation_goes_on_and_moves_to_another_process(client: Client, connect: Any, folder: Path) -> None:
     own = OwnTools(tools=["Read"], cwd=folder)
-    script(client, [call("Read", file_path=str(folder / "note.txt"))], "It is 42.", "Bye.", "Bye.")
+    client.script([call("Read", file_path=str(folder / "note.txt"))], "It is 42.", "Bye.", "Bye.")
     with beside_requests(own=own):
         first = await client.ask("What is the secret?")
         await client.ask("What is the secret?", first.body["content"], "Thanks.")
@@ -141,7 +136,7 @@ async def test_a_conversation_goes_on_and_moves_to_another_process(client: Clien
 
 async def test_other_requests_get_no_such_process(client: Client, folder: Path) -> None:
     with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
-        script(client, "Hello.", "Hello.")
+        client.script("Hello.", "Hello.")
         await client.ask("Hi.")
     await client.ask("Hi.")
     assert "tools" not in client.api.requests[1] or not client.api.requests[1]["tools"]
@@ -149,7 +144,7 @@ async def test_other_requests_get_no_such_process(client: Client, folder: Path) 
 
 async def test_an_mcp_server_of_the_callers_is_connected(client: Client, folder: Path, echo_server: Path) -> None:
     own = OwnTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, [str(echo_server)])}, cwd=folder)
-    script(client, [call("mcp__echo__repeat", text="hello")], "Done.")
+    client.script([call("mcp__echo__repeat", text="hello")], "Done.")
     with beside_requests(own=own):
         answered = await client.ask("Repeat.")
     block = answered.body["content"][0]

@@ -18,6 +18,8 @@ THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 FIRST: list[Any] = ["Go."]
 AFTER_A_TOOL: list[Any] = ["a", [{**CALL, "id": "toolu_1"}], [{**RESULT, "tool_use_id": "toolu_1"}]]
 
+HISTORIES = pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+
 
 async def answer(client: Client, messages: list[Any], message: dict[str, Any], *, stream: bool) -> Any:
     """The reply to the last of `messages`, when the API has answered `message` to it once."""
@@ -38,7 +40,7 @@ async def goes_on(client: Client, *messages: Any) -> None:
     assert client.arrivals(*messages) == 1
 
 
-@pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+@HISTORIES
 async def test_an_answer_ends_at_its_end_and_costs_one_call(messages: list[Any], client: Client) -> None:
     """MSG-21, MSG-22."""
     for reason in ("end_turn", "stop_sequence", "pause_turn", "refusal", "a_new_reason"):
@@ -52,7 +54,7 @@ async def test_an_answer_ends_at_its_end_and_costs_one_call(messages: list[Any],
     assert "start" not in client.routes
 
 
-@pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+@HISTORIES
 async def test_a_call_of_a_tool_ends_the_answer(messages: list[Any], client: Client) -> None:
     """MSG-10, MSG-21, MSG-24."""
     for content in ([CALL], [THINKING, TEXT, CALL]):
@@ -72,7 +74,7 @@ UNFINISHED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+@HISTORIES
 async def test_an_answer_that_reached_a_limit_costs_one_call(messages: list[Any], client: Client) -> None:
     """MSG-21, MSG-22, MSG-R2."""
     for message in UNFINISHED.values():
@@ -111,7 +113,7 @@ WITHDRAWN: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
+@HISTORIES
 async def test_an_answer_the_cli_would_ask_again_for_ends_all_the_same(messages: list[Any], client: Client) -> None:
     """MSG-21. A known limit: a second call may have begun; it is broken off within milliseconds, and has no third."""
     for message in WITHDRAWN.values():
