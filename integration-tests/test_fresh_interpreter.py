@@ -3,7 +3,6 @@
 import copy
 import json
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from api_script import USAGE, call, text, thought
 from both_ways import comparable, comparable_messages
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel
+from prepared_python import python
 from scenarios.outputs import PARIS, PARIS_JSON, City
 from scenarios.tools import lucky_number
 
@@ -113,7 +113,7 @@ async def test_a_new_interpreter_gives_the_same_answers(loopback: LoopbackServer
     stored = json.dumps({"env": loopback.env(), "requests": recording.requests})
     answered = await to_thread.run_sync(
         lambda: subprocess.run(
-            [sys.executable, SCRIPT], input=stored, capture_output=True, text=True, timeout=_SUBPROCESS_SECONDS
+            [python(), SCRIPT], input=stored, capture_output=True, text=True, timeout=_SUBPROCESS_SECONDS
         )
     )
 

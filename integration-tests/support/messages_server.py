@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cc_loopback import LoopbackServer
+from prepared_python import python
 
 __all__ = ["MessagesServer", "serving"]
 
@@ -27,7 +27,7 @@ class MessagesServer:
 @contextmanager
 def serving(api: LoopbackServer) -> Generator[MessagesServer]:
     """Serve with Claude Code on `api`; when the block ends, so has the server, without an error."""
-    command = [sys.executable, "-W", "error", "-m", "cc_messages", "serve", "--port", "0", "--log-level", "error"]
+    command = [python(), "-W", "error", "-m", "cc_messages", "serve", "--port", "0", "--log-level", "error"]
     with subprocess.Popen(
         command, env={**os.environ, **api.env()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -26,6 +26,7 @@ import tempfile
 import types
 import warnings
 from functools import cache
+from io import TextIOWrapper
 from pathlib import Path
 
 __all__ = ["commands", "python"]
@@ -121,7 +122,7 @@ def _connection(listener: socket.socket, folder: Path) -> socket.socket:
 
 
 def _program(client: socket.socket) -> list[str]:
-    """Fork once more, and returns in that fork, prepared for the program; this process waits for its end."""
+    """Fork once more; returns in that fork, prepared for the program. The process between waits for its end."""
     _, files, _, _ = socket.recv_fds(client, 1, 3)
     stream = client.makefile("rb")
     arguments, folder, env = json.loads(stream.readline())
@@ -132,7 +133,6 @@ def _program(client: socket.socket) -> list[str]:
 
     signal.signal(signal.SIGCHLD, report)
     if pid := os.fork():
-        os.setpgid(pid, pid)
         for file in files:
             os.close(file)
         while number := stream.read(1):
@@ -147,7 +147,7 @@ def _program(client: socket.socket) -> list[str]:
         os.dup2(file, number)
         os.close(file)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        before = getattr(sys, name)
+        before: TextIOWrapper = getattr(sys, name)
         buffering = 1 if name == "stderr" else -1
         stream = open(number, before.mode, buffering, before.encoding, before.errors, closefd=False)
         setattr(sys, name, stream)
@@ -160,8 +160,8 @@ def _program(client: socket.socket) -> list[str]:
 
 
 def _run(arguments: list[str]) -> None:
-    if arguments[0] == "-W":
-        warnings.simplefilter(arguments[1])
+    if arguments[:2] == ["-W", "error"]:
+        warnings.simplefilter("error")
         del arguments[:2]
     kind, *sys.argv = arguments
     if kind == "-m":
@@ -177,7 +177,7 @@ def _run(arguments: list[str]) -> None:
         code, name = Path(kind).read_text("utf-8"), kind
         sys.argv.insert(0, kind)
         sys.path.insert(0, str(Path(kind).resolve().parent))
-        module.__file__ = kind
+        module.__file__ = os.path.abspath(kind)
     exec(compile(code, name, "exec"), module.__dict__)
 
 

@@ -1,5 +1,6 @@
 """The processes of a test: which there are, and when they have come to rest."""
 
+import contextlib
 from collections.abc import Callable
 
 import anyio
@@ -23,8 +24,12 @@ def of_others() -> set[psutil.Process]:
 
 def processes() -> set[int]:
     """The ids of all processes that this one has started since the test began."""
-    children = {*psutil.Process().children(recursive=True)} - _older
-    return {child.pid for child in children if child.status() != "zombie"}
+    found: set[int] = set()
+    for child in {*psutil.Process().children(recursive=True)} - _older:
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended since it was listed
+            if child.status() != "zombie":
+                found.add(child.pid)
+    return found
 
 
 async def eventually(condition: Callable[[], bool]) -> None:

@@ -17,13 +17,15 @@ import pytest
 
 from cc_loopback import LoopbackServer
 from cc_model.demo.offline import respond
+from prepared_python import python
 
-_COMMAND = [sys.executable, "-m", "cc_model.demo"]
-# Twice what a run takes on a busy machine without compiled modules.
-_RUN_TIMEOUT = 40
+_DEMO = ["-m", "cc_model.demo"]
+# It tells a hang: imports alone take many seconds on a busy machine.
+_RUN_TIMEOUT = 50
 _END_TIMEOUT = 10
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _WARM = re.compile(r"A warm request waited .* ([\d.]+)× faster \(the fastest ([\d.]+)×\)")
+_USAGE = r"usage   [\d,]+ tokens in, \d+ out; (\d) requests, \d successful tool calls?; cost: \$"
 _FOREIGN = re.compile(r"ANTHROPIC_|CLAUDE_|FORCE_COLOR|NO_COLOR|COLUMNS")
 
 
@@ -34,9 +36,9 @@ class Box:
     env: dict[str, str]
     tmp: Path
 
-    def run(self, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *options: str, start: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*_COMMAND, *options],
+            [start or python(), *_DEMO, *options],
             env={**self.env, **env},
             capture_output=True,
             text=True,
@@ -47,7 +49,7 @@ class Box:
     @contextmanager
     def running(self, *options: str) -> Generator[subprocess.Popen[str]]:
         process = subprocess.Popen(
-            [*_COMMAND, *options],
+            [sys.executable, *_DEMO, *options],
             env=self.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -77,85 +79,54 @@ def make_box(folder: Path) -> Box:
 
 
 @pytest.fixture
-def folder() -> Generator[Path]:
+def box() -> Generator[Box]:
     # Not `tmp_path`, whose length leaves too little for the path of a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
-    yield folder
+    yield make_box(folder)
     shutil.rmtree(folder)
 
 
-@pytest.fixture
-def box(folder: Path) -> Box:
-    return make_box(folder)
-
-
-@pytest.fixture(scope="module")
-def offline(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What `cc-demo --offline` prints, where an API key is set that must not be used."""
-    box = make_box(tmp_path_factory.mktemp("offline"))
-    run = box.run("--offline", ANTHROPIC_API_KEY="unused", ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+def test_offline_run_shows_all_that_happens(box: Box) -> None:
+    """ARCH-05: also what it saves to keep a process warm. The API key that is set must not be used."""
+    run = box.run(
+        "--offline", start=sys.executable, ANTHROPIC_API_KEY="unused", ANTHROPIC_BASE_URL="http://127.0.0.1:9"
+    )
+    offline = run.stdout
     assert (run.returncode, run.stderr) == (0, "")
     assert list(box.tmp.iterdir()) == []
-    return run.stdout
-
-
-def test_offline_run_says_that_the_model_is_not_claude(offline: str) -> None:
     assert "scripted loopback model, not Claude" in offline
     assert "--offline was given" in offline
-
-
-def test_plain_output_has_no_control_codes_and_no_trailing_spaces(offline: str) -> None:
+    # Plain output has no control codes and no trailing spaces.
     assert "\x1b" not in offline
     assert "\r" not in offline
     assert [line for line in offline.splitlines() if line != line.rstrip()] == []
-
-
-def test_tool_calls_show_arguments_results_and_times(offline: str) -> None:
+    # Tool calls show arguments, results and times.
     assert "call    weather(city='Bergen')" in offline
     assert re.search(r"result  weather in \d+\.\d+ ms: Weather\(city='Bergen', sky='rain', degrees=7\)", offline)
     assert "call    price(city='Lisbon', nights=2, travellers=1)" in offline
     assert re.search(r"result  price in \d+\.\d+ ms: Price\(city='Lisbon', .*total_eur=310\)", offline)
-
-
-def test_failed_tool_is_seen_to_be_called_again(offline: str) -> None:
+    # The tool that fails is called again.
     call = "call    weather(city='Lisbon')"
     before, retry, after = offline.partition("retry   weather in ")
     assert retry
     assert "asleep" in after
     assert (before.count(call), after.count(call)) == (1, 1)
     assert "Weather(city='Lisbon', sky='sunny', degrees=19)" in after
-
-
-def test_both_turns_show_text_and_typed_output(offline: str) -> None:
+    # Both turns have a text and a typed output; the second one goes on with the conversation.
     first, second = offline.split("Turn 2")
     assert "model   Lisbon: sunny, 19 degrees, for 310 euros, within your 400." in first
     assert "model   Lisbon: sunny, 19 degrees, for 535 euros, which is more than your 400." in second
     for turn, fits in ((first, True), (second, False)):
         assert "output: TripPlan" in turn
         assert f"within_budget={fits}" in turn
-
-
-def test_second_turn_goes_on_with_the_conversation(offline: str) -> None:
-    _, second = offline.split("Turn 2")
     assert "The weather in Lisbon I know already" in second
     assert "call    weather" not in second
     assert "call    price(city='Lisbon', nights=3, travellers=2)" in second
-
-
-def test_usage_and_cost_of_each_turn_are_shown(offline: str) -> None:
-    usage = re.findall(
-        r"usage   [\d,]+ tokens in, \d+ out; (\d) requests, \d successful tool calls?; cost: \$", offline
-    )
-    assert usage == ["3", "2"]
-
-
-def test_timings_tell_the_start_from_the_warm_requests(offline: str) -> None:
+    assert re.findall(_USAGE, offline) == ["3", "2"]
+    # The process was started once, which took most of the time of the first request.
     routes = re.findall(r"│ (\d) │ (\w+) +│ +[\d.,]+ ms │ +[\d.,]+ ms │ +[\d.,]+ ms │", offline)
     assert routes == [("1", "start"), *((str(number), "resume") for number in range(2, 6))]
     assert re.search(r"Claude Code was started once, in \d[\d,]* ms\.", offline)
-
-
-def test_a_warm_request_is_at_least_five_times_faster_than_the_first(offline: str) -> None:
     stated = _WARM.search(" ".join(offline.split()))
     assert stated
     # The median is what counts; on a machine that is busy with other things, the fastest shows what it would be.
@@ -207,13 +178,16 @@ def interrupt(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
-@pytest.mark.parametrize(("stop", "exit_code"), [(interrupt, 130), (subprocess.Popen[str].terminate, 143)])
+@pytest.mark.parametrize(
+    ("last_line", "stop", "exit_code"), [("call ", interrupt, 130), ("start ", subprocess.Popen[str].terminate, 143)]
+)
 def test_signal_ends_it_and_leaves_nothing(
-    box: Box, stop: Callable[[subprocess.Popen[str]], None], exit_code: int
+    box: Box, last_line: str, stop: Callable[[subprocess.Popen[str]], None], exit_code: int
 ) -> None:
     with box.running("--offline") as process:
-        children = wait_for(process, "call ")
-        assert children
+        assert process.stdout is not None
+        assert any(line.startswith(last_line) for line in process.stdout)
+        children = first_children(process)
         stop(process)
         _, errors = process.communicate(timeout=_END_TIMEOUT)
     assert (process.returncode, errors) == (exit_code, "Stopped.\n")
@@ -222,38 +196,9 @@ def test_signal_ends_it_and_leaves_nothing(
     assert list(box.tmp.iterdir()) == []
 
 
-def test_interrupt_during_the_start_leaves_nothing(box: Box) -> None:
-    with box.running("--offline") as process:
-        wait_for(process, "start ")
-        children = first_children(process)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=_END_TIMEOUT)
-    assert process.returncode == 130
-    _, left = psutil.wait_procs(children, timeout=_END_TIMEOUT)
-    assert left == []
-    assert list(box.tmp.iterdir()) == []
-
-
-def wait_for(process: subprocess.Popen[str], beginning: str) -> list[psutil.Process]:
-    """Read until a line begins like that; returns the processes that were started until then."""
-    assert process.stdout is not None
-    assert any(line.startswith(beginning) for line in process.stdout)
-    return psutil.Process(process.pid).children(recursive=True)
-
-
 def first_children(process: subprocess.Popen[str]) -> list[psutil.Process]:
     """The processes it has started, as soon as there are any; the test's own timeout is the bound."""
     parent = psutil.Process(process.pid)
     while not (children := parent.children(recursive=True)):
         assert process.poll() is None
     return children
-
-
-def test_importing_the_package_imports_nothing_of_the_demo(box: Box) -> None:
-    # Not rich: other libraries import it where they find it.
-    names = ("cc_loopback", "cc_model.demo")
-    code = f"import sys, cc_model; print([name for name in {names} if name in sys.modules])"
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=box.env, capture_output=True, text=True, timeout=_RUN_TIMEOUT
-    )
-    assert (run.stdout, run.stderr) == ("[]\n", "")

@@ -21,9 +21,9 @@ PLAN = {
 }
 
 
-@pytest.fixture
-async def model(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeModel]:
-    async with ClaudeCodeProvider(env=loopback.env()) as provider:
+@pytest.fixture(scope="module")
+async def model(worker_api: LoopbackServer) -> AsyncIterator[ClaudeCodeModel]:
+    async with ClaudeCodeProvider(env=worker_api.env()) as provider:
         yield ClaudeCodeModel(provider=provider)
 
 
@@ -31,13 +31,13 @@ def use(name: str, **arguments: object) -> JsonObject:
     return {"type": "tool_use", "name": name, "input": arguments}
 
 
-def play(loopback: LoopbackServer, *replies: Reply) -> None:
+def play(shared_api: LoopbackServer, *replies: Reply) -> None:
     left = iter(replies)
 
     def respond(body: JsonObject) -> Reply:
         return next(left)
 
-    loopback.respond = respond
+    shared_api.respond = respond
 
 
 def returned(result: AgentRunResult[TripPlan]) -> list[ToolReturnPart]:
@@ -46,25 +46,27 @@ def returned(result: AgentRunResult[TripPlan]) -> list[ToolReturnPart]:
 
 
 async def test_turn_that_ends_in_words_is_sent_back_for_a_plan(
-    loopback: LoopbackServer, model: ClaudeCodeModel
+    shared_api: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    play(loopback, "Vienna is lovely.", [use("trip_plan", **PLAN)])
+    play(shared_api, "Vienna is lovely.", [use("trip_plan", **PLAN)])
     result = await planner.run("Where to?", model=model, deps=TravelDesk(CITIES))
     assert result.output == TripPlan.model_validate(PLAN)
-    assert "Give the plan with the output tool." in str(loopback.requests[1]["messages"][-1])
+    assert "Give the plan with the output tool." in str(shared_api.requests[1]["messages"][-1])
 
 
-async def test_model_may_speak_beside_its_calls(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    play(loopback, [{"type": "text", "text": "Vienna!"}, use("trip_plan", **PLAN)])
+async def test_model_may_speak_beside_its_calls(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
+    play(shared_api, [{"type": "text", "text": "Vienna!"}, use("trip_plan", **PLAN)])
     result = await planner.run("Where to?", model=model, deps=TravelDesk(CITIES))
-    assert loopback.requests[0].get("tool_choice", {"type": "auto"})["type"] == "auto"
+    assert shared_api.requests[0].get("tool_choice", {"type": "auto"})["type"] == "auto"
     assert any(message.text == "Vienna!" for message in result.all_messages() if isinstance(message, ModelResponse))
 
 
-async def test_unknown_city_is_answered_with_those_there_are(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+async def test_unknown_city_is_answered_with_those_there_are(
+    shared_api: LoopbackServer, model: ClaudeCodeModel
+) -> None:
     desk = TravelDesk(CITIES, station_is_awake=True)
     play(
-        loopback,
+        shared_api,
         [use("weather", city="Oz"), use("price", city="Oz", nights=1, travellers=1)],
         [use("trip_plan", **PLAN)],
     )
@@ -75,7 +77,7 @@ async def test_unknown_city_is_answered_with_those_there_are(loopback: LoopbackS
     assert first.content == second.content
 
 
-async def test_room_is_for_two(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    play(loopback, [use("price", city="Vienna", nights=1, travellers=3)], [use("trip_plan", **PLAN)])
+async def test_room_is_for_two(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
+    play(shared_api, [use("price", city="Vienna", nights=1, travellers=3)], [use("trip_plan", **PLAN)])
     result = await planner.run("Three of us.", model=model, deps=TravelDesk(CITIES))
     assert returned(result)[0].content == Price(city="Vienna", flights_eur=330, rooms_eur=190, total_eur=520)

@@ -7,25 +7,22 @@ import pytest
 from cc_model.demo import main
 
 
-def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--model", ""], "argument --model: must not be empty"),
+        (["--model", "  "], "argument --model: must not be empty"),
+        (["--prompt", ""], "argument --prompt: must not be empty"),
+        (["--prompt", "  "], "argument --prompt: must not be empty"),
+        (["--online"], "unrecognized arguments: --online"),
+        (["--offline", "--login"], "not allowed with argument --offline"),
+    ],
+)
+def test_wrong_options_are_refused(options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(options)
     assert ended.value.code == 2
-    return capsys.readouterr().err
-
-
-@pytest.mark.parametrize("option", ["--model", "--prompt"])
-@pytest.mark.parametrize("value", ["", "  "])
-def test_empty_text_is_refused(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"argument {option}: must not be empty" in refused(capsys, option, value)
-
-
-def test_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "unrecognized arguments: --online" in refused(capsys, "--online")
-
-
-def test_offline_and_login_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "not allowed with argument --offline" in refused(capsys, "--offline", "--login")
+    assert complaint in capsys.readouterr().err
 
 
 def test_help_names_every_option_and_the_default_model(capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,31 +88,22 @@ def test_another_version_of_the_cli_is_a_warning(run: Run, tmp_path: Path) -> No
     assert checks["round trip"]["outcome"] == "problem"
 
 
-def test_too_many_processes_for_the_memory_are_a_problem(run: Run) -> None:
-    code, checks = run("--pool", "1000000")
-    assert (code, checks["memory"]["outcome"]) == (1, "problem")
-    assert "pool=" in checks["memory"]["advice"]
-
-
-def test_a_temporary_folder_for_which_sockets_have_too_long_names_is_a_problem(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_problems_of_the_machine_say_what_to_do(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Too many processes for the memory, a folder where names of sockets are too long, and no scripted model."""
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    _, checks = run()
+    monkeypatch.setitem(sys.modules, "cc_loopback", None)
+    code, checks = run("--pool", "1000000")
+    assert (code, checks["memory"]["outcome"]) == (1, "problem")
+    assert "pool=" in checks["memory"]["advice"]
     assert checks["tools in the CLI's loop"]["outcome"] == "problem"
     assert "TMPDIR" in checks["tools in the CLI's loop"]["advice"]
-
-
-def test_without_the_scripted_model_the_round_trip_is_skipped(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cc_loopback", None)
-    _, checks = run()
     assert checks["round trip"]["outcome"] == "skipped"
     assert 'pip install "cc-model[demo]"' in checks["round trip"]["advice"]
-
-
-def test_for_people_it_is_one_line_for_each_check(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    # For people it is one line for each check.
     assert main(["doctor"]) == 1
     output = capsys.readouterr().out
     assert "PROBLEM  login: nobody is logged in\n         Set ANTHROPIC_API_KEY" in output

@@ -11,6 +11,14 @@ import pytest
 
 from cc_loopback import LoopbackServer
 
+try:
+    from prepared_python import python
+except ImportError:  # the package is tested alone
+
+    def python() -> str:
+        return sys.executable
+
+
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
@@ -23,7 +31,7 @@ def the_answer(body: dict[str, Any]) -> str:
 def test_an_example_runs(number: int, loopback: LoopbackServer, tmp_path: Path) -> None:
     loopback.respond = the_answer
     done = subprocess.run(
-        [sys.executable, "-c", EXAMPLES[number]],
+        [python(), "-c", EXAMPLES[number]],
         capture_output=True,
         text=True,
         timeout=60,
