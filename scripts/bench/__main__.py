@@ -1,6 +1,6 @@
 """All benchmarks in one run, or those that are named.
 
-    uv run scripts/bench [--only NAME…] [--list] [--json FILE] [--html FILE] [--quick] [--peer]
+    uv run scripts/bench [--only NAME…] [--list] [--json FILE] [--quick] [--peer]
 
 Prints medians, 90th percentiles, and median ratios to a floor that was measured in the same moments. Exits with 1 if a
 figure misses its bound (all of them stand in `bounds.py`) or a benchmark fails.

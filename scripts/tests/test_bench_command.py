@@ -42,19 +42,22 @@ def no_peer() -> Generator[tuple[Path | None, str]]:
     yield None, "No index, no peer."
 
 
-def test_a_bound_that_is_kept_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(SUITES, {KEY: Bound("median", 3.0)}, peer, "", ["--only", "good"]) == 0
-    assert "All 1 bounds are kept." in capsys.readouterr().out
-
-
-def test_a_bound_that_is_missed_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(SUITES, {KEY: Bound("ratio", 2.9)}, peer, "", ["--only", "good"]) == 1
-    assert "Missed: Title: ours (at most 2.9 times the floor)." in capsys.readouterr().out
-
-
-def test_a_quick_run_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(SUITES, {KEY: Bound("median", 0.0)}, peer, "", ["--only", "good", "--quick"]) == 0
-    assert "issed" not in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("bound", "words", "status", "said", "unsaid"),
+    [
+        (Bound("median", 3.0), [], 0, "All 1 bounds are kept.", "issed"),
+        (Bound("ratio", 2.9), [], 1, "Missed: Title: ours (at most 2.9 times the floor).", "are kept"),
+        (Bound("median", 0.0), ["--quick"], 0, "Title", "issed"),
+    ],
+    ids=["kept", "missed", "quick"],
+)
+def test_a_missed_bound_exits_with_1_and_a_quick_run_judges_nothing(
+    bound: Bound, words: list[str], status: int, said: str, unsaid: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(SUITES, {KEY: bound}, peer, "", ["--only", "good", *words]) == status
+    printed = capsys.readouterr().out
+    assert said in printed
+    assert unsaid not in printed
 
 
 def test_what_fails_is_named_and_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,33 +76,26 @@ def test_a_bound_without_a_figure_is_noted(capsys: pytest.CaptureFixture[str]) -
     assert "other" not in printed
 
 
-def test_figures_go_into_files(tmp_path: Path) -> None:
-    json_file, html_file = tmp_path / "figures.json", tmp_path / "page.html"
-    main(SUITES, {}, peer, "", ["--only", "good", "--json", str(json_file), "--html", str(html_file)])
-    assert [figure["name"] for figure in json.loads(json_file.read_text())["figures"]] == ["floor", "ours"]
-    assert "What works" in html_file.read_text()
+def test_figures_go_into_a_file(tmp_path: Path) -> None:
+    main(SUITES, {}, peer, "", ["--only", "good", "--json", str(tmp_path / "figures.json")])
+    assert [figure["name"] for figure in json.loads((tmp_path / "figures.json").read_text())["figures"]] == [
+        "floor",
+        "ours",
+    ]
 
 
-def test_the_peer_is_measured_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    main(SUITES, {}, peer, "", ["--only", "good", "--peer"])
-    assert "With the peer." in capsys.readouterr().out
+def test_the_peer_is_measured_when_asked_for_and_where_there_is_an_index(capsys: pytest.CaptureFixture[str]) -> None:
+    for environment, said in ((peer, "With the peer."), (no_peer, "No index, no peer.")):
+        assert main(SUITES, {}, environment, "", ["--only", "good", "--peer"]) == 0
+        assert said in capsys.readouterr().out
     main(SUITES, {}, peer, "", ["--only", "good"])
     assert "peer" not in capsys.readouterr().out
 
 
-def test_without_an_index_it_goes_on_without_the_peer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(SUITES, {}, no_peer, "", ["--only", "good", "--peer"]) == 0
-    assert "No index, no peer." in capsys.readouterr().out
-
-
-def test_a_benchmark_that_is_not_there_is_refused() -> None:
-    with pytest.raises(SystemExit):
-        parser(SUITES, "").parse_args(["--only", "nothing"])
-
-
-def test_a_single_benchmark_has_nothing_to_choose_from() -> None:
-    with pytest.raises(SystemExit):
-        parser(SUITES[:1], "").parse_args(["--list"])
+def test_a_benchmark_that_is_not_there_is_refused_and_a_single_one_has_nothing_to_choose_from() -> None:
+    for suites, words in ((SUITES, ["--only", "nothing"]), (SUITES[:1], ["--list"])):
+        with pytest.raises(SystemExit):
+            parser(suites, "").parse_args(words)
 
 
 def run(*arguments: str | Path) -> str:
@@ -114,6 +110,7 @@ def test_the_command_lists_its_benchmarks() -> None:
     assert {"text", "tool", "first", "independent", "history", "concurrent", "stream", "memory", "ipc"} <= set(names)
 
 
+@pytest.mark.slow
 def test_a_quick_run_of_a_cheap_benchmark_writes_figures_with_bounds(tmp_path: Path) -> None:
     printed = run(BENCH, "--quick", "--only", "convert", "--json", tmp_path / "figures.json")
     figures = json.loads((tmp_path / "figures.json").read_text())["figures"]

@@ -12,19 +12,20 @@ from check_durable import (
     OVERRIDES,
     PINS,
     UNREACHABLE,
+    main,
     merged,
-    parse_arguments,
     read_requirements,
     type_settings,
 )
 from workspace import required_name
 
 
-def test_engines_are_chosen_by_name() -> None:
-    assert parse_arguments(["temporal"]).engines == ["temporal"]
-    assert parse_arguments([]).engines == []
+def test_unknown_engine_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["check_durable.py", "temporal", "temporary"])
     with pytest.raises(SystemExit):
-        parse_arguments(["temporary"])
+        main()
+
+    assert "no such engine: temporary" in capsys.readouterr().err
 
 
 def test_comments_and_empty_lines_require_nothing(tmp_path: Path) -> None:

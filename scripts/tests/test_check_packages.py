@@ -1,10 +1,9 @@
-"""The pure parts of scripts/check_packages.py and scripts/workspace.py."""
+"""The pure parts of scripts/check_packages.py and scripts/check_alone.py, and how scripts/commands.py runs things."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-import tomllib
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -12,137 +11,57 @@ from pathlib import Path
 import psutil
 import pytest
 
-from check_packages import (
-    Bench,
-    Installed,
-    Result,
-    check_installed,
-    check_wheel,
-    parse_arguments,
-    strict_settings,
-    summary,
-    table,
-)
+from check_alone import strangers, undeclared
+from check_packages import main, missing
 from commands import CheckError, run
-from pin import Pins
-from workspace import ROOT, Member, normalized, read_members, required_name, siblings
+from workspace import ROOT, read_members, read_toml
 
 
-def member(name: str, *requires: str) -> Member:
-    return Member(name, Path("packages", name), requires, (), ())
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    members = {"cc-a": member("cc-a"), "cc-b": member("cc-b", "cc-a>=0.1")}
-    made = Bench(tmp_path, members, Pins(["dep==1"], []), "python3", asyncio.Semaphore(1), uv=["uv"])
-    made.dist.mkdir()
-    (made.dist / "cc_a-0.1.0-py3-none-any.whl").touch()
-    return made
-
-
-def wheel_with(folder: Path, *names: str) -> Path:
-    path = folder / "cc_a-0.1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in names:
-            archive.writestr(name, "")
-    return path
-
-
-@pytest.mark.parametrize(
-    ("requirement", "name"),
-    [("cc-types>=0.1,<0.2", "cc-types"), ("Pydantic_AI.slim[anthropic]>=2", "pydantic-ai-slim"), ("a ; x == '1'", "a")],
-)
-def test_requirement_names_its_distribution(requirement: str, name: str) -> None:
-    assert required_name(requirement) == name == normalized(name)
-
-
-def test_siblings_are_followed_through_one_another() -> None:
-    members = {"a": member("a", "b", "other"), "b": member("b", "c>1"), "c": member("c", "a"), "d": member("d")}
-
-    assert siblings(members, ("a[extra]>=1", "numpy")) == {"a", "b", "c"}
-    assert siblings(members, ("numpy",)) == set()
-
-
-def test_every_package_of_the_workspace_is_a_source_of_its_own() -> None:
+def test_every_package_is_named_like_its_folder_and_is_a_source_of_the_workspace() -> None:
     members = read_members()
 
-    sources = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["uv"]["sources"]
-    assert set(members) == set(sources)
-    assert all(one.path.name == name for name, one in members.items())
-
-
-def test_wheel_with_types_and_license_is_accepted(tmp_path: Path) -> None:
-    check_wheel(wheel_with(tmp_path, "cc_a/py.typed", "cc_a-0.1.0.dist-info/licenses/LICENSE"), "cc_a")
+    assert [path.name for path in members] == [table["project"]["name"] for table in members.values()]
+    assert {path.name for path in members} == {*read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["sources"]}
 
 
 @pytest.mark.parametrize(
-    ("names", "missing"),
-    [(["cc_a-0.1.0.dist-info/licenses/LICENSE"], "py.typed"), (["cc_a/py.typed", "cc_a/LICENSE"], "LICENSE")],
-)
-def test_wheel_without_types_or_license_is_refused(tmp_path: Path, names: list[str], missing: str) -> None:
-    with pytest.raises(CheckError, match=f"has no {missing}"):
-        check_wheel(wheel_with(tmp_path, *names), "cc_a")
-
-
-def test_built_siblings_and_pinned_distributions_are_accepted(bench: Bench) -> None:
-    origin = {"url": bench.wheel("cc-a").as_uri()}
-
-    check_installed([Installed("cc-a", "0.1.0", origin), Installed("dep", "1", None)], bench)
-
-
-@pytest.mark.parametrize(
-    ("installed", "problem"),
+    ("names", "lacks"),
     [
-        (Installed("cc-a", "0.1.0", None), "an index"),
-        (Installed("cc-a", "0.1.0", {"url": "file:///repo/cc-a", "dir_info": {"editable": True}}), "file:///repo/cc-a"),
-        (Installed("dep", "1", {"url": "file:///dep.whl"}), "not from an index"),
-        (Installed("stray", "2", None), "has no pin"),
-        (Installed("banned", "2", None), "was installed too"),
+        (["cc_a/py.typed", "cc_a-0.1.0.dist-info/licenses/LICENSE"], []),
+        (["cc_a-0.1.0.dist-info/licenses/LICENSE"], ["cc_a/py.typed"]),
+        (["cc_a/py.typed", "cc_a/LICENSE"], [".dist-info/licenses/LICENSE"]),
     ],
 )
-def test_what_was_neither_built_nor_pinned_is_refused(bench: Bench, installed: Installed, problem: str) -> None:
-    with pytest.raises(CheckError, match=problem):
-        check_installed([installed], bench, without=["banned"])
+def test_wheel_has_its_types_and_its_license(tmp_path: Path, names: list[str], lacks: list[str]) -> None:
+    wheel = tmp_path / "cc_a-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+
+    assert missing(tmp_path) == [f"{wheel.name} has no {one}" for one in lacks]
 
 
-def test_package_without_a_wheel_is_an_error_that_names_it(bench: Bench) -> None:
-    with pytest.raises(CheckError, match="cc-b has 0 wheels"):
-        bench.wheel("cc-b")
+def test_only_members_and_pinned_versions_belong_beside_a_package_and_the_sdk_only_where_it_is_needed() -> None:
+    pins, sdk = ["dep==1", "fork==2 ; os_name == 'nt'", "claude-agent-sdk==3"], {"claude-agent-sdk": "3"}
+
+    assert strangers("cc-types", {"cc-types": "0.1.0", "dep": "1", "fork": "2"}, pins, ["cc-types"]) == []
+    assert strangers("cc-types", {"dep": "2", "stray": "2"}, pins, []) == ["dep 2 has no pin", "stray 2 has no pin"]
+    assert strangers("cc-types", sdk, pins, []) == ["claude-agent-sdk was installed too"]
+    assert strangers("cc-session", sdk, pins, []) == []
 
 
-def test_alone_settings_are_as_strict_as_the_root_and_run_in_one_process() -> None:
-    root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]
+def test_an_import_anywhere_that_nothing_declares_is_found(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "a.py").write_text("import json\nfrom . import b\nimport pytest, extra.part", "utf-8")
+    (tmp_path / "inner" / "b.py").write_text("def f():\n    from not_there.deep import x", "utf-8")
 
-    alone = tomllib.loads(strict_settings(ROOT))["pytest"]
-
-    assert alone.pop("addopts") == ["--import-mode=importlib"]
-    assert {"strict", "filterwarnings", "timeout", "anyio_mode"} <= set(alone)
-    assert alone == {key: root[key] for key in alone}
-    assert "testpaths" not in alone
+    assert undeclared(tmp_path, ["extra"]) == ["b.py imports not_there, which is not declared"]
 
 
-@pytest.mark.parametrize(
-    ("attributes", "words"),
-    [('tests="3" skipped="0"', "3 passed"), ('tests="3" skipped="1"', "2 passed, 1 skipped")],
-)
-def test_report_is_counted(attributes: str, words: str) -> None:
-    assert summary(f"<testsuites><testsuite {attributes}/></testsuites>") == words
-
-
-def test_table_has_a_line_for_each_package_in_columns() -> None:
-    lines = table([Result("cc-a", 12_300, 4, "7 passed", 2.04), Result("cc-long-name", error="no")]).splitlines()
-
-    assert [line.split() for line in lines[1:]] == [
-        ["cc-a", "12", "kB", "4", "7", "passed", "2.0"],
-        ["cc-long-name", "0", "kB", "0", "FAILED", "0.0"],
-    ]
-    assert lines[1].index("7 passed") == lines[2].index("FAILED")
-
-
-def test_unknown_package_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_package_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["check_packages.py", "cc-types", "cc-z"])
     with pytest.raises(SystemExit):
-        parse_arguments(["cc-a"], ["cc-a", "cc-z"])
+        main()
 
     assert "no such package: cc-z" in capsys.readouterr().err
 

@@ -1,27 +1,13 @@
-"""The pure parts of scripts/pin.py: from a lock to pins, and the blocks in pyproject.toml."""
+"""The pure parts of scripts/pin.py: the blocks in pyproject.toml, and their pins."""
 
 from __future__ import annotations
 
-import re
 import tomllib
-from typing import Any
 
 import pytest
 
-from pin import (
-    BUILD_BLOCK,
-    WORKSPACE_BLOCK,
-    PinError,
-    Pins,
-    differences,
-    parse_arguments,
-    pins_of_lock,
-    read_block,
-    read_pins,
-    released,
-    replace_block,
-    replace_pins,
-)
+from pin import PinError, differences, main, replace_block, unmarked
+from workspace import required_name
 
 TEXT = """\
 [project]   # a comment that stays
@@ -43,59 +29,19 @@ odd   =   [ 1,2 ]
 """
 
 
-def package(name: str, version: str, source: str = "registry", markers: list[str] | None = None) -> dict[str, Any]:
-    written = {} if markers is None else {"resolution-markers": markers}
-    return {"name": name, "version": version, "source": {source: "https://index.test/simple"}, **written}
+def test_only_a_name_with_several_versions_keeps_its_markers() -> None:
+    forks = ["fork==1 ; python_full_version < '3.12'", "fork==2 ; python_full_version >= '3.12'"]
+
+    assert unmarked(["colorama==0.4.6 ; sys_platform == 'win32'", *forks]) == ["colorama==0.4.6", *forks]
 
 
-def test_registry_packages_become_exact_pins_in_the_order_of_their_names() -> None:
-    lock = {"package": [package("jsonschema-specifications", "2"), package("jsonschema", "4.26.0"), package("a", "1")]}
+@pytest.mark.parametrize("pins", [[], ["c==3", "d==4 ; os_name == 'nt'"]])
+def test_replaced_pins_read_back_and_leave_the_rest_byte_for_byte(pins: list[str]) -> None:
+    replaced, before = replace_block(TEXT, "workspace", pins)
 
-    assert pins_of_lock(lock) == ["a==1", "jsonschema==4.26.0", "jsonschema-specifications==2"]
-
-
-@pytest.mark.parametrize("source", ["editable", "virtual", "directory", "git", "path", "url"])
-def test_what_comes_from_elsewhere_has_no_pin(source: str) -> None:
-    assert pins_of_lock({"package": [package("a", "1", source)]}) == []
-
-
-def test_lock_without_packages_has_no_pins() -> None:
-    assert pins_of_lock({"version": 1}) == []
-
-
-def test_versions_of_a_fork_carry_where_they_apply() -> None:
-    old = package("a", "1", markers=["python_version < '3.12'"])
-    new = package("a", "2", markers=["python_version == '3.12'", "python_version > '3.12'"])
-
-    assert pins_of_lock({"package": [new, old]}) == [
-        "a==1 ; (python_version < '3.12')",
-        "a==2 ; (python_version == '3.12') or (python_version > '3.12')",
-    ]
-
-
-def test_fork_that_does_not_say_where_it_applies_is_refused() -> None:
-    with pytest.raises(PinError, match="several versions of a "):
-        pins_of_lock({"package": [package("a", "1"), package("a", "2")]})
-
-
-def test_pins_are_read_from_their_blocks_alone() -> None:
-    assert read_pins(TEXT) == Pins(["a==1", "b==2 ; sys_platform == 'win32'"], [])
-
-
-@pytest.mark.parametrize("pins", [Pins([], []), Pins(["c==3"], ["d==4 ; os_name == 'nt'", "e==5"])])
-def test_replaced_pins_read_back_and_leave_the_rest_byte_for_byte(pins: Pins) -> None:
-    replaced = replace_pins(TEXT, pins)
-
-    assert read_pins(replaced) == pins
-    assert replace_pins(replaced, read_pins(TEXT)) == TEXT
-    assert tomllib.loads(replaced)["tool"]["uv"]["constraint-dependencies"] == ["by-hand<2", *pins.workspace]
-
-
-def test_replacing_keeps_the_line_ends_of_the_file() -> None:
-    replaced = replace_block(TEXT.replace("\n", "\r\n"), WORKSPACE_BLOCK, ["c==3", "d==4"])
-
-    assert re.findall(r"(?<!\r)\n", replaced) == []
-    assert read_block(replaced, WORKSPACE_BLOCK) == ["c==3", "d==4"]
+    assert before == ["a==1", "b==2 ; sys_platform == 'win32'"]
+    assert replace_block(replaced, "workspace", before) == (TEXT, pins)
+    assert tomllib.loads(replaced)["tool"]["uv"]["constraint-dependencies"] == ["by-hand<2", *pins]
 
 
 @pytest.mark.parametrize(
@@ -109,39 +55,23 @@ def test_replacing_keeps_the_line_ends_of_the_file() -> None:
 )
 def test_block_without_its_two_marks_is_refused(broken: str) -> None:
     with pytest.raises(PinError, match="pins of the build: begin"):
-        replace_block(broken, BUILD_BLOCK, [])
+        replace_block(broken, "build", [])
 
 
-def test_released_pins_are_gone_and_the_others_stay() -> None:
-    pins = Pins(["a==1", "b-c==2", "b-c-d==2"], ["a==1", "e==5"])
-
-    assert released(pins, {"a", "b-c"}) == Pins(["b-c-d==2"], ["e==5"])
-    assert released(pins, None) == Pins([], [])
-    assert released(pins, set()) == pins
-
-
-def test_differences_name_both_sides_and_the_block() -> None:
-    assert differences(Pins(["a==1", "b==1"], []), Pins(["a==1", "b==2"], ["c==3"])) == [
-        "workspace: - b==1",
-        "workspace: + b==2",
-        "build: + c==3",
-    ]
-
-
-def test_spelling_of_a_marker_is_no_difference() -> None:
-    assert differences(Pins(["a==1 ; (x > '3.12')"], []), Pins(["a==1 ; (x > '3.12' and y) or (not y)"], [])) == []
+def test_differences_name_both_sides_and_the_block_and_no_spelling_of_a_marker() -> None:
+    assert differences("build", ["a==1", "b==1"], ["a==1", "b==2"]) == ["build: - b==1", "build: + b==2"]
+    assert differences("build", ["a==1 ; x > '3.12'"], ["a==1 ; (x > '3.12' and y) or (not y)"]) == []
 
 
 @pytest.mark.parametrize(
-    ("words", "upgrade", "check"),
-    [
-        ([], None, False),
-        (["--check"], None, True),
-        (["--upgrade"], [], False),
-        (["--upgrade", "a", "b"], ["a", "b"], False),
-    ],
+    ("requirement", "name"),
+    [("cc-types>=0.1,<0.2", "cc-types"), ("Pydantic_AI.slim[anthropic]>=2", "pydantic-ai-slim"), ("a ; x == '1'", "a")],
 )
-def test_command_line(words: list[str], upgrade: list[str] | None, check: bool) -> None:
-    arguments = parse_arguments(words)
+def test_requirement_names_its_distribution(requirement: str, name: str) -> None:
+    assert required_name(requirement) == name == required_name(name)
 
-    assert (arguments.upgrade, arguments.check) == (upgrade, check)
+
+def test_a_check_upgrades_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["pin.py", "--check", "--upgrade"])
+    with pytest.raises(SystemExit):
+        main()

@@ -8,13 +8,12 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from .figures import Bound, Effort, Figure, Machine, Suite
-from .report_html import as_html
-from .report_text import NOTE, as_json, as_text, machine_line
+from .report import NOTE, as_json, show
 
 # The longest takes two minutes on two idle cores. One that takes this long hangs and must not hold the others.
 _SUITE_SECONDS = 1_200.0
@@ -43,7 +42,6 @@ def parser(suites: Sequence[Suite], description: str) -> argparse.ArgumentParser
         made.add_argument("--only", nargs="+", metavar="NAME", choices=names, help="run these benchmarks only")
         made.add_argument("--list", action="store_true", help="print the names of all benchmarks, and do nothing else")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    made.add_argument("--html", type=Path, metavar="FILE", help="write a page with charts there")
     made.add_argument("--quick", action="store_true", help="repeat little, and judge nothing: does it run at all?")
     made.add_argument(
         "--peer",
@@ -59,11 +57,13 @@ def main(
     """Do what the command line says, and return the exit status: 1 if a bound was missed or a benchmark failed."""
     options = parser(suites, description).parse_args(arguments)
     if getattr(options, "list", False):
-        print(listing(suites))
+        width = max(len(suite.name) for suite in suites)
+        print("\n".join(f"{suite.name:{width}}  {suite.title}" for suite in suites))
         return 0
-    chosen = chosen_suites(suites, getattr(options, "only", None))
+    names = getattr(options, "only", None)
+    chosen = [suite for suite in suites if names is None or suite.name in names]
     machine = this_machine()
-    print(machine_line(machine))
+    print(", ".join(f"{name} {value}" for name, value in asdict(machine).items()))
     with ExitStack() as stack:
         python, note = stack.enter_context(peer()) if options.peer else (None, "")
         outcome = run(chosen, bounds, Effort(options.quick, python))
@@ -72,24 +72,9 @@ def main(
     judged = not options.quick
     if options.json:
         options.json.write_text(as_json(outcome.figures, machine, outcome.notes), "utf-8")
-    if options.html:
-        titles = {suite.name: suite.title for suite in suites}
-        page = as_html(outcome.figures, machine, titles, outcome.notes, judged=judged)
-        options.html.write_text(page, "utf-8")
     print(summary(outcome, judged=judged))
-    return exit_status(outcome, judged=judged)
-
-
-def listing(suites: Sequence[Suite]) -> str:
-    """All suites, a line for each."""
-    width = max(len(suite.name) for suite in suites)
-    return "\n".join(f"{suite.name:{width}}  {suite.title}" for suite in suites)
-
-
-def chosen_suites(suites: Sequence[Suite], names: Iterable[str] | None) -> list[Suite]:
-    """Those that are named, in the order of the table; all if none is."""
-    wanted = None if names is None else set(names)
-    return [suite for suite in suites if wanted is None or suite.name in wanted]
+    missed = judged and any(figure.kept is False for figure in outcome.figures)
+    return int(missed or bool(outcome.failed))
 
 
 def run(suites: Sequence[Suite], bounds: Bounds, effort: Effort) -> Outcome:
@@ -103,8 +88,8 @@ def run(suites: Sequence[Suite], bounds: Bounds, effort: Effort) -> Outcome:
             traceback.print_exc(file=sys.stdout)
             outcome.failed.append(suite.name)
             continue
-        figures = with_bounds(found, bounds)
-        print(as_text(figures, judged=not effort.quick), flush=True)
+        figures = [replace(figure, bound=bounds.get(figure.key)) for figure in found]
+        show(figures, judged=not effort.quick)
         outcome.figures += figures
         outcome.notes += unmeasured(suite, figures, bounds)
     return outcome
@@ -113,11 +98,6 @@ def run(suites: Sequence[Suite], bounds: Bounds, effort: Effort) -> Outcome:
 async def _bounded(suite: Suite, effort: Effort) -> list[Figure]:
     async with asyncio.timeout(_SUITE_SECONDS):
         return await suite.measure(effort)
-
-
-def with_bounds(figures: Iterable[Figure], bounds: Bounds) -> list[Figure]:
-    """Give each figure the bound that the table has for it."""
-    return [replace(figure, bound=bounds.get(figure.key)) for figure in figures]
 
 
 def unmeasured(suite: Suite, figures: Iterable[Figure], bounds: Bounds) -> list[str]:
@@ -137,11 +117,6 @@ def summary(outcome: Outcome, *, judged: bool) -> str:
     return "\n".join(lines)
 
 
-def exit_status(outcome: Outcome, *, judged: bool) -> int:
-    """1 if something failed or a bound was missed; a quick run misses none."""
-    return int(bool(outcome.failed) or (judged and any(figure.kept is False for figure in outcome.figures)))
-
-
 def this_machine() -> Machine:
     """Return what figures of this run depend on."""
     return Machine(
@@ -149,7 +124,7 @@ def this_machine() -> Machine:
         cpus=os.cpu_count() or 1,
         python=platform.python_version(),
         cli=_cli_version(),
-        load=os.getloadavg()[0],
+        load=round(os.getloadavg()[0], 1),
     )
 
 

@@ -1,0 +1,60 @@
+"""Looks at a package from inside an environment that has nothing but it and what it requires.
+
+    python -I -W error scripts/check_alone.py NAME
+
+Prints how many distributions are there. Ends with what is wrong instead, if anything is. Started by check_packages.py.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))  # -I leaves it out
+
+from workspace import ROOT, read_members, read_toml, required_name
+
+SDK = "claude-agent-sdk"
+# The SDK's wheel holds the whole CLI (157 MB): what only knows its objects by shape must not pull it.
+WITHOUT_SDK = {"cc-types", "cc-convert", "cc-ipc", "cc-loopback"}
+
+
+def strangers(name: str, installed: Mapping[str, str], pins: Iterable[str], members: Iterable[str]) -> list[str]:
+    """Return what should not be installed beside a package."""
+    pinned = {pin.partition(" ;")[0] for pin in pins}
+    others = {one: version for one, version in installed.items() if one not in {*members}}
+    found = [f"{one} {version} has no pin" for one, version in others.items() if f"{one}=={version}" not in pinned]
+    return [*found, *([f"{SDK} was installed too"] if SDK in installed and name in WITHOUT_SDK else [])]
+
+
+def undeclared(package: Path, optional: Iterable[str]) -> list[str]:
+    """Return the imports, wherever they stand in a package, that are neither installed nor `optional`."""
+    found: list[str] = []
+    for path in sorted(package.rglob("*.py")):
+        nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+        names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+        tops = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {*optional}
+        found += [f"{path.name} imports {top}, which is not declared" for top in sorted(tops) if find_spec(top) is None]
+    return found
+
+
+def problems(name: str) -> list[str]:
+    """Return what is wrong with this environment, in which `name` is installed."""
+    package = Path(import_module(name.replace("-", "_")).__file__ or "").parent
+    installed = {required_name(one.name): one.version for one in metadata.distributions()}
+    pins = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
+    extras = [need for need in metadata.requires(name) or () if "extra ==" in need]
+    # A plugin of pytest, as cc-loopback has one, is imported by pytest alone.
+    optional = {required_name(need).replace("-", "_") for need in [*extras, "pytest"]}
+    return [
+        *([f"{name} is imported from the repository"] if package.is_relative_to(ROOT / "packages") else []),
+        *strangers(name, installed, pins, [path.name for path in read_members()]),
+        *undeclared(package, optional),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(problems(sys.argv[1])) or print(len([*metadata.distributions()])))
