@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, RunContext, ToolOutput, ToolReturn
 from pydantic_ai.toolsets import FunctionToolset
 
+from api_script import call
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
@@ -76,17 +77,31 @@ def nothing(ctx: RunContext[Deps]) -> None:
     ctx.deps.calls.append("nothing")
 
 
+# The same for all agents that can have them, so that these share processes.
+TOOLS: list[Any] = [add, look_up, fussy, picture, rich, nothing]
+
 SCENARIOS: dict[str, Callable[[ClaudeCodeModel], Agent[Deps, Any]]] = {
-    "one tool": lambda model: Agent(model, deps_type=Deps, tools=[add]),
-    "many tools": lambda model: Agent(model, deps_type=Deps, tools=[add, look_up, rich, nothing]),
-    "a retry": lambda model: Agent(model, deps_type=Deps, tools=[fussy], retries=2),
-    "a toolset with a prefix": lambda model: Agent(
-        model, deps_type=Deps, toolsets=[FunctionToolset[Deps]([add]).prefixed("math")]
+    "tools of all kinds": lambda model: Agent(model, deps_type=Deps, tools=TOOLS, retries=2),
+    "an output tool": lambda model: Agent(model, deps_type=Deps, tools=TOOLS, retries=2, output_type=ToolOutput(City)),
+    "a native output": lambda model: Agent(
+        model, deps_type=Deps, tools=TOOLS, retries=2, output_type=NativeOutput(City)
     ),
-    "an output tool": lambda model: Agent(model, deps_type=Deps, tools=[look_up], output_type=ToolOutput(City)),
-    "a native output": lambda model: Agent(model, deps_type=Deps, tools=[look_up], output_type=NativeOutput(City)),
-    "instructions": lambda model: Agent(model, deps_type=Deps, tools=[add], instructions="Be brief."),
+    "instructions and a prefix": lambda model: Agent(
+        model, deps_type=Deps, toolsets=[FunctionToolset[Deps]([add]).prefixed("math")], instructions="Be brief."
+    ),
 }
+
+
+def calling(tool: str) -> Callable[[dict[str, Any]], Any]:
+    """Answer each prompt with a call of the tool, under the name that it has, and then with a word."""
+
+    def respond(body: dict[str, Any]) -> Any:
+        if any(block["type"] == "tool_result" for block in body["messages"][-1]["content"]):
+            return "Done."
+        [name] = [offered["name"] for offered in body["tools"] if offered["name"].endswith(tool)]
+        return [call(name, a=1, b=2) if tool == "add" else call(name)]
+
+    return respond
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -103,12 +118,14 @@ async def test_the_clis_loop_ends_as_the_agents_does(
         output = output.replace("mcp__pydantic_tools__", "")
     assert output == expected
     assert sorted(clis.calls) == sorted(own.calls)
+    assert own.calls
 
 
 async def test_a_picture_reaches_the_model_as_in_the_agents_loop(
     loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
 ) -> None:
-    agent = Agent(model, deps_type=Deps, tools=[picture])
+    loopback.respond = calling("picture")
+    agent = Agent(model, deps_type=Deps, tools=TOOLS)
     await agent.run("Show.", deps=Deps())
     (expected,) = loopback.requests[-1]["messages"][-1]["content"]
     model.set_agent_toolsets(agent.toolsets, transport=transport)
@@ -121,7 +138,8 @@ async def test_a_picture_reaches_the_model_as_in_the_agents_loop(
 async def test_a_switch_of_loops_in_mid_conversation_loses_nothing(
     loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
 ) -> None:
-    agent = Agent(model, deps_type=Deps, tools=[add])
+    loopback.respond = calling("add")
+    agent = Agent(model, deps_type=Deps, tools=TOOLS)
     first = await agent.run("One.", deps=Deps())
     model.set_agent_toolsets(agent.toolsets, transport=transport)
     second = await agent.run("Two.", deps=Deps(), message_history=first.all_messages())
@@ -133,20 +151,6 @@ async def test_a_switch_of_loops_in_mid_conversation_loses_nothing(
     results = [block["tool_use_id"] for block in said if block["type"] == "tool_result"]
     assert len(calls) == 3
     assert calls == results
-
-
-async def test_runs_side_by_side_keep_their_dependencies(model: ClaudeCodeModel, transport: Transport) -> None:
-    agent = Agent(model, deps_type=Deps)
-
-    @agent.tool
-    async def mine(ctx: RunContext[Deps]) -> str:
-        await asyncio.sleep(0.01)
-        return ctx.deps.calls[0]
-
-    model.set_agent_toolsets(agent.toolsets, transport=transport)
-    runs = [agent.run("Whose?", deps=Deps([f"<{number}>"])) for number in range(12)]
-    for number, result in enumerate(await asyncio.gather(*runs)):
-        assert f"<{number}>" in result.output
 
 
 async def test_a_killed_process_fails_its_run_alone(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage
 
 from cc_convert.cli import main
 from cc_convert.events import read_events
@@ -20,8 +21,8 @@ CENT = 0.005
 
 
 @pytest.fixture
-def cli(loopback: LoopbackServer, tmp_path: Path) -> CliRuns:
-    return CliRuns(loopback, tmp_path)
+def cli(own_api: LoopbackServer, tmp_path: Path) -> CliRuns:
+    return CliRuns(own_api, tmp_path)
 
 
 def counts(rows: Iterable[Row]) -> tuple[int, ...]:
@@ -47,18 +48,57 @@ def check(logs: Logs, *results: dict[str, Any]) -> None:
     assert logs.problems == []
 
 
+def prompts(*texts: str) -> str:
+    """The input of a process that takes several prompts."""
+    turns = [{"type": "user", "message": {"role": "user", "content": text}} for text in texts]
+    return "".join(f"{json.dumps(turn)}\n" for turn in turns)
+
+
 def everywhere(cli: CliRuns) -> list[Logs]:
     """The same runs by their transcripts, by what they printed, and by both."""
     return [read_logs(cli.transcripts), read_logs(*cli.streams), read_logs(cli.transcripts, *cli.streams)]
 
 
-def test_a_turn_with_a_tool(cli: CliRuns) -> None:
-    """LOG-31, LOG-22"""
-    result = cli.run("READ please")
+def since(result: dict[str, Any]) -> dict[str, Any]:
+    """What a fork has used by itself, in the form of a result."""
+    own = result["model_usage_since_last_result"]
+    return {"modelUsage": own, "total_cost_usd": sum(usage["costUSD"] for usage in own.values())}
 
+
+def test_a_resumed_session_and_a_fork_of_it(cli: CliRuns) -> None:
+    """LOG-31, LOG-20, LOG-22, LOG-23"""
+    first = cli.run("READ please")
     for logs in everywhere(cli):
-        check(logs, result)
+        check(logs, first)
     assert [row.tools for row in read_logs(cli.transcripts).rows] == [("Read",), ()]
+
+    resumed = cli.run("hello", "--resume", first["session_id"])
+    fork = cli.run("hello", "--resume", first["session_id"], "--fork-session")
+    for logs in everywhere(cli):
+        check(logs, resumed, since(fork))
+        by_fork = [row for row in logs.priced() if row.session == fork["session_id"]]
+        assert sum(row.cost or 0 for row in by_fork) == pytest.approx(since(fork)["total_cost_usd"])
+
+
+def test_a_compaction_a_fork_after_it_and_what_comes_after(cli: CliRuns) -> None:
+    """LOG-31, LOG-23, LOG-26, LOG-27"""
+    first = cli.run("READ please")
+    session = first["session_id"]
+    compacted = cli.run("/compact", "--resume", session)
+    fork = cli.run("hello", "--resume", session, "--fork-session")
+    for logs in everywhere(cli):
+        check(logs, compacted, since(fork))
+
+    after = cli.run("hello", "--resume", session)
+    for logs in everywhere(cli):
+        check(logs, after, since(fork))
+    rows = [row for row in read_logs(cli.transcripts).priced() if row.session == session]
+    [unlogged] = [row for row in rows if row.kind == "unlogged"]
+    assert unlogged.cost == pytest.approx(compacted["total_cost_usd"] - first["total_cost_usd"])
+    [path] = cli.transcripts.rglob(f"{session}.jsonl")
+    events = list(read_events(str(path)))
+    assert [event.tokens > 0 for event in events if event.kind == "compaction"] == [True]
+    assert not any("being continued" in event.text for event in events if event.kind == "prompt")
 
 
 def test_a_turn_with_partial_messages(cli: CliRuns) -> None:
@@ -72,77 +112,22 @@ def test_a_turn_with_partial_messages(cli: CliRuns) -> None:
     assert [row[9:16] for row in streamed] == [row[9:16] for row in read_logs(cli.transcripts).rows]
 
 
-@pytest.mark.parametrize("form", [("--output-format", "json"), ("--output-format", "json", "--verbose")])
-def test_a_turn_printed_as_json(cli: CliRuns, form: tuple[str, ...]) -> None:
-    """LOG-31, LOG-01"""
-    result = cli.run("READ please", form=form)
-
-    for logs in everywhere(cli):
-        check(logs, result)
-
-
-def test_a_resumed_session_and_a_fork_of_it(cli: CliRuns) -> None:
-    """LOG-31, LOG-20, LOG-23"""
-    first = cli.run("READ please")
-    resumed = cli.run("hello", "--resume", first["session_id"])
-    fork = cli.run("hello", "--resume", first["session_id"], "--fork-session")
-    own = fork["model_usage_since_last_result"]
-    own_cost = sum(usage["costUSD"] for usage in own.values())
-
-    for logs in everywhere(cli):
-        check(logs, resumed, {"modelUsage": own, "total_cost_usd": own_cost})
-        by_fork = [row for row in logs.priced() if row.session == fork["session_id"]]
-        assert sum(row.cost or 0 for row in by_fork) == pytest.approx(own_cost)
-
-
-def test_resumed_turns_printed_as_json(cli: CliRuns) -> None:
-    """LOG-31, LOG-23: only growing totals, so the differences are taken."""
+def test_turns_printed_as_json(cli: CliRuns) -> None:
+    """LOG-31, LOG-01, LOG-23: only growing totals, so the differences are taken."""
     form = ("--output-format", "json")
-    first = cli.run("hello", form=form)
+    first = cli.run("READ please", form=form)
+    for logs in everywhere(cli):
+        check(logs, first)
+
     cli.run("READ please", "--resume", first["session_id"], form=form)
     last = cli.run("hello", "--resume", first["session_id"], form=form)
-
     for logs in everywhere(cli):
         check(logs, last)
     assert [row.kind for row in read_logs(*cli.streams).rows] == ["turn"] * 3
 
-
-def test_a_sub_agent(cli: CliRuns) -> None:
-    """LOG-31, LOG-24"""
-    result = cli.run("AGENT please")
-
+    verbose = cli.run("READ please", form=(*form, "--verbose"))
     for logs in everywhere(cli):
-        check(logs, result)
-    rows = read_logs(cli.transcripts).rows
-    assert {row.agent_type for row in rows} == {"", "general-purpose"}
-    assert len({row.session for row in rows}) == 1
-
-
-def test_a_compaction_and_what_comes_after(cli: CliRuns) -> None:
-    """LOG-31, LOG-26, LOG-27"""
-    first = cli.run("READ please")
-    compacted = cli.run("/compact", "--resume", first["session_id"])
-    after = cli.run("hello", "--resume", first["session_id"])
-
-    for logs in everywhere(cli):
-        check(logs, after)
-    [unlogged] = [row for row in read_logs(cli.transcripts).priced() if row.kind == "unlogged"]
-    assert unlogged.cost == pytest.approx(compacted["total_cost_usd"] - first["total_cost_usd"])
-    [path] = cli.transcripts.rglob("*.jsonl")
-    events = list(read_events(str(path)))
-    assert [event.tokens > 0 for event in events if event.kind == "compaction"] == [True]
-    assert not any("being continued" in event.text for event in events if event.kind == "prompt")
-
-
-def test_a_fork_after_a_compaction(cli: CliRuns) -> None:
-    """LOG-31, LOG-23, LOG-26"""
-    first = cli.run("READ please")
-    compacted = cli.run("/compact", "--resume", first["session_id"])
-    fork = cli.run("hello", "--resume", first["session_id"], "--fork-session")
-    own = fork["model_usage_since_last_result"]
-
-    for logs in everywhere(cli):
-        check(logs, compacted, {"modelUsage": own, "total_cost_usd": sum(one["costUSD"] for one in own.values())})
+        check(logs, last, verbose)
 
 
 def test_errors_and_retries(cli: CliRuns) -> None:
@@ -170,10 +155,7 @@ def test_structured_output(cli: CliRuns) -> None:
 
 def test_several_turns_of_one_process(cli: CliRuns) -> None:
     """LOG-31, LOG-23"""
-    turns = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("one", "READ two")]
-    lines = "".join(f"{json.dumps(turn)}\n" for turn in turns)
-
-    result = cli.run("", "--input-format", "stream-json", given=lines)
+    result = cli.run("", "--input-format", "stream-json", given=prompts("one", "READ two"))
 
     for logs in everywhere(cli):
         check(logs, result)
@@ -181,13 +163,20 @@ def test_several_turns_of_one_process(cli: CliRuns) -> None:
     assert counts(read_messages(messages).rows) == stated(result["modelUsage"])
 
 
-def test_the_commands_on_logs_of_the_cli(
+def test_a_sub_agent_and_the_commands_on_its_logs(
     cli: CliRuns, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LOG-31, LOG-45, LOG-46, LOG-30: nothing to complain about, and the same figures everywhere."""
+    """LOG-31, LOG-24, LOG-45, LOG-46, LOG-30: nothing to complain about, and the same figures everywhere."""
+    result = cli.run("AGENT please")
+
+    for logs in everywhere(cli):
+        check(logs, result)
+    rows = read_logs(cli.transcripts).rows
+    assert {row.agent_type for row in rows} == {"", "general-purpose"}
+    assert len({row.session for row in rows}) == 1
+
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(cli.transcripts.parent))
     monkeypatch.setenv("CC_CONVERT_CACHE", str(cli.folder / "cache"))
-    result = cli.run("AGENT please")
 
     def run(*words: str) -> str:
         assert main(words) == 0
@@ -217,36 +206,39 @@ def test_the_commands_on_logs_of_the_cli(
 def test_what_changes_the_price(cli: CliRuns, usage: dict[str, Any]) -> None:
     """LOG-31, LOG-28: with a compaction, whose row has no usage of its own."""
     cli.usage = usage
-    first = cli.run("READ please")
-    compacted = cli.run("/compact", "--resume", first["session_id"])
+    compacted = cli.run("", "--input-format", "stream-json", given=prompts("READ please", "/compact"))
 
     for logs in everywhere(cli):
         check(logs, compacted)
 
 
-@pytest.mark.parametrize("tokens", [60_000, 260_000])
-def test_a_long_prompt(cli: CliRuns, tokens: int) -> None:
-    """LOG-31, LOG-28"""
-    cli.usage = {"input_tokens": tokens}
-    results = [cli.run("hello", "--model", model) for model in ("claude-haiku-5-5", "claude-sonnet-4-5[1m]")]
+PRICED: list[tuple[str, int]] = [
+    *((model, 0) for model in ("claude-3-5-haiku-20241022", "claude-opus-4-1", "claude-opus-4-5-20251101",
+                               "claude-haiku-4-5", "claude-sonnet-4-6", "claude-fable-5", "claude-fable-5-1",
+                               "claude-mythos-5-2", "claude-sonnet-5-5", "claude-opus-5-5", "claude-opus-4-7")),
+    *((model, tokens) for tokens in (60_000, 260_000) for model in ("claude-haiku-5-5", "claude-sonnet-4-5[1m]")),
+]  # fmt: skip
+"""Every family, every price that stands alone, and long prompts. A run for each model would take a minute."""
 
-    for logs in everywhere(cli):
-        check(logs, *results)
 
-
-# A run for each would take a minute: every family, and every price that stands alone.
-@pytest.mark.parametrize(
-    "model",
-    ["claude-3-5-haiku-20241022", "claude-opus-4-1", "claude-opus-4-5-20251101", "claude-haiku-4-5",
-     "claude-sonnet-4-6", "claude-fable-5", "claude-fable-5-1", "claude-mythos-5-2", "claude-sonnet-5-5",
-     "claude-opus-5-5", "claude-opus-4-7"],
-)  # fmt: skip
-def test_a_model_costs_what_the_cli_says(cli: CliRuns, model: str) -> None:
-    """LOG-31, LOG-28"""
-    cli.usage = {"speed": "fast"} if model in FAST else {}
-
-    result = cli.run("hello", "--model", model)
-
-    assert Prices().knows(model)
+async def test_a_model_and_a_long_prompt_cost_what_the_cli_says(cli: CliRuns) -> None:
+    """LOG-31, LOG-28: by one process, whose totals grow from turn to turn."""
     assert len(MODELS) >= 20
-    check(read_logs(cli.transcripts), result)
+    options = ClaudeAgentOptions(cwd=cli.folder, env=cli.server.env(), model=PRICED[0][0], setting_sources=[])
+    heard: list[Message] = []
+    told: dict[str, Any] = {}
+    async with ClaudeSDKClient(options) as client:
+        for model, tokens in PRICED:
+            assert Prices().knows(model.removesuffix("[1m]"))
+            cli.usage = {"speed": "fast"} if model in FAST else {}
+            cli.usage |= {"input_tokens": tokens} if tokens else {}
+            await client.set_model(model)
+            await client.query("hello")
+            heard += [message async for message in client.receive_response()]
+            result = heard[-1]
+            assert isinstance(result, ResultMessage)
+            told = {"modelUsage": result.model_usage, "total_cost_usd": result.total_cost_usd}
+            logs = read_messages(heard)
+            assert counts(logs.rows) == stated(told["modelUsage"]), model
+            assert cost(logs) == pytest.approx(told["total_cost_usd"], abs=CENT / 100), model
+    check(read_logs(cli.transcripts), told)
