@@ -22,10 +22,6 @@ Until = Callable[[Callable[[], bool]], Any]
 Processes = Callable[[], list[psutil.Process]]
 
 
-def folders_in(temporary: Path) -> list[Path]:
-    return [*temporary.glob("cc-session-*")]
-
-
 # --- What a lease gets ---
 
 
@@ -201,7 +197,7 @@ async def test_processes_are_measured(
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("leases", [50, pytest.param(500, marks=pytest.mark.slow)])
 async def test_many_leases_stay_within_the_memory_and_leave_nothing(
-    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path, processes: Processes, leases: int
+    server: LoopbackServer, options: ClaudeAgentOptions, processes: Processes, leases: int
 ) -> None:
     """SES-66, SES-F21."""
     async with await Session.open(options) as session:
@@ -217,4 +213,3 @@ async def test_many_leases_stay_within_the_memory_and_leave_nothing(
         assert 0 <= stats.reuses - (leases - stats.starts) <= 2
         # How much one turn makes a process grow before it is given back is the CLI's affair; it is some 50 MB at most.
         assert largest < limit + 60
-    assert not folders_in(temporary)

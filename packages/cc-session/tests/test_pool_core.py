@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
 
@@ -23,13 +24,14 @@ from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, 
 
 pytestmark = pytest.mark.timeout(10)
 
+Make = Callable[..., PoolCore]
 Until = Callable[[Callable[[], bool]], Awaitable[None]]
 
 # No process has such an id.
 FIRST_PID = 10**9
 
 # Where settings do not count, another model can be set on a process that runs.
-OPTIONS = ClaudeAgentOptions(model="m", setting_sources=[])
+OPTIONS = ClaudeAgentOptions(model="m", permission_mode="default", setting_sources=[])
 
 
 class PretendedSession:
@@ -68,6 +70,7 @@ class PretendedSession:
 
     async def close(self) -> None:
         self.state = "dead"
+        self.may_reset.set()
 
 
 class Starter:
@@ -142,18 +145,20 @@ async def starter() -> Starter:
 
 
 @pytest.fixture
-def make(starter: Starter) -> Callable[..., PoolCore]:
+async def make(starter: Starter) -> AsyncGenerator[Make]:
+    pools: list[PoolCore] = []
+
     def make(**limits: Any) -> PoolCore:
         usual: dict[str, Any] = {
             "size": 1, "prewarm": 0, "start_limit": 2, "max_uses": 500, "max_rss_mb": 400, "max_total_mb": None,
             "idle_seconds": 300, "reset": "rewind",
         }  # fmt: skip
-        return PoolCore(launch(), Limits(**usual | limits), starter)
+        pools.append(PoolCore(launch(), Limits(**usual | limits), starter))
+        return pools[-1]
 
-    return make
-
-
-Make = Callable[..., PoolCore]
+    yield make
+    for pool in pools:
+        await pool.aclose()
 
 
 # --- Which process a lease gets ---
@@ -200,25 +205,28 @@ async def test_other_options_have_processes_of_their_own(make: Make) -> None:
     assert await use(pool, launch(replace(OPTIONS, cwd=Path("elsewhere")))) is used[2]
     assert figures(pool, "starts", "leases", "reuses") == (len(kinds), 2 * len(kinds) + 1, len(kinds) + 1)
 
+    pool = make(size=1)
+    for mode in ("plan", "default", "plan"):  # one takes the place of the other
+        await use(pool, permission_mode=mode)
+    assert pool.stats().recycled == {"evicted": 2}
+
 
 async def test_model_and_mode_are_set_on_a_process_that_runs(make: Make) -> None:
     """SES-61."""
     pool = make()
+    session = await use(pool)
     for model, mode in (("m", "default"), ("n", "acceptEdits"), ("n", "acceptEdits"), ("m", "default")):
-        session = await use(pool, model=model, permission_mode=mode)
+        await use(pool, model=model, permission_mode=mode)
     assert session.requests == [
         ("set_model", "n"), ("set_permission_mode", "acceptEdits"),
         ("set_model", "m"), ("set_permission_mode", "default"),
     ]  # fmt: skip
     assert figures(pool, "starts") == (1,)
-
-
-async def test_another_kind_takes_the_place_of_the_one_before(make: Make) -> None:
-    """SES-61: a permission mode that leaves traces is a kind of its own."""
-    pool = make()
-    for mode in ("plan", "default", "plan"):
-        await use(pool, permission_mode=mode)
-    assert pool.stats().recycled == {"evicted": 2}
+    session.error = ControlRequestError(subtype="set_model", message="No.")
+    with pytest.raises(ControlRequestError):  # another process would refuse it as well
+        await use(pool, model="other")
+    session.error = None
+    assert await use(pool) is session
 
 
 async def test_options_are_taken_as_they_were_when_the_lease_was_asked_for(make: Make, starter: Starter) -> None:
@@ -294,6 +302,10 @@ async def test_a_process_is_replaced_after_so_many_uses(make: Make) -> None:
     assert pool.stats().recycled == {"uses": 2}
 
 
+def measuring(memory: Memory) -> Callable[[Sequence[int]], dict[int, Memory]]:
+    return lambda pids: dict.fromkeys(pids, memory)
+
+
 async def test_a_process_that_is_too_large_is_replaced_when_it_is_given_back(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,52 +319,26 @@ async def test_a_process_that_is_too_large_is_replaced_when_it_is_given_back(
     assert pool.stats().recycled == {"memory": 2}
 
 
-def measuring(memory: Memory) -> Callable[[Sequence[int]], dict[int, Memory]]:
-    return lambda pids: dict.fromkeys(pids, memory)
-
-
 async def test_processes_of_yesterday_are_replaced(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """SES-62: the CLI would tell the model that the date has changed."""
-
-    class Tomorrow:
-        @staticmethod
-        def today() -> str:
-            return "tomorrow"
-
+    tomorrow = SimpleNamespace(today=lambda: "tomorrow")
     pool = make(size=2)
     await pool.warm(launch(), 2)
     async with lent(pool):
-        monkeypatch.setattr("cc_session._worker.datetime.date", Tomorrow)
+        monkeypatch.setattr("cc_session._worker.datetime.date", tomorrow)
     assert (await use(pool)).number == 2
     assert pool.stats().recycled == {"date": 2}
 
 
-async def test_a_process_that_died_is_replaced(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-67, SES-F04: in a lease, while it is idle, and where only a question shows that it does not answer."""
+async def test_a_process_that_died_is_replaced_and_its_lease_is_the_first_to_get_another(
+    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-66, SES-67, SES-F04: in a lease, while it is idle, and where only a question shows that it is gone."""
     pool = make()
     async with lent(pool) as session:
         await session.close()
-    idle = await use(pool)
-    await idle.close()
-    hangs = await use(pool)
+    await (await use(pool)).close()
     monkeypatch.setattr("cc_session._worker._SURE_SECONDS", -1.0)
-    hangs.error = ControlTimeoutError(subtype="mcp_status", seconds=2.0)
-    behind: asyncio.Task[PretendedSession]
-    async with lent(pool) as session:
-        behind = await waiting(pool)
-        assert session.number == 3
-        assert not behind.done()
-    assert (await behind).number == 3
-    assert pool.stats().recycled == {"dead": 3}
-    assert figures(pool, "leases", "starts") == (5, 4)
-
-
-async def test_a_lease_whose_process_does_not_answer_is_the_first_to_get_another(
-    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SES-66, SES-67."""
-    monkeypatch.setattr("cc_session._worker._SURE_SECONDS", -1.0)
-    pool = make()
     (await use(pool)).error = ControlTimeoutError(subtype="mcp_status", seconds=2.0)
     served: list[str] = []
 
@@ -366,16 +352,8 @@ async def test_a_lease_whose_process_does_not_answer_is_the_first_to_get_another
     starter.let_go()
     await asyncio.gather(*tasks)
     assert served == ["first", "second", "third"]
-
-
-async def test_what_a_process_refuses_is_raised_and_another_would_refuse_it_as_well(make: Make) -> None:
-    pool = make()
-    session = await use(pool)
-    session.error = ControlRequestError(subtype="set_model", message="No.")
-    with pytest.raises(ControlRequestError):
-        await use(pool, model="other")
-    session.error = None
-    assert await use(pool) is session
+    assert pool.stats().recycled == {"dead": 3}
+    assert figures(pool, "leases", "starts") == (6, 4)
 
 
 @pytest.mark.parametrize(
@@ -404,6 +382,7 @@ async def test_a_way_back_that_takes_long_is_not_waited_for_and_one_without_an_e
     make: Make, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """SES-67, SES-F05: another process is started meanwhile, if there is room."""
+    monkeypatch.setattr("cc_session._fleet._RESET_SOON_SECONDS", 60.0)
     pool = make(size=2)
     async with lent(pool) as slow:
         slow.may_reset.clear()
@@ -441,6 +420,15 @@ async def test_leases_are_served_in_the_order_in_which_they_came(make: Make) -> 
     assert order == ["B0", "A1", "B2", "A3"]
     assert figures(pool, "waits", "leases") == (5, 5)
 
+    async with lent(pool):
+        others = [await waiting(pool) for _ in range(3)]
+        others[1].cancel()
+        await all_rest()
+        assert figures(pool, "waiting") == (2,)
+    await all_rest()
+    assert [other.cancelled() for other in others] == [False, True, False]
+    assert [other.done() for other in others] == [True, True, True]
+
 
 async def test_what_the_first_has_no_use_for_goes_to_those_behind_it(make: Make, starter: Starter) -> None:
     """SES-66."""
@@ -455,18 +443,6 @@ async def test_what_the_first_has_no_use_for_goes_to_those_behind_it(make: Make,
     assert third.done()
     starter.let_go()
     assert (await second).launch.options.system_prompt == "B"
-
-
-async def test_a_lease_that_waits_can_be_cancelled(make: Make) -> None:
-    pool = make()
-    async with lent(pool):
-        tasks = [await waiting(pool) for _ in range(3)]
-        tasks[1].cancel()
-        await all_rest()
-        assert figures(pool, "waiting") == (2,)
-    await asyncio.gather(tasks[0], tasks[2])
-    assert tasks[1].cancelled()
-    assert figures(pool, "leases", "idle", "starts") == (3, 1, 1)
 
 
 async def test_a_start_that_nobody_waits_for_any_more_is_not_lost(make: Make, starter: Starter) -> None:
@@ -544,8 +520,6 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
     await pool.warm(launch(system_prompt="Another."), 1)  # in the place of an idle one
     assert pool.stats().recycled == {"evicted": 1}
 
-
-async def test_no_more_can_be_warm_than_there_may_be() -> None:
     for count in (4, -1):
         with pytest.raises(ValueError, match="cannot be warm"):
             await SessionPool(size=3).warm(count)
@@ -586,10 +560,10 @@ async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatc
         assert pool.stats().recycled == {"evicted": 1}
 
 
-async def test_idle_processes_end_and_spare_ones_stay(
+async def test_processes_that_are_idle_for_long_end_and_spare_ones_stay_and_are_replaced_when_they_die(
     make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
-    """SES-66."""
+    """SES-65, SES-66, SES-67: before anybody asks."""
     monkeypatch.setattr("cc_session._fleet._LOOK_SECONDS", 0.01)
     pool = make(size=4, prewarm=1, idle_seconds=0.01)
     await pool.warm(launch(), 3)
@@ -598,20 +572,10 @@ async def test_idle_processes_end_and_spare_ones_stay(
         await asyncio.sleep(0.05)  # some more looks
         assert figures(pool, "idle", "busy", "starts") == (1, 1, 4)
         assert leased.state == "idle"
-        assert sum(session.state == "dead" for session in starter.sessions) == 2
-
-
-async def test_a_spare_process_that_dies_is_replaced_before_anybody_asks(
-    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch, until: Until
-) -> None:
-    """SES-65, SES-67."""
-    monkeypatch.setattr("cc_session._fleet._LOOK_SECONDS", 0.01)
-    pool = make(size=2, prewarm=1)
-    await pool.keep_spares()
-    await all_rest()
-    await starter.sessions[0].close()
-    await until(lambda: pool.stats().recycled == {"dead": 1} and pool.stats().idle == 1)
-    assert figures(pool, "starts") == (2,)
+        [spare] = [session for session in starter.sessions if session.is_running and session is not leased]
+        await spare.close()
+        await until(lambda: pool.stats().recycled == {"idle": 2, "dead": 1} and pool.stats().idle == 1)
+        assert figures(pool, "starts") == (5,)
 
 
 # --- Errors ---

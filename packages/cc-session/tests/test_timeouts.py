@@ -109,7 +109,7 @@ async def test_a_hook_a_permission_a_tool_and_a_caller_may_be_silent(
     waited: list[str] = []
     has_begun, may_end = tmp_path / "begun", tmp_path / "end"
     command = f"touch {has_begun}; until [ -e {may_end} ]; do sleep 0.05; done"
-    calls = [("Bash", {"command": command}), ("ask", {})]
+    calls: list[tuple[str, Any]] = [("Bash", {"command": command}), ("ask", {})]
 
     def model(body: JsonObject) -> Any:
         number = str(body["messages"]).count("tool_result")

@@ -12,7 +12,7 @@ import pytest
 from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ResultMessage, StreamEvent
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Session, SessionBusyError, TurnError
+from cc_session import Session, TurnError
 from cc_types import CLIResponse
 
 MODEL = "claude-sonnet-5"
@@ -203,13 +203,6 @@ async def test_usage_that_is_repeated_for_each_block_of_a_message_counts_once(
     assert turn.text == "one\ntwo"
 
 
-async def test_by_default_a_prompt_is_data(server: LoopbackServer, session: Session) -> None:
-    """SES-11."""
-    for prompt in ("@/etc/hostname", "/clear", "/cost"):
-        await session.run(prompt)
-        assert texts(server.requests[-1])[-1] == prompt
-
-
 async def test_commands_and_files_work_where_they_are_asked_for(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Any
 ) -> None:
@@ -230,17 +223,6 @@ async def test_commands_and_files_work_where_they_are_asked_for(
         count = len(server.requests)
         assert "cost" in (await session.run("/cost", verbatim=False)).text.lower()
         assert len(server.requests) == count
-
-
-async def test_a_second_run_at_the_same_time_is_refused(server: LoopbackServer, session: Session) -> None:
-    """SES-08, SES-F11."""
-    first = asyncio.ensure_future(session.run("One"))
-    await asyncio.sleep(0)
-    with pytest.raises(SessionBusyError, match="one at a time"):
-        await session.run("Two")
-
-    assert (await first).text == 'You said: "One".'
-    assert (await session.run("Three")).text == 'You said: "Three".'
 
 
 async def test_a_limit_that_makes_no_sense_is_refused_and_nothing_is_sent(
