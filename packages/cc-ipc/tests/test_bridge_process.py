@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
-    from conftest import BridgeProcess, OwnerProcess, Tools
+    from .conftest import BridgeProcess, OwnerProcess, Tools
 
     StartBridge = Callable[..., BridgeProcess]
 

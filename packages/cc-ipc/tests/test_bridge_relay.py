@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from conftest import FakeParent
+    from .conftest import FakeParent
 
     StartParent = Callable[[Callable[[bytes], bytes | None]], tuple[Path, FakeParent]]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from conftest import RawPeer, Tools
+    from .conftest import RawPeer, Tools
 
     Connect = Callable[[Path], Awaitable[RawPeer]]
 

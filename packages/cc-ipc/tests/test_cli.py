@@ -21,9 +21,9 @@ from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call, serve
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from conftest import Tools
-
     from cc_loopback import LoopbackServer
+
+    from .conftest import Tools
 
 cc_loopback = pytest.importorskip("cc_loopback")
 SDK = importlib.util.find_spec("claude_agent_sdk")

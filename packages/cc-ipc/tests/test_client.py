@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from conftest import FakeParent, Tools
+    from .conftest import FakeParent, Tools
 
     StartParent = Callable[[Callable[[bytes], bytes | None]], tuple[Path, FakeParent]]
 

@@ -21,7 +21,7 @@ from cc_ipc.sockets import MAX_SOCKET_PATH, is_dead_socket, listen_privately
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import OwnerProcess
+    from .conftest import OwnerProcess
 
 
 def mode(path: Path) -> int:

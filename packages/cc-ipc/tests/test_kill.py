@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
-    from conftest import BridgeProcess, OwnerProcess
+    from .conftest import BridgeProcess, OwnerProcess
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the end of a process that is no child is seen on Linux"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from conftest import RawPeer, Tools
+    from .conftest import RawPeer, Tools
 
     Connect = Callable[[Path], Awaitable[RawPeer]]
 

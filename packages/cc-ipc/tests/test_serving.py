@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from conftest import BridgeProcess, Tools
+    from .conftest import BridgeProcess, Tools
 
 LIMIT = 10.0
 

@@ -28,7 +28,7 @@ from cc_ipc import (
 )
 
 if TYPE_CHECKING:
-    from conftest import Tools
+    from .conftest import Tools
 
 
 def new_session(tools: Tools, folder: Path) -> IPCSession:
