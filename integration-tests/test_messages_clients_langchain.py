@@ -1,6 +1,5 @@
 """LangChain's Anthropic chat model on the server."""
 
-from collections.abc import Generator
 from typing import Any, cast
 
 import pytest
@@ -11,7 +10,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel, SecretStr
 
 from cc_loopback import LoopbackServer
-from messages_server import MessagesServer, serving
+from messages_server import MessagesServer
 
 MODEL = "claude-sonnet-5"
 CALL: Any = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}
@@ -31,17 +30,11 @@ def weather(city: str) -> str:
 
 
 @pytest.fixture
-def server(loopback: LoopbackServer) -> Generator[MessagesServer]:
-    with serving(loopback) as server:
-        yield server
-
-
-@pytest.fixture
-def model(server: MessagesServer) -> ChatAnthropic:
+def model(messages_server: MessagesServer) -> ChatAnthropic:
     return ChatAnthropic(
         model_name=MODEL,
-        base_url=server.url,
-        api_key=SecretStr(server.token),
+        base_url=messages_server.url,
+        api_key=SecretStr(messages_server.token),
         max_tokens_to_sample=100,
         timeout=20,
         stop=None,

@@ -1,13 +1,10 @@
 """What the demo's agent does when the model does not follow the script."""
 
-from collections.abc import AsyncIterator
-
-import pytest
 from pydantic_ai import AgentRunResult
 from pydantic_ai.messages import ModelResponse, ToolReturnPart
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_model import ClaudeCodeModel
 from cc_model.demo.agent import CITIES, Price, TravelDesk, TripPlan, planner
 
 PLAN = {
@@ -19,12 +16,6 @@ PLAN = {
     "within_budget": None,
     "pack": ["scarf"],
 }
-
-
-@pytest.fixture(scope="module")
-async def model(worker_api: LoopbackServer) -> AsyncIterator[ClaudeCodeModel]:
-    async with ClaudeCodeProvider(env=worker_api.env()) as provider:
-        yield ClaudeCodeModel(provider=provider)
 
 
 def use(name: str, **arguments: object) -> JsonObject:
