@@ -1,6 +1,6 @@
 """What cc-ipc costs, each figure beside its floor, measured in the same run.
 
-    python scripts/bench/ipc.py [--quick] [--json FILE] [--html FILE]
+    python scripts/bench/ipc.py [--quick] [--json FILE]
 
 Ready (IPC-P-70): from spawning a bridge to its answer of `tools/list`, beside an empty server of the standard library
 and a bridge built on the `mcp` library's own server. Round trip (IPC-P-71): 1 KB through `IPCClient` and `IPCServer`,

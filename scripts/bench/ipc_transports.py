@@ -1,6 +1,6 @@
 """How fast tools reach the real CLI over each transport: the bridge, and the SDK's in-process server.
 
-    python scripts/bench/ipc_transports.py [--quick] [--json FILE] [--html FILE]
+    python scripts/bench/ipc_transports.py [--quick] [--json FILE]
 
 This is what `cc_ipc.resolve_transport()` leans on when it prefers one. The CLI runs offline, against a scripted
 API. Connect: from starting a client to the end of its first turn, without a tool call. Call: a turn with twenty calls,

@@ -1,6 +1,6 @@
 """How fast `cc-convert report` reads logs, in short: `logs.py` with less to read, and beside no other command.
 
-    python scripts/bench/log_reports.py [--quick] [--json FILE] [--html FILE]
+    python scripts/bench/log_reports.py [--quick] [--json FILE]
 
 The peer and its bounds are in `logs.py`, which takes minutes.
 """

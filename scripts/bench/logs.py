@@ -22,9 +22,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 MODELS = ("claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5-20251001")
 SENTENCE = "The quick brown fox jumps over the lazy dog while we refactor the module and check the tests. "
@@ -148,7 +151,7 @@ def measured(command: list[str], environment: dict[str, str]) -> dict[str, float
     """Run a command; return seconds, processor seconds, and the megabytes that it and its helpers had at once."""
     started, before = time.perf_counter(), os.times()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    most, ended = [0], threading.Event()
+    most, ended = [0.0], threading.Event()
     watcher = threading.Thread(target=_watch, args=(process.pid, most, ended))
     watcher.start()
     try:
@@ -161,29 +164,16 @@ def measured(command: list[str], environment: dict[str, str]) -> dict[str, float
     if code:
         raise SystemExit(f"exit code {code}: {' '.join(command)}")
     used = after.children_user + after.children_system - before.children_user - before.children_system
-    return {"seconds": seconds, "processor": used, "megabytes": most[0] / 1024}
+    return {"seconds": seconds, "processor": used, "megabytes": most[0]}
 
 
-def _watch(process: int, most: list[int], ended: threading.Event) -> None:
+def _watch(pid: int, most: list[float], ended: threading.Event) -> None:
     while not ended.wait(SAMPLE):
-        most[0] = max(most[0], sum(map(_resident, _family(process))))
-
-
-def _family(process: int) -> list[int]:
-    try:
-        children = Path(f"/proc/{process}/task/{process}/children").read_text("ascii").split()
-    except OSError:
-        children = []
-    return [process, *(one for child in children for one in _family(int(child)))]
-
-
-def _resident(process: int) -> int:
-    """Kilobytes, those shared with other processes counted in part only."""
-    try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text("ascii").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+        with suppress(psutil.Error):  # it has just ended, or one of its helpers has
+            root = psutil.Process(pid)
+            # What processes share counts in each of them in part only.
+            family = [root, *root.children(recursive=True)]
+            most[0] = max(most[0], sum(one.memory_full_info().pss for one in family) / 1e6)
 
 
 def compare(kind: str, folder: Path, rounds: int, megabytes: float, peer: str | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What a session pool gains, beside the SDK's own `query()` in the same run.
 
-    python scripts/bench/session_pool.py [--quick] [--json FILE] [--html FILE]
+    python scripts/bench/session_pool.py [--quick] [--json FILE]
 
 Lease (SES-80): the time from asking for a session that was started ahead to having it. Reset: back to an empty
 conversation. Queries (SES-81): a thousand independent one-shot queries through a pool, its start included, beside some

@@ -6,7 +6,6 @@ Each look gives plain lines, one for each thing that should not be there; no lin
 import asyncio
 import contextlib
 import gc
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,8 +145,5 @@ def _describe(pid: int) -> str:
 
 
 def _open_files() -> list[str]:
-    found: list[str] = []
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            found.append(os.readlink(f"/proc/self/fd/{name}"))
-    return sorted(found)
+    me = psutil.Process()
+    return sorted([*(one.path for one in me.open_files()), *map(str, me.net_connections("all"))])

@@ -42,64 +42,47 @@ def result(text: str, *, is_error: bool = False) -> list[dict[str, Any]]:
 # The model's side.
 
 
-async def test_answer_has_the_mark_of_the_prompt() -> None:
-    answer = await respond(body("Find <17>."))
+async def test_answer_has_the_mark_of_the_prompt_in_the_form_that_is_asked_for() -> None:
+    text = await respond(body("Find <17>."))
+    called = await respond(body("Find <17>.", tools=[{"name": "final_result"}]))
+    native = await respond(body("Find <17>.", output_config={"format": {}}))
 
-    assert isinstance(answer, str)
-    assert MARK.findall(answer) == ["<17>"]
+    assert isinstance(text, str)
+    assert MARK.findall(text) == ["<17>"]
+    assert called == [{"type": "tool_use", "name": "final_result", "input": {"mark": "<17>"}}]
+    assert json.loads(str(native)) == {"mark": "<17>"}
 
 
 @pytest.mark.parametrize("name", ["look", "mcp__pydantic_tools__look"])
-async def test_tool_is_called_with_the_mark_and_its_result_told(name: str) -> None:
+async def test_tool_is_called_with_the_mark_and_its_result_or_failure_told(name: str) -> None:
     tools = [{"name": "other"}, {"name": name}]
 
     assert await respond(body("Find <17>.", tools=tools)) == [
         {"type": "tool_use", "name": name, "input": {"mark": "<17>"}}
     ]
     assert "saw <17>" in str(await respond(body("Find <17>.", result("saw <17>"), tools=tools)))
+    assert FAILED in str(await respond(body("Find <17>.", result("no", is_error=True), tools=tools)))
 
 
-async def test_failed_tool_is_told() -> None:
-    assert FAILED in str(await respond(body("Find <17>.", result("no", is_error=True), tools=[{"name": "look"}])))
-
-
-async def test_outputs_have_the_form_that_is_asked_for() -> None:
-    called = await respond(body("Find <17>.", tools=[{"name": "final_result"}]))
-    native = await respond(body("Find <17>.", output_config={"format": {}}))
-
-    assert called == [{"type": "tool_use", "name": "final_result", "input": {"mark": "<17>"}}]
-    assert json.loads(str(native)) == {"mark": "<17>"}
-
-
-async def test_request_with_something_of_another_run_is_refused() -> None:
+async def test_marks_are_found_in_texts_and_blocks_and_those_of_two_runs_in_a_request_refused() -> None:
+    assert marks_of(body("a <1>", [{"type": "text", "text": "b <2>"}])) == ["<1>", "<2>"]
     with pytest.raises(MixedUpError):
         await respond(body("Find <17>.", result("saw <18>")))
-
-
-def test_marks_are_found_in_texts_and_blocks() -> None:
-    assert marks_of(body("a <1>", [{"type": "text", "text": "b <2>"}])) == ["<1>", "<2>"]
 
 
 # Whom a fault falls on.
 
 
-def test_fault_falls_on_the_next_request() -> None:
-    aim = Aim()
-    aim.place(0, arrived=2)
+def test_faults_fall_on_one_of_the_next_requests_each() -> None:
+    one, several = Aim(), Aim()
+    one.place(0, arrived=2)
+    for fault, arrived in enumerate((0, 0, 1)):
+        several.place(fault, arrived)
 
-    assert aim.waiting(2) == 1
-    assert aim.take(["<1>", "<2>", "<3>", "<4>"]) == {0: "<3>"}
-    assert aim.waiting(0) == 0
-
-
-def test_faults_at_once_fall_on_one_request_each() -> None:
-    aim = Aim()
-    aim.place(0, arrived=0)
-    aim.place(1, arrived=0)
-    aim.place(2, arrived=1)
-
-    assert aim.waiting(1) == 2
-    assert aim.take(["<1>", "<2>", None]) == {0: "<1>", 1: "<2>", 2: None}
+    assert (one.waiting(2), several.waiting(1)) == (1, 2)
+    assert one.take(["<1>", "<2>", "<3>", "<4>"]) == {0: "<3>"}
+    assert several.take(["<1>", "<2>", None]) == {0: "<1>", 1: "<2>", 2: None}
+    assert one.waiting(0) == 0
 
 
 def test_requests_that_are_forgotten_still_count() -> None:
@@ -125,35 +108,30 @@ def ask(url: str, mark: str) -> int | None:
         connection.close()
 
 
-async def test_api_fails_as_told_and_tells_whom_that_hit(tmp_path: Path) -> None:
+async def test_api_fails_as_told_and_tells_whom_that_hit_until_it_is_drained(tmp_path: Path) -> None:
     async with Api(str(tmp_path)) as api:
         url = api.env["ANTHROPIC_BASE_URL"]
         await api.fail(5, status=529)
         # The first request brings the fault in, and the second one gets it.
         statuses = [await to_thread.run_sync(ask, url, mark) for mark in ("<1>", "<2>", "<3>")]
         await api.tell()
+        assert (statuses, api.hits, api.requests, api.errors) == ([200, 529, 200], {"<2>": {5}}, 3, [])
+
         await api.stop()
-        gone = await to_thread.run_sync(ask, url, "<4>")
+        assert await to_thread.run_sync(ask, url, "<4>") is None
         await api.start()
-        again = await to_thread.run_sync(ask, url, "<5>")
+        assert await to_thread.run_sync(ask, url, "<5>") == 200
 
-    assert (statuses, gone, again) == ([200, 529, 200], None, 200)
-    assert (api.hits, api.requests, api.errors) == ({"<2>": {5}}, 3, [])
-    assert os.listdir(tmp_path) == []
-
-
-async def test_drained_api_has_no_faults_left(tmp_path: Path) -> None:
-    async with Api(str(tmp_path)) as api:
-        url = api.env["ANTHROPIC_BASE_URL"]
         for number in range(3):
             await api.fail(number, status=500)
-        await to_thread.run_sync(ask, url, "<1>")
+        await to_thread.run_sync(ask, url, "<6>")
         await api.fail(3, status=500)
         await api.drain()
-        assert await to_thread.run_sync(ask, url, "<2>") == 200
+        assert await to_thread.run_sync(ask, url, "<7>") == 200
         await api.tell()
 
-    assert api.hits == {}
+    assert api.hits == {"<2>": {5}}
+    assert os.listdir(tmp_path) == []
 
 
 # The folder.
@@ -179,12 +157,9 @@ def test_full_folder_takes_nothing_until_it_is_over(tmp_path: Path) -> None:
 # What is left.
 
 
-async def test_nothing_is_left_where_nothing_was_done(tmp_path: Path) -> None:
-    assert await left_over(look(tmp_path), tmp_path, seconds=5) == ([], frozenset())
-
-
 async def test_each_thing_that_is_left_is_told(tmp_path: Path) -> None:
     before = look(tmp_path)
+    assert await left_over(before, tmp_path, seconds=5) == ([], frozenset())
     descriptor = os.open(tmp_path / "left.txt", os.O_CREAT | os.O_RDONLY)
     waiting = asyncio.ensure_future(asyncio.Event().wait())
     process = await asyncio.create_subprocess_exec("sleep", "60")
@@ -234,28 +209,22 @@ def test_noise_is_heard_once() -> None:
 
 
 def test_same_seed_gives_the_same_rounds() -> None:
-    faults = [*FAULTS]
+    first, again, other = ([planned(seed, number, [*FAULTS], 10) for number in range(20)] for seed in (3, 3, 4))
 
-    assert [planned(3, n, faults, 10) for n in range(20)] == [planned(3, n, faults, 10) for n in range(20)]
-    assert [planned(3, n, faults, 10) for n in range(20)] != [planned(4, n, faults, 10) for n in range(20)]
+    assert first == again != other
 
 
 def test_rounds_bring_each_fault_alone_some_together_and_calm() -> None:
     rounds = [planned(0, number, [*FAULTS], 10) for number in range(60)]
 
     assert {one.faults[0] for one in rounds if len(one.faults) == 1} == {*FAULTS}
-    assert any(len(one.faults) == 5 for one in rounds)
-    assert any(not one.faults for one in rounds)
+    assert {0, 1, 5} <= {len(one.faults) for one in rounds}
     assert any(one.ends_processes for one in rounds)
-
-
-def test_single_fault_can_be_planned() -> None:
     assert {planned(0, number, ["cut"], 10).faults for number in range(10)} == {("cut",), ()}
 
 
 def test_short_soak_has_several_rounds() -> None:
-    assert round_seconds(0.3) == pytest.approx(6)
-    assert round_seconds(30) == 15
+    assert (round_seconds(0.3), round_seconds(30)) == (pytest.approx(6), 15)
 
 
 # Memory, and the command line.
@@ -282,6 +251,4 @@ def test_command_line_refuses_what_makes_no_sense(words: list[str]) -> None:
 
 
 def test_list_names_all_faults_and_cases() -> None:
-    lines = listing().splitlines()
-
-    assert {*FAULTS, *KINDS} <= {line.split()[0] for line in lines if line}
+    assert {*FAULTS, *KINDS} <= {line.split()[0] for line in listing().splitlines() if line}

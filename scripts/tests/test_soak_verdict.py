@@ -19,48 +19,33 @@ def ended(error: str, mark: str = "<1>", begun: float = 10.0, end: float = 12.0)
     return Ended("text", mark, begun, end, error, "words")
 
 
-def test_right_answer_needs_no_cause() -> None:
-    assert judge([ended(RIGHT)], []).outcomes == {RIGHT: 1}
-
-
 @pytest.mark.parametrize("error", ["429", CONNECTION, TOOL, NO_DESCRIPTOR, OTHER])
-def test_error_without_a_cause_is_broken(error: str) -> None:
-    verdict = judge([ended(error)], [])
+def test_only_a_right_answer_needs_no_cause(error: str) -> None:
+    verdict = judge([ended(RIGHT), ended(error)], [])
 
-    assert len(verdict.broken) == 1
-    assert error in verdict.broken[0]
+    assert verdict.outcomes == {RIGHT: 1, error: 1}
+    [broken] = verdict.broken
+    assert error in broken
 
 
 def test_fault_of_the_api_explains_errors_of_its_own_case_alone() -> None:
     happenings, hits = [Happening("429", 11, 11)], {"<1>": {0}}
 
     assert not judge([ended("429", "<1>")], happenings, hits).broken
-    assert judge([ended("429", "<2>")], happenings, hits).broken
-    assert judge([ended("529", "<1>")], happenings, hits).broken
-    assert judge([ended(CONNECTION, "<1>")], happenings, hits).broken
+    for end in (ended("429", "<2>"), ended("529", "<1>"), ended(CONNECTION, "<1>")):
+        assert judge([end], happenings, hits).broken
+    # An error event may be told as a broken connection.
+    assert not judge([ended("529"), ended(CONNECTION)], [Happening("event", 11, 11)], hits).broken
 
 
-def test_error_event_may_be_told_as_a_broken_connection() -> None:
-    happenings, hits = [Happening("event", 11, 11)], {"<1>": {0}}
+def test_each_kill_explains_one_error_of_a_case_that_was_going_on_and_goes_where_it_is_needed() -> None:
+    kill, later = Happening("kill", 11, 11), Happening("kill", 14, 14)
+    two = [ended(CONNECTION, "<1>", 10, 20), ended(CONNECTION, "<2>", 10.5, 12)]
 
-    assert not judge([ended("529"), ended(CONNECTION)], happenings, hits).broken
-
-
-def test_each_kill_explains_one_error() -> None:
-    happenings = [Happening("kill", 11, 11)]
-
-    assert judge([ended(CONNECTION)], happenings).causes == {"kill": 1}
-    assert len(judge([ended(CONNECTION, "<1>"), ended(CONNECTION, "<2>")], happenings).broken) == 1
-
-
-def test_kills_go_to_the_cases_that_need_them() -> None:
-    happenings = [Happening("kill", 11, 11), Happening("kill", 14, 14)]
-    ends = [ended(CONNECTION, "<1>", 10, 20), ended(CONNECTION, "<2>", 10.5, 12)]
-
-    assert judge(ends, happenings).causes == {"kill": 2}
-
-
-def test_kill_before_or_after_a_case_explains_nothing() -> None:
+    assert judge([ended(CONNECTION)], [kill]).causes == {"kill": 1}
+    assert len(judge(two, [kill]).broken) == 1
+    assert judge(two, [kill, later]).causes == {"kill": 2}
+    # Before a case has begun, and after it.
     assert judge([ended(CONNECTION)], [Happening("kill", 5, 5), Happening("kill", 12.5, 12.5)]).broken
 
 
@@ -92,18 +77,15 @@ def totals_of_two() -> Totals:
     return totals
 
 
-def test_summary_tells_cases_faults_and_ends() -> None:
-    told = summary(SETTINGS, totals_of_two(), "tmpfs")
+def test_summary_tells_cases_faults_and_ends_and_how_to_see_again_what_was_broken() -> None:
+    totals = totals_of_two()
+    told = summary(SETTINGS, totals, "tmpfs")
 
     assert "2 runs (1.0/s) in 2 cases, 8 at once on 6 processes, in 2 s and 1 rounds; seed 7" in told
     assert "invariants broken: 0" in told
     assert "To see it again" not in told
 
-
-def test_what_was_broken_is_told_with_how_to_see_it_again() -> None:
-    totals = totals_of_two()
     totals.breaks(4, ["one", "two"])
-
     assert again(SETTINGS, totals).startswith("uv run scripts/soak --seed 7 --round 4 --minutes 1 ")
     assert "  round 4: two" in summary(SETTINGS, totals, "none")
 

@@ -1,6 +1,6 @@
 """A pool among callers that change their minds, and processes that are killed: each gets its own answer, or none.
 
-`CC_SESSION_CHAOS` says how many callers there are; `scripts/bench/session_pool_soak.py` sends many.
+`CC_SESSION_CHAOS` says how many callers there are; `scripts/README.md` has a run with many.
 """
 
 import asyncio
