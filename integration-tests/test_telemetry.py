@@ -68,9 +68,9 @@ async def test_without_telemetry_of_the_cli_a_span_costs_nothing(
     assert "traceparent" not in loopback.calls[-1].headers
 
 
-async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-71: its own telemetry is silent."""
-    agent = Agent(model)
+async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, own_model: ClaudeCodeModel) -> None:
+    """MODEL-71: its own telemetry is silent, also when it starts."""
+    agent = Agent(own_model)
 
     @agent.tool_plain
     def number() -> int:
@@ -104,16 +104,16 @@ async def test_the_cli_calls_nobody_else(loopback: LoopbackServer) -> None:
 
 
 async def test_logs_hold_no_prompt_and_no_key(
-    loopback: LoopbackServer, model: ClaudeCodeModel, caplog: pytest.LogCaptureFixture
+    loopback: LoopbackServer, own_model: ClaudeCodeModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     """MODEL-72: at any level, also when something goes wrong."""
     loopback.respond = echo
     # The client of the API and the loopback API log what they are sent, in this process only in tests.
     ours = ("cc_model", "cc_messages", "cc_session", "cc_ipc", "claude_agent_sdk")
     with caplog.at_level(logging.DEBUG):
-        await Agent(model, instructions="A secret instruction.").run("A secret prompt.")
+        await Agent(own_model, instructions="A secret instruction.").run("A secret prompt.")
         loopback.fail_next(500)
         with pytest.raises(Exception, match="500"):
-            await Agent(model).run("Another secret prompt.")
+            await Agent(own_model).run("Another secret prompt.")
     said = [record.getMessage() for record in caplog.records if record.name.startswith(ours)]
     assert not [line for line in said if "secret" in line or loopback.env()["ANTHROPIC_API_KEY"] in line]

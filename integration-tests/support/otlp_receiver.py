@@ -36,7 +36,7 @@ class Receiver(ThreadingHTTPServer):
             "OTEL_TRACES_EXPORTER": "otlp",
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.server_address[1]}",
-            "OTEL_BSP_SCHEDULE_DELAY": "100",
+            "OTEL_TRACES_EXPORT_INTERVAL": "50",
         }
 
     def wait_for(self, name: str, count: int) -> list[CLISpan]:
