@@ -299,7 +299,7 @@ async def client(shared_client: SharedClient) -> Client:
 @pytest.fixture
 async def several(shared_client: SharedClient) -> Client:
     """With a few processes, for requests at the same time, or that need processes of different kinds."""
-    return await shared_client("several", size=3, is_warm=False)
+    return await shared_client("several", size=5, is_warm=False)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from cc_session import Timeouts
 if TYPE_CHECKING:
     from cc_loopback import LoopbackServer
 
-    from .conftest import Client
+    from .conftest import Client, Connect
 
 
 def echo(body: dict[str, Any]) -> str:
@@ -42,22 +42,23 @@ def test_one_loop_after_another_shares_the_process(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("anyio_backend")  # for the fixtures, which are asynchronous
-def test_threads_get_their_own_answers_at_the_same_time(several: Client) -> None:
+def test_threads_get_their_own_answers_at_the_same_time(connect: Connect) -> None:
     """MSG-13."""
-    several.answers(echo)
+    client = connect(size=2)
+    client.answers(echo)
     together = threading.Barrier(8)
 
     def run(thread: int) -> list[str]:
         async def all_of_it() -> list[str]:
             together.wait(10)
-            return await asyncio.gather(*(ask(several.transport, f"{thread}.{number}") for number in range(3)))
+            return await asyncio.gather(*(ask(client.transport, f"{thread}.{number}") for number in range(3)))
 
         return asyncio.run(all_of_it())
 
     with ThreadPoolExecutor(8) as threads:
         answers = [*threads.map(run, range(8))]
     assert answers == [[f"You said {thread}.{number}" for number in range(3)] for thread in range(8)]
-    assert len(several.transport.pids) == 3
+    assert len(client.transport.pids) == 2
 
 
 def test_a_loop_that_ends_in_the_middle_takes_nothing_along(shared_api: LoopbackServer) -> None:

@@ -132,7 +132,7 @@ async def test_more_requests_than_processes_wait_and_get_their_own_answers(sever
 
     assert await asyncio.gather(*map(ask, range(24))) == [f"You said token {number}" for number in range(24)]
     assert len(client.api.requests) == 24
-    assert len(client.transport.pids) <= 3
+    assert len(client.transport.pids) <= 5
     assert sum(client.routes.values()) == 24
 
 
