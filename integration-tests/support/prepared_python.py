@@ -11,6 +11,7 @@ child of the test run, so no test takes it for one that was left behind; it ends
 A real start is needed to test what an interpreter imports, options other than `-W error`, or variables PYTHON….
 """
 
+import contextlib
 import gc
 import importlib
 import json
@@ -128,7 +129,9 @@ def _program(client: socket.socket) -> list[str]:
     arguments, folder, env = json.loads(stream.readline())
 
     def report(*_: object) -> None:
-        client.sendall(b"%d" % os.wait()[1])
+        status = os.wait()[1]
+        with contextlib.suppress(OSError):  # the client has gone
+            client.sendall(b"%d" % status)
         os._exit(0)
 
     signal.signal(signal.SIGCHLD, report)
@@ -138,7 +141,8 @@ def _program(client: socket.socket) -> list[str]:
         while number := stream.read(1):
             os.kill(pid, number[0])
         os.killpg(pid, signal.SIGKILL)
-        os._exit(1)
+        while True:
+            signal.pause()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setpgid(0, 0)
     stream.close()
