@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
@@ -111,7 +112,7 @@ def as_object(request: pytest.FixtureRequest) -> Form:
 
 
 @pytest.fixture
-def log() -> Callable[[str], list[Frame]]:
+def recorded() -> Callable[[str], list[Frame]]:
     """Reads a log that the CLI wrote."""
     return lambda name: [json.loads(line) for line in (LOGS / f"{name}.jsonl").read_text("utf-8").splitlines()]
 
@@ -120,9 +121,9 @@ class LogMaker:
     """Writes lines as the CLI does, with ids that count up and times a minute apart."""
 
     def __init__(
-        self, session: str = "s1", start: str = "2026-11-20T10:00:00+00:00", project: str = "/home/user/p"
+        self, path: Path, session: str = "s1", start: str = "2026-11-20T10:00:00Z", project: str = "/home/user/p"
     ) -> None:
-        self.session, self.project = session, project
+        self.path, self.session, self.project = path, session, project
         self.lines: list[Frame] = []
         self._time = datetime.fromisoformat(start)
         self._number = 0
@@ -169,6 +170,11 @@ class LogMaker:
         line = {name: value for name, value in (line | more).items() if value is not ...}
         self.lines.append(line)
         return line
+
+    def answers(self, *identities: str) -> None:
+        """One block of each of these answers."""
+        for identity in identities:
+            self.answer(identity)
 
     def user(self, content: object = "Hi", **more: object) -> Frame:
         """A prompt, or the result of a tool."""
@@ -220,8 +226,9 @@ class LogMaker:
         """The log."""
         return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in self.lines)
 
-    def write(self, path: Path) -> Path:
-        """Write the log to a file."""
+    def write(self, path: Path | None = None) -> Path:
+        """Write the log to a file, by default to `log.jsonl` in the folder of the test."""
+        path = path or self.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.text())
         return path
@@ -239,9 +246,15 @@ Maker: TypeAlias = Callable[..., LogMaker]
 
 
 @pytest.fixture
-def maker() -> type[LogMaker]:
+def maker(tmp_path: Path) -> Maker:
     """Makes logs."""
-    return LogMaker
+    return partial(LogMaker, tmp_path / "log.jsonl")
+
+
+@pytest.fixture
+def log(maker: Maker) -> LogMaker:
+    """An empty log, of session `s1`."""
+    return maker()
 
 
 @pytest.fixture(autouse=True)

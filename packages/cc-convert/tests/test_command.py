@@ -132,23 +132,21 @@ def test_a_healthy_log_has_no_findings(run: Run, short_log: Path) -> None:
     assert run("reconcile", short_log).code == 0
 
 
-def test_a_difference_to_the_cli_s_total_is_a_finding(run: Run, maker: Maker, tmp_path: Path) -> None:
+def test_a_difference_to_the_cli_s_total_is_a_finding(run: Run, log: Any) -> None:
     """LOG-30"""
-    made = maker()
-    made.answer()
-    made.state({"claude-sonnet-5": (100, 20, 1000, 200, 100, 9.0)})
+    log.answer()
+    log.state({"claude-sonnet-5": (100, 20, 1000, 200, 100, 9.0)})
 
-    done = run("reconcile", "--format", "json", made.write(tmp_path / "log.jsonl"))
+    done = run("reconcile", "--format", "json", log.write())
 
     assert done.code == 1
     assert [(one["agrees"], one["cost_difference"]) for one in done.json] == [(False, -8.9985)]
 
 
-def test_a_model_without_a_price_is_said(run: Run, maker: Maker, tmp_path: Path) -> None:
+def test_a_model_without_a_price_is_said(run: Run, log: Any) -> None:
     """LOG-29"""
-    made = maker()
-    made.answer(model="claude-of-next-year\x1b[31m")
-    path = made.write(tmp_path / "log.jsonl")
+    log.answer(model="claude-of-next-year\x1b[31m")
+    path = log.write()
 
     done = run("report", path)
 
@@ -158,10 +156,10 @@ def test_a_model_without_a_price_is_said(run: Run, maker: Maker, tmp_path: Path)
     assert run("doctor", path).code == 1
 
 
-def test_no_log_moves_the_cursor_of_a_terminal(run: Run, maker: Maker, tmp_path: Path) -> None:
+def test_no_log_moves_the_cursor_of_a_terminal(run: Run, maker: Maker) -> None:
     made = maker("s\x1b[2J\x07", project="/home/\x1b]0;title\x07")
     made.answer(model="\x1b[31mred")
-    path = made.write(tmp_path / "log.jsonl")
+    path = made.write()
 
     outputs = [run("report", by, path).out for by in ("session", "model", "project")]
     outputs += [run("doctor", path).out, run("reconcile", path).out]
@@ -169,11 +167,11 @@ def test_no_log_moves_the_cursor_of_a_terminal(run: Run, maker: Maker, tmp_path:
     assert not any("\x1b" in out or "\x07" in out for out in outputs)
 
 
-def test_no_log_puts_a_formula_into_a_spreadsheet(run: Run, maker: Maker, tmp_path: Path) -> None:
+def test_no_log_puts_a_formula_into_a_spreadsheet(run: Run, maker: Maker) -> None:
     made = maker("=cmd()", project="@SUM(1)")
     made.answer()
 
-    rows = list(csv.DictReader(io.StringIO(run("convert", "--format", "csv", made.write(tmp_path / "log.jsonl")).out)))
+    rows = list(csv.DictReader(io.StringIO(run("convert", "--format", "csv", made.write()).out)))
 
     assert (rows[0]["session"], rows[0]["project"]) == ("'=cmd()", "'@SUM(1)")
 

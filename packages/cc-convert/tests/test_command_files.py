@@ -10,7 +10,6 @@ import pytest
 
 from cc_types import CLIResponse
 
-Maker: TypeAlias = Callable[..., Any]
 Run: TypeAlias = Callable[..., Any]
 LOGS = Path(__file__).parent / "logs"
 

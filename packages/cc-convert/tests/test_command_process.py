@@ -53,11 +53,11 @@ def test_a_pipe_is_read(short_log: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 80, 100, 200])
-def test_no_number_is_cut_where_a_terminal_is_narrow(maker: Maker, tmp_path: Path, columns: int) -> None:
+def test_no_number_is_cut_where_a_terminal_is_narrow(maker: Maker, columns: int) -> None:
     """LOG-47"""
     made = maker("0123abcd-0123-0123-0123-0123456789ab", project="/home/user/a-long-way/down/project")
     made.answer(usage=made.usage(input_tokens=987_654_321))
-    path = made.write(tmp_path / "log.jsonl")
+    path = made.write()
     code = f"import os, pty; raise SystemExit(pty.spawn({[*COMMAND, 'report', 'session', str(path)]}) >> 8)"
 
     done = subprocess.run(
@@ -71,23 +71,21 @@ def test_no_number_is_cut_where_a_terminal_is_narrow(maker: Maker, tmp_path: Pat
     assert "$1,975.31" in done.stdout
 
 
-def test_a_terminal_that_lacks_a_letter_is_no_crash(maker: Maker, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_terminal_that_lacks_a_letter_is_no_crash(maker: Maker, monkeypatch: Any) -> None:
     """LOG-47"""
     made = maker(project="/home/user/\u00e4\u65e5")
     made.answer()
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
 
-    done = process("report", "project", made.write(tmp_path / "log.jsonl"))
+    done = process("report", "project", made.write())
 
     assert (done.returncode, b"/home/user/??" in done.stdout) == (0, True)
 
 
-def test_a_closed_pipe_is_no_crash(maker: Maker, tmp_path: Path) -> None:
+def test_a_closed_pipe_is_no_crash(log: Any) -> None:
     """LOG-47"""
-    made = maker()
-    for number in range(5000):
-        made.answer(f"msg_{number}")
-    path = made.write(tmp_path / "log.jsonl")
+    log.answers(*(f"msg_{number}" for number in range(5000)))
+    path = log.write()
     process = subprocess.Popen([*COMMAND, "convert", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout and process.stderr
     process.stdout.readline()
@@ -134,12 +132,11 @@ def test_watch_shows_what_came_in(maker: Maker, tmp_path: Path) -> None:
             process.kill()
 
 
-def test_the_status_line_is_one_line(maker: Maker, tmp_path: Path) -> None:
+def test_the_status_line_is_one_line(log: Any, tmp_path: Path) -> None:
     """LOG-46: whatever it is given."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    made = maker()
-    made.answer(timestamp=now)
-    made.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
+    log.answer(timestamp=now)
+    log.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
     given: dict[str, object] = {
         "session_id": "s1", "transcript_path": "/home/user/s1.jsonl", "cwd": "/home/user/p", "version": "2.1.329",
         "model": {"id": "claude-sonnet-5", "display_name": "Sonnet\x1b[2J"}, "output_style": {"name": "default"},

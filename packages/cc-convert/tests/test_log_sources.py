@@ -184,10 +184,8 @@ def test_what_was_read_before_is_not_read_again(maker: Maker, tmp_path: Path, mo
 def test_a_file_that_is_not_what_it_was_is_read_anew(maker: Maker, tmp_path: Path, change: str) -> None:
     """LOG-06"""
     old, new, path = maker("old"), maker("new"), tmp_path / "log.jsonl"
-    for number in range(2):
-        old.answer(f"msg_{number}")
-    for number in range({"shorter": 1, "other": 3, "replaced": 3}[change]):
-        new.answer(f"msg_new_{number}")
+    old.answers(*(f"msg_{number}" for number in range(2)))
+    new.answers(*(f"msg_new_{number}" for number in range({"shorter": 1, "other": 3, "replaced": 3}[change])))
     cache = Cache()
     read_logs(old.write(path), cache=cache)
     if change == "replaced":
@@ -207,10 +205,10 @@ def test_a_packed_file_that_grew_is_read_anew(maker: Maker, tmp_path: Path) -> N
         assert len(read_logs(path, cache=cache).rows) == number + 1
 
 
-def test_what_is_kept_is_private(maker: Maker, tmp_path: Path) -> None:
+def test_what_is_kept_is_private(maker: Maker) -> None:
     log, cache = maker(), Cache()
     log.answer()
-    read_logs(log.write(tmp_path / "log.jsonl"), cache=cache)
+    read_logs(log.write(), cache=cache)
 
     entries = list(Path(cache.folder).iterdir())
     assert [stat.S_IMODE(entry.stat().st_mode) for entry in entries] == [0o600]
@@ -229,12 +227,11 @@ def test_a_damaged_cache_is_no_cache(maker: Maker, tmp_path: Path, damage: bytes
     assert len(read_logs(path, cache=cache).rows) == 1
 
 
-def test_a_cache_that_cannot_be_written_fails_nothing(maker: Maker, tmp_path: Path) -> None:
-    log = maker()
+def test_a_cache_that_cannot_be_written_fails_nothing(log: Any, tmp_path: Path) -> None:
     log.answer()
     (tmp_path / "file").write_text("in the way")
 
-    assert len(read_logs(log.write(tmp_path / "log.jsonl"), cache=Cache(tmp_path / "file")).rows) == 1
+    assert len(read_logs(log.write(), cache=Cache(tmp_path / "file")).rows) == 1
 
 
 # --- several processes

@@ -49,9 +49,8 @@ def state(log: Any, requests: int, factor: float = 1) -> None:
 # --- every request once
 
 
-def test_the_blocks_of_an_answer_are_one_request(maker: Maker, read: Read) -> None:
+def test_the_blocks_of_an_answer_are_one_request(log: Any, read: Read) -> None:
     """LOG-20, LOG-03"""
-    log = maker()
     log.answer("msg_1")
     log.answer("msg_1", content=[{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}}])
     log.answer("msg_1", content=[{"type": "tool_use", "id": "toolu_2", "name": "Bash", "input": {}}])
@@ -65,22 +64,20 @@ def test_the_blocks_of_an_answer_are_one_request(maker: Maker, read: Read) -> No
 
 
 def test_of_different_tellings_the_fullest_counts_and_another_request_id_makes_no_other_request(
-    maker: Maker, read: Read
+    log: Any, read: Read
 ) -> None:
     """LOG-20, LOG-21: old versions told the start's counts with the first blocks.
 
     Seen elsewhere: the first one counts, or the same message counts twice.
     """
-    log = maker()
     for number, output in enumerate((1, 861, 20)):
         log.answer("msg_1", usage=log.usage(output_tokens=output), requestId=f"req_{number}")
 
     assert [row[9:14] for row in read(log).rows] == [(100, 861, *ONE[2:])]
 
 
-def test_the_same_session_in_two_folders_counts_once(maker: Maker, tmp_path: Path) -> None:
+def test_the_same_session_in_two_folders_counts_once(log: Any, tmp_path: Path) -> None:
     """LOG-20"""
-    log = maker()
     log.answer()
     log.write(tmp_path / "a" / "s1.jsonl")
     log.write(tmp_path / "backup" / "s1.jsonl")
@@ -91,8 +88,7 @@ def test_the_same_session_in_two_folders_counts_once(maker: Maker, tmp_path: Pat
 def test_a_transcript_and_the_stream_of_its_turn_count_once(maker: Maker, tmp_path: Path) -> None:
     """LOG-20, LOG-22"""
     log, stream = maker(), maker()
-    log.answer("msg_1")
-    log.answer("msg_2")
+    log.answers("msg_1", "msg_2")
     state(log, 2)
     stream.stream("msg_1")
     stream.stream("msg_2")
@@ -122,9 +118,8 @@ def test_a_sub_agents_file_belongs_to_its_session(maker: Maker, tmp_path: Path) 
     assert agree(logs)
 
 
-def test_totals_of_task_messages_are_not_added(maker: Maker, read: Read) -> None:
+def test_totals_of_task_messages_are_not_added(log: Any, read: Read) -> None:
     """LOG-24"""
-    log = maker()
     log.stream("msg_1", output=20, parent_tool_use_id="toolu_1", agent_id="a1")
     log.lines.append(
         {"type": "system", "subtype": "task_notification", "session_id": "s1", "usage": {"total_tokens": 1420}}
@@ -154,8 +149,7 @@ def fork_of(maker: Maker, parent: Any, session: str, *, marked: bool = True) -> 
 def test_a_fork_does_not_count_what_its_parent_spent(maker: Maker, read: Read, said: int) -> None:
     """LOG-20, LOG-23, LOG-26: a compaction of its parent is in the total alone."""
     parent = maker("parent")
-    for number in range(said):
-        parent.answer(f"msg_{number}")
+    parent.answers(*(f"msg_{number}" for number in range(said)))
     state(parent, 2)
     fork = fork_of(maker, parent, "fork")
     fork.answer("msg_3")
@@ -205,12 +199,11 @@ def test_a_fork_without_a_parent_or_a_mark_counts_all_once(maker: Maker, read: R
 # --- the CLI's own totals
 
 
-def test_what_is_in_the_total_alone_is_a_row_of_its_own(maker: Maker, read: Read) -> None:
+def test_what_is_in_the_total_alone_is_a_row_of_its_own(log: Any, read: Read) -> None:
     """LOG-26: with the time of the run in which it was spent, and the region that has its price.
 
     Seen elsewhere: what a compaction cost is in no sum.
     """
-    log = maker()
     log.answer("msg_1", usage=log.usage(inference_geo="us"))
     state(log, 2, 1.1)
     log.answer("msg_2", usage=log.usage(inference_geo="us"))
@@ -226,9 +219,8 @@ def test_what_is_in_the_total_alone_is_a_row_of_its_own(maker: Maker, read: Read
     assert agree(logs)
 
 
-def test_what_came_after_the_last_total_counts_too(maker: Maker, read: Read) -> None:
+def test_what_came_after_the_last_total_counts_too(log: Any, read: Read) -> None:
     """LOG-26: the session is still running."""
-    log = maker()
     log.answer("msg_1")
     state(log, 2)
     log.answer("msg_2")
@@ -236,9 +228,8 @@ def test_what_came_after_the_last_total_counts_too(maker: Maker, read: Read) -> 
     assert total(read(log).rows) == (300, 60, 3000, 600, 300)
 
 
-def test_a_model_under_its_long_name_in_the_total_is_the_same(maker: Maker, read: Read) -> None:
+def test_a_model_under_its_long_name_in_the_total_is_the_same(log: Any, read: Read) -> None:
     """LOG-26"""
-    log = maker()
     log.answer(model="claude-sonnet-4-5-20250929")
     log.state({"claude-sonnet-4-5[1m]": (*ONE, 0.0)})
 
@@ -247,10 +238,9 @@ def test_a_model_under_its_long_name_in_the_total_is_the_same(maker: Maker, read
 
 @pytest.mark.parametrize("by", ["result", "events"])
 def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_result_or_its_events(
-    maker: Maker, read: Read, by: str
+    log: Any, read: Read, by: str
 ) -> None:
     """LOG-22: one request in the turn, so the counts of the result are its own."""
-    log = maker()
     start = {"type": "message_start", "message": {"id": "msg_1", "usage": log.usage(output_tokens=1)}}
     counts = {"input_tokens": 100, "cache_read_input_tokens": 1000, "output_tokens": 20}
     end = {"type": "message_delta", "usage": counts}
@@ -270,9 +260,8 @@ def test_partial_counts_of_a_stream_are_replaced_by_those_of_its_result_or_its_e
     assert (row.kind, row[9:14], row.final) == ("request", ONE, True)
 
 
-def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(maker: Maker, read: Read) -> None:
+def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(log: Any, read: Read) -> None:
     """LOG-22"""
-    log = maker()
     log.stream("msg_1")
     log.stream("msg_2")
     log.result("r1", (*TWICE, 2 * PRICE), (*TWICE, 2 * PRICE))
@@ -283,9 +272,8 @@ def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(maker
     assert [(row.kind, row.output) for row in logs.rows] == [("request", 1), ("request", 1), ("unlogged", 38)]
 
 
-def test_the_exact_differences_of_a_stream_are_used(maker: Maker, read: Read) -> None:
+def test_the_exact_differences_of_a_stream_are_used(log: Any, read: Read) -> None:
     """LOG-23: a resumed session, of which this log has the second turn alone."""
-    log = maker()
     log.stream("msg_2")
     log.result("r2", (*TWICE, 2 * PRICE), (*ONE, PRICE))
 
@@ -295,9 +283,8 @@ def test_the_exact_differences_of_a_stream_are_used(maker: Maker, read: Read) ->
     assert agree(logs)
 
 
-def test_a_result_that_is_told_twice_counts_once(maker: Maker, read: Read) -> None:
+def test_a_result_that_is_told_twice_counts_once(log: Any, read: Read) -> None:
     """LOG-20"""
-    log = maker()
     log.result("r1", (*ONE, PRICE), (*ONE, PRICE))
 
     assert total(read(log, log).rows) == ONE
@@ -312,9 +299,8 @@ def test_growing_totals_are_turned_into_differences(maker: Maker, read: Read) ->
     assert [(row.kind, row.input, row.output) for row in read(*logs).rows] == [("turn", 100, 20)] * 3
 
 
-def test_an_error_costs_nothing_and_is_counted(maker: Maker, read: Read) -> None:
+def test_an_error_costs_nothing_and_is_counted(log: Any, read: Read) -> None:
     """LOG-25"""
-    log = maker()
     log.answer(model="<synthetic>", usage=log.usage(input_tokens=0, speed=None), isApiErrorMessage=True)
     log.answer(model="<synthetic>", usage=log.usage(), isApiErrorMessage=True)
     log.answer()
@@ -325,9 +311,8 @@ def test_an_error_costs_nothing_and_is_counted(maker: Maker, read: Read) -> None
     assert [row.cost for row in rows] == [0, 0, pytest.approx(PRICE)]
 
 
-def test_messages_of_the_sdk_are_read_like_a_stream(maker: Maker, as_object: Callable[..., object]) -> None:
+def test_messages_of_the_sdk_are_read_like_a_stream(log: Any, as_object: Callable[..., object]) -> None:
     """LOG-01: they carry no exact differences, so those of the totals are taken."""
-    log = maker()
     log.stream("msg_1")
     log.result("r1", (*ONE, PRICE))
     log.stream("msg_2")
@@ -339,11 +324,9 @@ def test_messages_of_the_sdk_are_read_like_a_stream(maker: Maker, as_object: Cal
     assert {row.session for row in logs.rows} <= {"s1", ""}
 
 
-def test_a_difference_to_the_total_is_shown(maker: Maker, read: Read) -> None:
+def test_a_difference_to_the_total_is_shown(log: Any, read: Read) -> None:
     """LOG-30"""
-    log = maker()
-    log.answer("msg_1")
-    log.answer("msg_2")
+    log.answers("msg_1", "msg_2")
     log.state({"claude-sonnet-5": (*ONE, 0.5)})
 
     [compared] = reconcile(read(log))

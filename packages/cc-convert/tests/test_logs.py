@@ -25,10 +25,10 @@ NAMES = ["tool_call", "api_error", "max_turns", "structured_output"]
     ],
 )
 def test_a_recorded_log_converts(
-    log: Log, name: str, text: str, tokens: int, caplog: pytest.LogCaptureFixture, *, succeeded: bool
+    recorded: Log, name: str, text: str, tokens: int, caplog: pytest.LogCaptureFixture, *, succeeded: bool
 ) -> None:
     """SDK-ADD-13, SDK-SC-001"""
-    response = convert_sdk_messages_to_cli_response(log(name))
+    response = convert_sdk_messages_to_cli_response(recorded(name))
 
     assert (response.result, response.succeeded) == (text, succeeded)
     assert response.usage.input_tokens + response.usage.output_tokens == tokens
@@ -37,9 +37,9 @@ def test_a_recorded_log_converts(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_conversion_adds_nothing_to_what_plain_validation_reads(log: Log, name: str) -> None:
+def test_conversion_adds_nothing_to_what_plain_validation_reads(recorded: Log, name: str) -> None:
     """SDK-FR-001"""
-    messages = log(name)
+    messages = recorded(name)
 
     response = convert_sdk_messages_to_cli_response(messages)
 
@@ -48,10 +48,10 @@ def test_conversion_adds_nothing_to_what_plain_validation_reads(log: Log, name: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_sdk_carries_of_a_log_converts_alike(log: Log, name: str) -> None:
+def test_what_the_sdk_carries_of_a_log_converts_alike(recorded: Log, name: str) -> None:
     """SDK-ADD-05: through the SDK's own parser. It passes on fewer fields than the CLI sends."""
     parser = pytest.importorskip("claude_agent_sdk._internal.message_parser")
-    messages = log(name)
+    messages = recorded(name)
 
     raw = convert_sdk_messages_to_cli_response(messages)
     parsed = convert_sdk_messages_to_cli_response([parser.parse_message(message) for message in messages])

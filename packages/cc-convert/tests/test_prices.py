@@ -10,17 +10,15 @@ import pytest
 from cc_convert.logs import Prices, Row, read_logs
 from cc_convert.prices import PriceFileError
 
-Maker: TypeAlias = Callable[..., Any]
-
 
 @pytest.fixture
-def row(maker: Maker, tmp_path: Path) -> Callable[..., Row]:
+def row(maker: Callable[..., Any]) -> Callable[..., Row]:
     """The row of an answer with this usage."""
 
     def make(model: str = "claude-sonnet-5", **usage: object) -> Row:
         log = maker()
         log.answer(model=model, usage=log.usage(**usage))
-        [found] = read_logs(log.write(tmp_path / "log.jsonl")).rows
+        [found] = read_logs(log.write()).rows
         return found
 
     return make
@@ -30,59 +28,46 @@ Make: TypeAlias = Callable[..., Row]
 # 100 input, 20 output, 1000 read, 200 written for five minutes, 100 for an hour.
 SONNET = (100 * 2 + 20 * 10 + 1000 * 0.2 + 200 * 2.5 + 100 * 4) / 1e6
 OPUS_FAST = (100 * 10 + 20 * 50 + 1000 * 1 + 200 * 12.5 + 100 * 20) / 1e6
-
-
-def test_every_kind_of_token_has_its_price(row: Make) -> None:
-    """LOG-28"""
-    assert Prices().cost(row()) == pytest.approx(SONNET)
+# Without the input.
+HAIKU = 20 * 5 + 1000 * 0.1 + 200 * 1.25 + 100 * 2
+SEARCHES = {"web_search_requests": 3, "web_fetch_requests": 9}
+STEP = {"type": "message", "input_tokens": 60_000, "output_tokens": 10, "cache_read_input_tokens": 0}
+TWO_STEPS: dict[str, object] = {
+    "input_tokens": 120_000, "output_tokens": 20, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0,
+    "cache_creation": None, "iterations": [STEP, STEP],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("usage", "factor"),
+    ("model", "usage", "cost"),
     [
-        ({"inference_geo": "us"}, 1.1),
-        ({"inference_geo": "global"}, 1),
-        ({"inference_geo": None}, 1),
-        ({"service_tier": "batch"}, 0.5),
-        ({"service_tier": "priority"}, 1),
-        ({"inference_geo": "us", "service_tier": "batch"}, 0.55),
-        ({"speed": "fast"}, 1),
+        ("sonnet-5", {}, SONNET),
+        ("sonnet-5", {"inference_geo": "us"}, SONNET * 1.1),
+        ("sonnet-5", {"inference_geo": "global"}, SONNET),
+        ("sonnet-5", {"inference_geo": None}, SONNET),
+        ("sonnet-5", {"service_tier": "batch"}, SONNET * 0.5),
+        ("sonnet-5", {"service_tier": "priority"}, SONNET),
+        ("sonnet-5", {"inference_geo": "us", "service_tier": "batch"}, SONNET * 0.55),
+        ("sonnet-5", {"speed": "fast"}, SONNET),
+        ("opus-5", {"speed": "fast"}, OPUS_FAST),
+        ("sonnet-5", {"inference_geo": "us", "server_tool_use": SEARCHES}, SONNET * 1.1 + 0.03),
+        ("haiku-5-5", {"input_tokens": 98_700}, (98_700 + HAIKU) * 0.1 / 1e6),
+        ("haiku-5-5", {"input_tokens": 98_701}, (98_701 + HAIKU) * 0.5 / 1e6),
+        ("haiku-5-5", TWO_STEPS, (120_000 * 0.1 + 20 * 0.5) / 1e6),
     ],
-)
-def test_region_and_tier_are_factors(row: Make, usage: dict[str, object], factor: float) -> None:
-    """LOG-28: a model without a fast mode costs the same. Seen elsewhere: the region is ignored, a tenth missing."""
-    assert Prices().cost(row(**usage)) == pytest.approx(SONNET * factor)
+    ids=[
+        "every kind", "us", "global", "nowhere", "batch", "priority", "us batch", "no fast mode", "fast mode",
+        "searches", "long", "longer", "each sampling by itself",
+    ],
+)  # fmt: skip
+def test_each_kind_of_token_region_tier_speed_and_length_has_its_price(
+    row: Make, model: str, usage: dict[str, object], cost: float
+) -> None:
+    """LOG-28: searches cost the same everywhere, and 1,300 tokens of cache are part of a long prompt.
 
-
-def test_fast_mode_has_prices_of_its_own(row: Make) -> None:
-    """LOG-28"""
-    assert Prices().cost(row("claude-opus-5", speed="fast")) == pytest.approx(OPUS_FAST)
-
-
-def test_searches_cost_the_same_everywhere(row: Make) -> None:
-    """LOG-28. Seen elsewhere: searches are free."""
-    searched = row(inference_geo="us", server_tool_use={"web_search_requests": 3, "web_fetch_requests": 9})
-
-    assert Prices().cost(searched) == pytest.approx(SONNET * 1.1 + 0.03)
-
-
-@pytest.mark.parametrize(("fresh", "rate"), [(98_700, 0.1), (98_701, 0.5)])
-def test_a_long_prompt_has_prices_of_its_own(row: Make, fresh: int, rate: float) -> None:
-    """LOG-28: 1,300 tokens of cache are part of the prompt."""
-    cost = (fresh + 20 * 5 + 1000 * 0.1 + 200 * 1.25 + 100 * 2) * rate / 1e6
-
-    assert Prices().cost(row("claude-haiku-5-5", input_tokens=fresh)) == pytest.approx(cost)
-
-
-def test_each_sampling_of_a_request_is_long_or_not_by_itself(row: Make) -> None:
-    """LOG-28"""
-    step = {"type": "message", "input_tokens": 60_000, "output_tokens": 10, "cache_read_input_tokens": 0}
-    two = row(
-        "claude-haiku-5-5", input_tokens=120_000, output_tokens=20, cache_read_input_tokens=0,
-        cache_creation_input_tokens=0, cache_creation=None, iterations=[step, step],
-    )  # fmt: skip
-
-    assert Prices().cost(two) == pytest.approx((120_000 * 0.1 + 20 * 0.5) / 1e6)
+    Seen elsewhere: the region is ignored, a tenth missing; searches are free.
+    """
+    assert Prices().cost(row(f"claude-{model}", **usage)) == pytest.approx(cost)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +118,10 @@ def test_a_file_that_is_no_list_is_refused(tmp_path: Path, content: str) -> None
 # --- whose figures
 
 
-def test_the_cost_that_old_versions_wrote_is_used_unless_it_shall_be_calculated(maker: Maker, tmp_path: Path) -> None:
+def test_the_cost_that_old_versions_wrote_is_used_unless_it_shall_be_calculated(log: Any) -> None:
     """LOG-42"""
-    log = maker()
     log.answer(costUSD=0.5)
-    logs = read_logs(log.write(tmp_path / "log.jsonl"))
+    logs = read_logs(log.write())
 
     def costs(mode: Any) -> list[float | None]:
         return [row.cost for row in logs.priced(mode=mode)]
@@ -147,15 +131,14 @@ def test_the_cost_that_old_versions_wrote_is_used_unless_it_shall_be_calculated(
     assert costs("calculate") == [pytest.approx(SONNET)]
 
 
-def test_the_logged_cost_of_a_session_is_shared_out(maker: Maker, tmp_path: Path) -> None:
+def test_the_logged_cost_of_a_session_is_shared_out(log: Any) -> None:
     """LOG-42: a price that is agreed on shows only in the CLI's total."""
-    log = maker()
     log.answer("msg_1")
     log.answer("msg_2", model="claude-of-next-year")
     log.state(
         {"claude-sonnet-5": (100, 20, 1000, 200, 100, 0.5), "claude-of-next-year": (100, 20, 1000, 200, 100, 0.25)}
     )
-    logs = read_logs(log.write(tmp_path / "log.jsonl"))
+    logs = read_logs(log.write())
 
     assert [row.cost for row in logs.priced(mode="logged")] == [0.5, 0.25]
     assert [row.cost for row in logs.priced(mode="calculate")] == [pytest.approx(SONNET), None]

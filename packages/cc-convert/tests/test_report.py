@@ -20,14 +20,14 @@ Maker: TypeAlias = Callable[..., Any]
 
 
 @pytest.fixture
-def buckets(maker: Maker, tmp_path: Path) -> Callable[..., list[Bucket]]:
+def buckets(maker: Maker) -> Callable[..., list[Bucket]]:
     """The buckets of requests at these times."""
 
     def make(*times: str) -> list[Bucket]:
         log = maker()
         for time in times:
             log.answer(timestamp=time)
-        return fill_buckets(read_logs(log.write(tmp_path / "log.jsonl")).priced())
+        return fill_buckets(read_logs(log.write()).priced())
 
     return make
 
@@ -186,15 +186,14 @@ def test_filters_let_through_what_they_name(maker: Maker, tmp_path: Path) -> Non
 # --- tools and events
 
 
-def test_tools_are_counted_with_their_times_and_failures(maker: Maker, tmp_path: Path) -> None:
+def test_tools_are_counted_with_their_times_and_failures(log: Any) -> None:
     """LOG-40"""
-    log = maker()
     calls = [{"type": "tool_use", "id": f"t{number}", "name": "Bash"} for number in range(3)]
     log.answer("msg_1", content=calls, timestamp="2026-11-20T10:00:00Z")
     for number, seconds in ((0, 1), (1, 9)):
         result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "four", "is_error": number == 1}
         log.user([result], timestamp=f"2026-11-20T10:00:0{seconds}Z")
-    path = log.write(tmp_path / "log.jsonl")
+    path = log.write()
 
     [line] = tool_lines(read_logs(path).priced(), read_events(str(path)))
 
@@ -203,9 +202,8 @@ def test_tools_are_counted_with_their_times_and_failures(maker: Maker, tmp_path:
     assert (line.output, line.cost) == (18, pytest.approx(0.0015))
 
 
-def test_the_summary_of_a_compaction_is_no_prompt(maker: Maker, tmp_path: Path) -> None:
+def test_the_summary_of_a_compaction_is_no_prompt(log: Any) -> None:
     """LOG-27"""
-    log = maker()
     log.user("Hi")
     log.lines.append(
         {"type": "system", "subtype": "compact_boundary", "sessionId": "s1", "compactMetadata": {"preTokens": 8286}}
@@ -214,6 +212,6 @@ def test_the_summary_of_a_compaction_is_no_prompt(maker: Maker, tmp_path: Path) 
     log.user("<caveat>", isMeta=True)
     log.answer()
 
-    events = [(event.kind, event.text, event.tokens) for event in read_events(str(log.write(tmp_path / "log.jsonl")))]
+    events = [(event.kind, event.text, event.tokens) for event in read_events(str(log.write()))]
 
     assert events == [("prompt", "Hi", 0), ("compaction", "", 8286), ("text", "Hello.", 1400)]

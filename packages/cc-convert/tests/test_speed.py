@@ -28,10 +28,10 @@ def calls(messages: list[Frame]) -> int:
 
 
 def test_conversion_makes_few_calls_and_for_a_longer_turn_no_more_than_that_many_times_as_many(
-    log: Callable[[str], list[Frame]],
+    recorded: Callable[[str], list[Frame]],
 ) -> None:
     """SDK-ADD-14: times are measured by `scripts/bench/convert.py`; there 185 and 292 calls keep the bounds."""
-    *messages, result = log("tool_call")[-5:]
+    *messages, result = recorded("tool_call")[-5:]
     without_text = {**result, "result": None}
     convert_sdk_messages_to_cli_response([*messages, result])  # what is made once
 

@@ -6,7 +6,6 @@ import pytest
 from cc_convert import extract_text_from_assistant_message
 
 Frame: TypeAlias = dict[str, object]
-Form: TypeAlias = Callable[[Frame], Any]
 
 TEXT: Frame = {"type": "text", "text": "Sunny."}
 MORE_TEXT: Frame = {"type": "text", "text": "Take a hat."}
@@ -14,26 +13,23 @@ THINKING: Frame = {"type": "thinking", "thinking": "Is it?", "signature": "c2ln"
 TOOL_USE: Frame = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"text": "no"}}
 
 
-def assistant(*content: Frame) -> Frame:
-    return {"type": "assistant", "message": {"model": "m", "content": list(content)}}
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([TEXT, MORE_TEXT], "Sunny.\nTake a hat."),
+        ([THINKING, TEXT, TOOL_USE, MORE_TEXT], "Sunny.\nTake a hat."),
+        ([THINKING, TOOL_USE], ""),
+        ([], ""),
+    ],
+    ids=["texts", "texts among others", "others", "nothing"],
+)
+def test_texts_alone_are_taken_and_joined_with_newlines(
+    form: Callable[[Frame], Any], content: list[Frame], text: str
+) -> None:
+    """SDK-US4-1, SDK-US4-2, SDK-US4-3, SDK-FR-003"""
+    message = form({"type": "assistant", "message": {"model": "m", "content": content}})
 
-
-def test_texts_are_joined_with_newlines(form: Form) -> None:
-    """SDK-US4-1, SDK-FR-003"""
-    assert extract_text_from_assistant_message(form(assistant(TEXT, MORE_TEXT))) == "Sunny.\nTake a hat."
-
-
-def test_thinking_and_tool_use_are_left_out(form: Form) -> None:
-    """SDK-US4-2, SDK-FR-003"""
-    message = form(assistant(THINKING, TEXT, TOOL_USE, MORE_TEXT))
-
-    assert extract_text_from_assistant_message(message) == "Sunny.\nTake a hat."
-
-
-def test_without_text_the_text_is_empty(form: Form) -> None:
-    """SDK-US4-3"""
-    assert extract_text_from_assistant_message(form(assistant(THINKING, TOOL_USE))) == ""
-    assert extract_text_from_assistant_message(form(assistant())) == ""
+    assert extract_text_from_assistant_message(message) == text
 
 
 @pytest.mark.parametrize(
@@ -44,6 +40,7 @@ def test_without_text_the_text_is_empty(form: Form) -> None:
         {"type": "assistant", "message": {"content": "odd"}},
         {"type": "assistant", "message": {"content": [None, {"type": "text"}, {"type": "text", "text": 3}]}},
     ],
+    ids=["empty", "no message", "no list", "no blocks"],
 )
 def test_a_malformed_message_has_no_text(message: Mapping[str, object]) -> None:
     """SDK-DP-2"""

@@ -1,4 +1,3 @@
-import logging
 from types import MappingProxyType
 
 import pytest
@@ -6,23 +5,24 @@ import pytest
 from cc_convert import convert_sdk_messages_to_cli_response, convert_usage_dict_to_cli_usage
 from cc_types import CacheCreation, CLIUsage, ModelUsage, OutputTokensDetails, ServerToolUse
 
+RESULT: dict[str, object] = {"type": "result", "subtype": "success", "is_error": False}
 FULL: dict[str, object] = {
-    "input_tokens": 1,
-    "output_tokens": 2,
-    "cache_creation_input_tokens": 3,
-    "cache_read_input_tokens": 4,
+    "input_tokens": 1, "output_tokens": 2, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 4,
     "server_tool_use": {"web_search_requests": 5, "web_fetch_requests": 6},
     "service_tier": "standard",
     "cache_creation": {"ephemeral_1h_input_tokens": 7, "ephemeral_5m_input_tokens": 8},
     "output_tokens_details": {"thinking_tokens": 9},
     "a_field_of_next_year": {"tokens": [10]},
-}
-NOT_COUNTS = ["12", [1], {"tokens": 1}, float("nan"), float("inf"), float("-inf"), -1, -0.5]
+}  # fmt: skip
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [(record.levelname, record.message) for record in caplog.records if record.name.startswith("cc_convert")]
 
 
 def test_every_count_is_converted_and_typed(caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-US2-1, SDK-US2-2, SDK-US2-3, SDK-FR-002, SDK-SC-002"""
-    usage = convert_usage_dict_to_cli_usage(FULL)
+    """SDK-US2-1, SDK-US2-2, SDK-US2-3, SDK-FR-002, SDK-SC-002: of any mapping."""
+    usage = convert_usage_dict_to_cli_usage(MappingProxyType(FULL))
 
     assert usage.model_dump(exclude_unset=True) == FULL
     assert usage.server_tool_use == ServerToolUse(web_search_requests=5, web_fetch_requests=6)
@@ -41,29 +41,15 @@ def test_no_usage_is_no_tokens(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records == []
 
 
-def test_any_mapping_is_a_usage() -> None:
-    assert convert_usage_dict_to_cli_usage(MappingProxyType({"input_tokens": 3})).input_tokens == 3
-
-
-@pytest.mark.parametrize("value", NOT_COUNTS, ids=repr)
+@pytest.mark.parametrize("value", ["12", [1], {"tokens": 1}, *map(float, ("nan", "inf", "-inf")), -1, -0.5], ids=repr)
 def test_what_is_no_count_is_zero_with_a_warning(value: object, caplog: pytest.LogCaptureFixture) -> None:
     """SDK-EC-1, SDK-FR-008, SDK-SC-005, SDK-ADD-06"""
     usage = convert_usage_dict_to_cli_usage({"input_tokens": value, "output_tokens": 2})
 
     assert (usage.input_tokens, usage.output_tokens) == (0, 2)
-    [record] = caplog.records
-    assert record.levelno == logging.WARNING
-    assert record.message.startswith("usage.input_tokens is not a count but ")
-    assert record.name.startswith("cc_convert")
-
-
-def test_a_warning_names_the_type(caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-ADD-08"""
-    convert_usage_dict_to_cli_usage({"cache_creation": {"ephemeral_1h_input_tokens": "12"}})
-
-    assert [record.message for record in caplog.records] == [
-        "usage.cache_creation.ephemeral_1h_input_tokens is not a count but of type str; using 0"
-    ]
+    [(level, message)] = warned(caplog)
+    assert level == "WARNING"
+    assert message.startswith("usage.input_tokens is not a count but ")
 
 
 @pytest.mark.parametrize(("value", "count"), [(True, 1), (False, 0), (None, 0), (12.0, 12), (0, 0), (10**30, 10**30)])
@@ -73,57 +59,55 @@ def test_what_means_a_count_is_taken_without_a_warning(
     """SDK-EC-1, SDK-ADD-06: a bool is 1 or 0, `None` is the default."""
     usage = convert_usage_dict_to_cli_usage({"input_tokens": value, "server_tool_use": {"web_fetch_requests": value}})
 
-    assert usage.input_tokens == count
-    assert type(usage.input_tokens) is int
+    assert (usage.input_tokens, type(usage.input_tokens)) == (count, int)
     assert usage.server_tool_use == ServerToolUse(web_fetch_requests=count)
     assert caplog.records == []
 
 
-def test_a_fraction_is_dropped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-ADD-07: the number itself is not lost."""
-    assert convert_usage_dict_to_cli_usage({"input_tokens": 12.75}).input_tokens == 12
-    assert [record.message for record in caplog.records] == [
-        "usage.input_tokens is a count with a fraction; leaving the fraction out"
-    ]
+NO_COUNT: dict[str, object] = {"cache_creation": {"ephemeral_1h_input_tokens": "12"}}
 
 
-@pytest.mark.parametrize("field", ["server_tool_use", "cache_creation", "service_tier", "speed", "iterations"])
-def test_a_field_of_the_wrong_kind_is_left_out_with_a_warning(field: str, caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-EC-1, SDK-DP-2"""
-    usage = convert_usage_dict_to_cli_usage({"input_tokens": 1, field: 3})
-
-    assert usage == CLIUsage(input_tokens=1)
-    assert [record.message for record in caplog.records] == [
-        f"Left out usage.{field}: a value of type int is of no use there"
-    ]
+@pytest.mark.parametrize(
+    ("usage", "expected", "message"),
+    [
+        *(
+            ({"input_tokens": 1, field: 3}, CLIUsage(input_tokens=1),
+             f"Left out usage.{field}: a value of type int is of no use there")
+            for field in ("server_tool_use", "cache_creation", "service_tier", "speed", "iterations")
+        ),
+        ({"input_tokens": 12.75}, CLIUsage(input_tokens=12),
+         "usage.input_tokens is a count with a fraction; leaving the fraction out"),
+        (NO_COUNT, CLIUsage(cache_creation=CacheCreation()),
+         "usage.cache_creation.ephemeral_1h_input_tokens is not a count but of type str; using 0"),
+    ],
+    ids=["server_tool_use", "cache_creation", "service_tier", "speed", "iterations", "fraction", "nested"],
+)  # fmt: skip
+def test_a_warning_names_the_place_and_the_type_and_the_rest_is_kept(
+    usage: dict[str, object], expected: CLIUsage, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SDK-EC-1, SDK-DP-2, SDK-ADD-07, SDK-ADD-08: of a fraction, the number itself is not lost."""
+    assert convert_usage_dict_to_cli_usage(usage) == expected
+    assert warned(caplog) == [("WARNING", message)]
 
 
 def test_a_usage_that_is_no_object_is_no_usage(caplog: pytest.LogCaptureFixture) -> None:
     """SDK-EC-1"""
-    frame = {"type": "result", "subtype": "success", "is_error": False, "usage": [1, 2]}
-
-    assert convert_sdk_messages_to_cli_response([frame]).usage == CLIUsage()
-    assert [record.message for record in caplog.records] == ["usage is of type list; using 0 for all of it"]
+    assert convert_sdk_messages_to_cli_response([RESULT | {"usage": [1, 2]}]).usage == CLIUsage()
+    assert warned(caplog) == [("WARNING", "usage is of type list; using 0 for all of it")]
 
 
 @pytest.mark.parametrize("field", ["modelUsage", "model_usage_since_last_result"])
 def test_counts_by_model_are_converted_alike(field: str, caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-ADD-06"""
-    models = {"m": {"inputTokens": "12", "outputTokens": True, "thinkingTokens": 2.0, "provider": "firstParty"}}
-    frame = {"type": "result", "subtype": "success", "is_error": False, field: models}
+    """SDK-ADD-06: detail that is not reported is not zero."""
+    models = {
+        "m": {"inputTokens": "12", "outputTokens": True, "thinkingTokens": 2.0, "provider": "firstParty"},
+        "n": {"inputTokens": 1, "thinkingTokens": None},
+    }
 
-    response = convert_sdk_messages_to_cli_response([frame])
+    response = convert_sdk_messages_to_cli_response([RESULT | {field: models}])
 
     assert (response.model_usage or response.model_usage_since_last_result) == {
-        "m": ModelUsage(input_tokens=0, output_tokens=1, thinking_tokens=2, provider="firstParty")
+        "m": ModelUsage(input_tokens=0, output_tokens=1, thinking_tokens=2, provider="firstParty"),
+        "n": ModelUsage(input_tokens=1),
     }
-    assert [record.message for record in caplog.records] == [
-        f"{field}.m.inputTokens is not a count but of type str; using 0"
-    ]
-
-
-def test_detail_by_model_that_is_not_reported_is_not_zero() -> None:
-    models = {"m": {"inputTokens": 1, "thinkingTokens": None}}
-    frame = {"type": "result", "subtype": "success", "is_error": False, "modelUsage": models}
-
-    assert convert_sdk_messages_to_cli_response([frame]).model_usage == {"m": ModelUsage(input_tokens=1)}
+    assert warned(caplog) == [("WARNING", f"{field}.m.inputTokens is not a count but of type str; using 0")]
