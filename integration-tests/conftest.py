@@ -4,7 +4,8 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -19,20 +20,26 @@ SHARED = ("shared_provider", "single_provider", "slow_provider")
 EVENT_DELAY = 0.02  # seconds between two events of a stream, so that it can be left in the middle
 
 
-@pytest.fixture(scope="session")
-def shared_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
-    """The processes of all tests of a worker that only run agents; failures are not repeated."""
-    provider = ClaudeCodeProvider(env=worker_api.env(), pool=3, max_retries=0)
+@contextmanager
+def started(api: LoopbackServer, pool: int) -> Generator[ClaudeCodeProvider]:
+    """A provider that does not repeat failures, for tests with event loops of their own."""
+    provider = ClaudeCodeProvider(env=api.env(), pool=pool, max_retries=0)
     yield provider
     asyncio.run(provider.aclose())
+
+
+@pytest.fixture(scope="session")
+def shared_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
+    """The processes of all tests of a worker that only run agents."""
+    with started(worker_api, 3) as provider:
+        yield provider
 
 
 @pytest.fixture(scope="session")
 def single_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
     """One shared process, so that one that waits would hold up all others."""
-    provider = ClaudeCodeProvider(env=worker_api.env(), pool=1, max_retries=0)
-    yield provider
-    asyncio.run(provider.aclose())
+    with started(worker_api, 1) as provider:
+        yield provider
 
 
 @pytest.fixture(scope="session")
@@ -44,9 +51,8 @@ def slow_worker_api() -> Iterator[LoopbackServer]:
 @pytest.fixture(scope="session")
 def slow_provider(slow_worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
     """Shared processes whose API takes its time, so that its streams can be left in the middle."""
-    provider = ClaudeCodeProvider(env=slow_worker_api.env(), pool=2, max_retries=0)
-    yield provider
-    asyncio.run(provider.aclose())
+    with started(slow_worker_api, 2) as provider:
+        yield provider
 
 
 @pytest.fixture(scope="session")

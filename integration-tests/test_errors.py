@@ -17,8 +17,6 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.fallback import FallbackModel
-from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from cc_loopback import LoopbackServer
@@ -160,10 +158,3 @@ async def test_a_cli_that_ends_at_once_is_a_connection_error_with_its_stderr(
     async with ClaudeCodeProvider(env=loopback.env(), cli_path=broken, max_retries=0) as provider:
         with pytest.raises(ModelConnectionError, match="no room on the device"):
             await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
-
-
-async def test_an_overloaded_api_makes_a_fallback_model_go_on(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-50"""
-    loopback.fail_next(529)
-    fallback = FallbackModel(model, TestModel(custom_output_text="from the other model"))
-    assert (await Agent(fallback).run("Hello.")).output == "from the other model"

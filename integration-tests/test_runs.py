@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, AgentRunResultEvent, PartDeltaEvent, TextPartDelta, ToolOutput
+from pydantic_ai import Agent, ToolOutput
 
 from api_script import echo
 from cc_loopback import LoopbackServer
@@ -23,11 +23,6 @@ def many_words(body: dict[str, Any]) -> str:
 
 class City(BaseModel):
     name: str
-
-
-async def test_run_answers(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    loopback.respond = echo
-    assert (await Agent(model).run("one")).output == "You said: one"
 
 
 def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
@@ -71,23 +66,6 @@ async def test_run_stream_yields_text_before_the_answer_is_complete(
             assert len(piece) < len(MANY_WORDS)
             assert not stream.is_complete
             break
-
-
-async def test_run_stream_events_yields_deltas_and_the_result(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-42"""
-    loopback.respond = echo
-    async with Agent(model).run_stream_events("Hello.") as stream:
-        events = [event async for event in stream]
-    assert any(isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta) for event in events)
-    assert isinstance(events[-1], AgentRunResultEvent)
-    assert events[-1].result.output == "You said: Hello."
-
-
-async def test_iter_walks_through_the_nodes_of_a_run(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    loopback.respond = echo
-    async with Agent(model).iter("Hello.") as run:
-        nodes = [type(node).__name__ async for node in run]
-    assert nodes == ["UserPromptNode", "ModelRequestNode", "CallToolsNode", "End"]
 
 
 async def test_a_model_id_resolves_through_the_capability(

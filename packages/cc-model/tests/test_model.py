@@ -9,13 +9,11 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse
-from pydantic_ai.models import override_allow_model_requests
 from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
-from cc_model.profile import claude_code_profile, resolve_alias
+from cc_model.profile import resolve_alias
 
 ALIASES = ["default", "fable", "haiku", "opus", "opusplan", "sonnet"]
 
@@ -33,17 +31,6 @@ async def test_an_alias_has_the_profile_of_the_model_that_the_cli_makes_of_it(
 
 def test_a_model_id_is_not_an_alias() -> None:
     assert resolve_alias("claude-sonnet-5") == resolve_alias("claude-sonnet-5[1m]") == "claude-sonnet-5"
-
-
-def test_the_profile_is_that_of_the_model_less_what_is_not_carried() -> None:
-    """MODEL-03"""
-    profile = claude_code_profile("claude-opus-5")
-    direct = AnthropicProvider.model_profile("claude-opus-5")
-    assert direct is not None
-    assert profile.get("supports_json_schema_output") == direct.get("supports_json_schema_output")
-    assert profile.get("supported_native_tools") == direct.get("supported_native_tools")
-    assert direct.get("supports_cache") is True
-    assert profile.get("supports_cache") is False
 
 
 def test_a_profile_of_the_caller_wins() -> None:
@@ -73,14 +60,6 @@ def test_making_a_model_starts_nothing() -> None:
     _ = model.profile
     assert threading.active_count() == threads
     assert psutil.Process().children() == processes
-
-
-async def test_no_request_is_made_where_requests_are_forbidden(shared_api: LoopbackServer) -> None:
-    """MODEL-07"""
-    async with ClaudeCodeProvider(env=shared_api.env()) as provider:
-        with override_allow_model_requests(False), pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
-            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
-        assert not provider.transport.pids
 
 
 async def test_processes_live_until_the_last_one_leaves(shared_api: LoopbackServer) -> None:
