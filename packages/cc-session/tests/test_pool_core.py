@@ -56,6 +56,7 @@ class PretendedSession:
         return self
 
     async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109
+        await asyncio.sleep(0)
         self.requests.append((subtype, *fields.values()))  # pyright: ignore[reportArgumentType] - at most one
         if self.error is not None:
             raise self.error
@@ -393,10 +394,15 @@ async def test_a_way_back_that_takes_long_is_not_waited_for_and_one_without_an_e
     assert await next_one is slow
 
     monkeypatch.setattr("cc_session._fleet._RESET_SOON_SECONDS", 0.0)
-    monkeypatch.setattr("cc_session._fleet._RESET_SECONDS", 0.01)
     async with lent(pool) as slow:
         slow.may_reset.clear()
     assert (await use(pool)).number == 1
+    slow.may_reset.set()
+    await all_rest()
+
+    monkeypatch.setattr("cc_session._fleet._RESET_SECONDS", 0.01)
+    async with lent(pool) as slow:
+        slow.may_reset.clear()
     await until(lambda: pool.stats().recycled == {"reset": 1})
 
 
