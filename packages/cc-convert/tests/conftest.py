@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,12 +26,7 @@ Form: TypeAlias = Callable[[Frame], object]
 Classes: TypeAlias = Mapping[str, type]
 
 LOGS = Path(__file__).parent / "logs"
-BLOCKS = {
-    "text": "TextBlock",
-    "thinking": "ThinkingBlock",
-    "tool_use": "ToolUseBlock",
-    "tool_result": "ToolResultBlock",
-}
+BLOCKS = {kind: kind.title().replace("_", "") + "Block" for kind in ("text", "thinking", "tool_use", "tool_result")}
 FIELDS = {
     "TextBlock": ["text"],
     "ThinkingBlock": ["thinking", "signature"],
@@ -73,10 +68,6 @@ def _as_object(frame: Frame, classes: Classes) -> object:
     return _make(classes[kind], message | frame | {"content": content})
 
 
-def _of_the_sdk() -> Classes:
-    return cast("Classes", vars(pytest.importorskip("claude_agent_sdk.types")))
-
-
 def _with_slots() -> Classes:
     return {
         kind: dataclasses.make_dataclass(kind, [(name, object, None) for name in names], slots=True)
@@ -85,12 +76,13 @@ def _with_slots() -> Classes:
 
 
 def _namespace(frame: Frame) -> object:
-    return SimpleNamespace(**cast("dict[str, object]", _plain_attributes(_as_object(frame, _with_slots()))))
+    value = cast("Any", _as_object(frame, _with_slots()))
+    return SimpleNamespace(**{field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
 
 
-def _plain_attributes(value: object) -> object:
-    names = cast("Mapping[str, object]", getattr(value, "__dataclass_fields__", {}))
-    return {name: getattr(value, name) for name in names}
+def _maker_of_objects(kind: str) -> Form:
+    classes = cast("Classes", vars(pytest.importorskip("claude_agent_sdk.types"))) if kind == "sdk" else _with_slots()
+    return lambda frame: _as_object(frame, classes)
 
 
 @pytest.fixture(params=["dict", "sdk", "slots", "namespace"])
@@ -98,17 +90,13 @@ def form(request: pytest.FixtureRequest) -> Form:
     """Gives a stream-json frame one of the forms that conversion must not tell apart."""
     if request.param == "dict":
         return lambda frame: frame
-    if request.param == "namespace":
-        return _namespace
-    classes = _of_the_sdk() if request.param == "sdk" else _with_slots()
-    return lambda frame: _as_object(frame, classes)
+    return _namespace if request.param == "namespace" else _maker_of_objects(request.param)
 
 
 @pytest.fixture(params=["sdk", "slots"], scope="session")
 def as_object(request: pytest.FixtureRequest) -> Form:
     """Makes an object of a frame."""
-    classes = _of_the_sdk() if request.param == "sdk" else _with_slots()
-    return lambda frame: _as_object(frame, classes)
+    return _maker_of_objects(request.param)
 
 
 @pytest.fixture
@@ -191,6 +179,11 @@ class LogMaker:
             {"type": "cost-state", "sessionId": session or self.session, "totalCostUSD": cost, "modelUsage": usage}
         )
 
+    def compaction(self, tokens: int) -> None:
+        """A compaction of so many tokens."""
+        line: Frame = {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"preTokens": tokens}}
+        self.lines.append(line | self._common())
+
     def stream(self, identity: str, *, output: int = 1, model: str = "claude-sonnet-5", **more: object) -> None:
         """One content block of an answer, in stream-json, with the counts of its start."""
         message = {
@@ -242,17 +235,14 @@ def model_usage(fresh: int, output: int, read: int, short: int, hour: int, cost:
     }  # fmt: skip
 
 
-Maker: TypeAlias = Callable[..., LogMaker]
-
-
 @pytest.fixture
-def maker(tmp_path: Path) -> Maker:
+def maker(tmp_path: Path) -> Callable[..., LogMaker]:
     """Makes logs."""
     return partial(LogMaker, tmp_path / "log.jsonl")
 
 
 @pytest.fixture
-def log(maker: Maker) -> LogMaker:
+def log(maker: Callable[..., LogMaker]) -> LogMaker:
     """An empty log, of session `s1`."""
     return maker()
 
@@ -269,11 +259,12 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the command
 
 
-class Outcome:
+class Outcome(NamedTuple):
     """What a command did."""
 
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
+    code: int
+    out: str
+    err: str
 
     @property
     def json(self) -> Any:
@@ -293,19 +284,17 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
             code = main([str(word) for word in words])
         except SystemExit as stop:
             code = int(stop.code or 0)
-        out, err = capsys.readouterr()
-        return Outcome(code, out, err)
+        return Outcome(code, *capsys.readouterr())
 
     return running
 
 
 @pytest.fixture
-def short_log(maker: Maker, tmp_path: Path) -> Path:
+def short_log(log: LogMaker) -> Path:
     """Three requests on two days, one of them a compaction."""
-    made = maker()
-    made.user("What is <b>this</b>?")
-    made.answer("msg_1", content=[{"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "x"}}])
-    made.user([{"type": "tool_result", "tool_use_id": "t1", "content": "```\nfile\n```"}])
-    made.answer("msg_2", timestamp="2026-11-21T10:00:00Z")
-    made.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 0.0045)})
-    return made.write(tmp_path / "log.jsonl")
+    log.user("What is <b>this</b>?")
+    log.answer("msg_1", content=[{"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "x"}}])
+    log.user([{"type": "tool_result", "tool_use_id": "t1", "content": "```\nfile\n```"}])
+    log.answer("msg_2", timestamp="2026-11-21T10:00:00Z")
+    log.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 0.0045)})
+    return log.write()

@@ -80,15 +80,8 @@ def test_sql_asks_the_rows(run: Run, short_log: Path) -> None:
 
 def test_sql_by_duckdb_says_what_to_install_or_asks(run: Run, short_log: Path) -> None:
     """LOG-46, LOG-48"""
-    done = run(
-        "sql",
-        "select count(*) as n, max(tools) as t from requests",
-        short_log,
-        "--engine",
-        "duckdb",
-        "--format",
-        "json",
-    )
+    query = "select count(*) as n, max(tools) as t from requests"
+    done = run("sql", query, short_log, "--engine", "duckdb", "--format", "json")
 
     if find_spec("duckdb") is None:
         assert done.code == 2

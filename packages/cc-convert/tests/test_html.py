@@ -25,10 +25,7 @@ from cc_convert.logs import read_logs
 Maker: TypeAlias = Callable[..., Any]
 
 # What loads something, or runs.
-ACTIVE = {
-    *("script", "iframe", "object", "embed", "link", "base", "form"),
-    *("img", "video", "audio", "image", "use", "foreignobject"),
-}
+ACTIVE = set("script iframe object embed link base form img video audio image use foreignobject".split())
 ATTACKS = [
     "<script>document.title='owned'</script>",
     "</pre></div></body><script>document.title='owned'</script>",
@@ -76,9 +73,8 @@ def attacked(maker: Maker, path: Path) -> Path:
         log = maker(f"{number}{attack}", project=attack)
         log.user(attack)
         call = {"type": "tool_use", "id": f"t{number}{attack}", "name": attack, "input": {attack: attack}}
-        log.answer(
-            model=attack, content=[{"type": "text", "text": attack}, {"type": "thinking", "thinking": attack}, call]
-        )
+        said = [{"type": "text", "text": attack}, {"type": "thinking", "thinking": attack}, call]
+        log.answer(model=attack, content=said)
         result = {"type": "tool_result", "tool_use_id": f"t{number}{attack}", "content": attack, "is_error": True}
         log.user([result], agentId=attack)
         log.answer(agentId=attack, attributionAgent=attack)
@@ -95,10 +91,7 @@ def session(maker: Maker, tmp_path: Path) -> Path:
     agent.answer("msg_2", agentId="a1", content=[{"type": "tool_use", "id": "t2", "name": "Read", "input": {}}])
     agent.user([{"type": "tool_result", "tool_use_id": "t2", "content": "hay", "is_error": True}], agentId="a1")
     log.user([{"type": "tool_result", "tool_use_id": "t1", "content": "found"}])
-    log.lines.append(
-        {"type": "system", "subtype": "compact_boundary", "sessionId": "s1", "compactMetadata": {"preTokens": 9000},
-         "timestamp": log.time()}
-    )  # fmt: skip
+    log.compaction(9000)
     log.answer("msg_3", timestamp="2026-11-21T10:00:00Z")
     log.answer("msg_4", timestamp="2026-11-21T10:01:00Z", model="<synthetic>", isApiErrorMessage=True)
     log.write(tmp_path / "logs" / "s1.jsonl")
@@ -166,10 +159,7 @@ def test_any_text_is_harmless(value: str) -> None:
 def test_a_long_text_is_cut_and_says_so(log: Any) -> None:
     log.user("x" * 30_000)
     log.answer()
-
-    page = page_of(log.write())
-
-    assert "10,000 more characters are in the log" in page
+    assert "10,000 more characters are in the log" in page_of(log.write())
 
 
 @pytest.mark.parametrize("days", [1, 2, 60, 400, 20_000])
@@ -180,10 +170,8 @@ def test_any_span_of_time_makes_a_page(log: Any, days: int) -> None:
     assert len(page_of(log.write())) < 300_000
 
 
-def test_an_empty_log_makes_a_page(tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").write_text("")
-
-    assert "$0.00" in page_of(tmp_path / "log.jsonl")
+def test_an_empty_log_makes_a_page(log: Any) -> None:
+    assert "$0.00" in page_of(log.write())
 
 
 # --- in a browser

@@ -20,13 +20,11 @@ LOGS = Path(__file__).parent / "logs"
 @pytest.fixture
 def tree(maker: Maker, tmp_path: Path) -> Path:
     """Three sessions: in a folder, packed, and one that a name of a folder looks like."""
-    for number, name in enumerate(("p/a.jsonl", "p/q/b.ndjson")):
+    for number, name in enumerate(("p/a.jsonl", "p/q/b.ndjson", "c.jsonl.gz")):
         log = maker(f"s{number}")
         log.answer()
-        log.write(tmp_path / "tree" / name)
-    log = maker("s2")
-    log.answer()
-    (tmp_path / "tree" / "c.jsonl.gz").write_bytes(gzip.compress(log.text()))
+        path = log.write(tmp_path / "tree" / name)
+    path.write_bytes(gzip.compress(path.read_bytes()))
     (tmp_path / "tree" / "odd.jsonl").mkdir()
     (tmp_path / "tree" / "notes.txt").write_text("no log")
     return tmp_path / "tree"
@@ -37,16 +35,12 @@ def sessions(logs: Logs) -> set[str]:
 
 
 def test_files_folders_and_patterns_are_read_each_once(tree: Path) -> None:
-    """LOG-02"""
+    """LOG-02: also where a link makes a circle."""
     assert sessions(read_logs(tree)) == {"s0", "s1", "s2"}
     assert sessions(read_logs(tree / "p" / "a.jsonl")) == {"s0"}
     assert sessions(read_logs(f"{tree}/**/*.ndjson")) == {"s1"}
     assert len(read_logs(tree, tree / "p", f"{tree}/p/*.jsonl").rows) == 3
-
-
-def test_a_link_to_a_folder_makes_no_circle(tree: Path) -> None:
     (tree / "p" / "circle").symlink_to(tree)
-
     assert len(read_logs(tree).rows) == 3
 
 
@@ -121,12 +115,11 @@ def test_laid_out_results_one_after_another_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("cut", "rows"), [(50, 1), (1, 2)])
 def test_a_last_line_that_is_cut_off_is_not_finished_yet_and_one_without_its_newline_is_read(
-    maker: Maker, tmp_path: Path, cut: int, rows: int
+    log: Any, tmp_path: Path, cut: int, rows: int
 ) -> None:
     """LOG-05"""
-    log, path = maker(), tmp_path / "log.jsonl"
-    log.answer()
-    log.answer()
+    path = tmp_path / "log.jsonl"
+    log.answers("msg_1", "msg_2")
     path.write_bytes(log.text()[:-cut])
 
     logs = read_logs(path)
@@ -135,20 +128,17 @@ def test_a_last_line_that_is_cut_off_is_not_finished_yet_and_one_without_its_new
 
 
 @pytest.mark.parametrize("kept", [Cache, cache_module.MemoryCache])
-def test_reading_goes_on_wherever_it_stopped(maker: Maker, tmp_path: Path, kept: Callable[[], Cache]) -> None:
+def test_reading_goes_on_wherever_it_stopped(log: Any, tmp_path: Path, kept: Callable[[], Cache]) -> None:
     """LOG-05, LOG-06: whatever a file is cut into, what comes out is the same as at once."""
-    log, path = maker(), tmp_path / "log.jsonl"
+    path = tmp_path / "log.jsonl"
     for number in range(4):
         log.answer(f"msg_{number}")
         log.answer(f"msg_{number}", content=[{"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {}}])
     log.state({"claude-sonnet-5": (500, 100, 5000, 1000, 500, 0.5)})
     log.answer("msg_9")
-    content = log.text()
-    path.write_bytes(content)
-    whole = read_logs(path)
+    content, cache = log.text(), kept()
+    logs = whole = read_logs(log.write())
     path.unlink()
-    cache = kept()
-    logs = whole
 
     for end in range(0, len(content) + 97, 97):
         with path.open("ab") as file:
@@ -159,11 +149,11 @@ def test_reading_goes_on_wherever_it_stopped(maker: Maker, tmp_path: Path, kept:
     assert (logs.problems, logs.unfinished) == ([], [])
 
 
-def test_what_was_read_before_is_not_read_again(maker: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_read_before_is_not_read_again(log: Any) -> None:
     """LOG-06"""
-    log, path, cache = maker(), tmp_path / "log.jsonl", Cache()
+    cache = Cache()
     log.answer("msg_1")
-    log.write(path)
+    path = log.write()
     first = read_logs(path, cache=cache)
     with path.open("r+b") as file:
         # The middle of what was read: neither the edges nor what a look at the file shows.
@@ -195,9 +185,9 @@ def test_a_file_that_is_not_what_it_was_is_read_anew(maker: Maker, tmp_path: Pat
     assert sessions(read_logs(path, cache=cache)) == {"new"}
 
 
-def test_a_packed_file_that_grew_is_read_anew(maker: Maker, tmp_path: Path) -> None:
+def test_a_packed_file_that_grew_is_read_anew(log: Any, tmp_path: Path) -> None:
     """LOG-06"""
-    log, path, cache = maker(), tmp_path / "log.jsonl.gz", Cache()
+    path, cache = tmp_path / "log.jsonl.gz", Cache()
     for number in range(3):
         log.answer(f"msg_{number}")
         path.write_bytes(gzip.compress(log.text()))
@@ -205,8 +195,8 @@ def test_a_packed_file_that_grew_is_read_anew(maker: Maker, tmp_path: Path) -> N
         assert len(read_logs(path, cache=cache).rows) == number + 1
 
 
-def test_what_is_kept_is_private(maker: Maker) -> None:
-    log, cache = maker(), Cache()
+def test_what_is_kept_is_private(log: Any) -> None:
+    cache = Cache()
     log.answer()
     read_logs(log.write(), cache=cache)
 
@@ -217,10 +207,11 @@ def test_what_is_kept_is_private(maker: Maker) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 40, b"odd", None])
-def test_a_damaged_cache_is_no_cache(maker: Maker, tmp_path: Path, damage: bytes | None) -> None:
-    log, cache, path = maker(), Cache(), tmp_path / "log.jsonl"
+def test_a_damaged_cache_is_no_cache(log: Any, damage: bytes | None) -> None:
+    cache = Cache()
     log.answer()
-    read_logs(log.write(path), cache=cache)
+    path = log.write()
+    read_logs(path, cache=cache)
     for entry in Path(cache.folder).iterdir():
         entry.write_bytes(entry.read_bytes()[:-7] if damage is None else damage)
 

@@ -57,10 +57,9 @@ def test_the_blocks_of_an_answer_are_one_request(log: Any, read: Read) -> None:
 
     [row] = read(log).rows
 
-    assert row[9:14] == ONE
-    assert row.tools == ("Read", "Bash")
-    assert (row.session, row.project) == ("s1", "/home/user/p")
-    assert (row.model, row.request_id) == ("claude-sonnet-5", "req_msg_1")
+    assert (row[9:14], row.tools) == (ONE, ("Read", "Bash"))
+    assert (row.session, row.project, row.model) == ("s1", "/home/user/p", "claude-sonnet-5")
+    assert row.request_id == "req_msg_1"
 
 
 def test_of_different_tellings_the_fullest_counts_and_another_request_id_makes_no_other_request(

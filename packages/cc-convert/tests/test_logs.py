@@ -12,8 +12,6 @@ Frame: TypeAlias = dict[str, object]
 Log: TypeAlias = Callable[[str], list[Frame]]
 Form: TypeAlias = Callable[[Frame], object]
 
-NAMES = ["tool_call", "api_error", "max_turns", "structured_output"]
-
 
 @pytest.mark.parametrize(
     ("name", "text", "succeeded", "tokens"),
@@ -24,30 +22,21 @@ NAMES = ["tool_call", "api_error", "max_turns", "structured_output"]
         ("structured_output", '{"city":"Paris","temp":3}', True, 120),
     ],
 )
-def test_a_recorded_log_converts(
+def test_a_recorded_log_converts_and_nothing_is_added_to_what_plain_validation_reads(
     recorded: Log, name: str, text: str, tokens: int, caplog: pytest.LogCaptureFixture, *, succeeded: bool
 ) -> None:
-    """SDK-ADD-13, SDK-SC-001"""
-    response = convert_sdk_messages_to_cli_response(recorded(name))
-
-    assert (response.result, response.succeeded) == (text, succeeded)
-    assert response.usage.input_tokens + response.usage.output_tokens == tokens
-    assert response.model_extra == {}
-    assert caplog.records == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_conversion_adds_nothing_to_what_plain_validation_reads(recorded: Log, name: str) -> None:
-    """SDK-FR-001"""
+    """SDK-ADD-13, SDK-SC-001, SDK-FR-001"""
     messages = recorded(name)
 
     response = convert_sdk_messages_to_cli_response(messages)
 
-    plain = CLIResponse.model_validate(messages[-1])
-    assert response == plain.model_copy(update={"result": response.result})
+    assert (response.result, response.succeeded) == (text, succeeded)
+    assert response.usage.input_tokens + response.usage.output_tokens == tokens
+    assert (response.model_extra, caplog.records) == ({}, [])
+    assert response == CLIResponse.model_validate(messages[-1]).model_copy(update={"result": text})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["tool_call", "api_error", "max_turns", "structured_output"])
 def test_what_the_sdk_carries_of_a_log_converts_alike(recorded: Log, name: str) -> None:
     """SDK-ADD-05: through the SDK's own parser. It passes on fewer fields than the CLI sends."""
     parser = pytest.importorskip("claude_agent_sdk._internal.message_parser")

@@ -85,47 +85,44 @@ def test_lines_add_up_to_the_whole(maker: Maker, tmp_path: Path) -> None:
     assert [line.key for line in group(found, "project")] == ["/home/user/p0", "/home/user/p1"]
 
 
-def test_what_has_no_time_has_a_line_of_its_own(buckets: Buckets) -> None:
-    assert [line.key for line in group(buckets("never", "2026-11-20T12:00:00Z"), "day", UTC)] == [
-        "2026-11-20",
-        "unknown",
-    ]
+def test_what_has_no_time_has_a_line_of_its_own_and_the_share_of_the_cache_is_that_of_all_input(
+    buckets: Buckets,
+) -> None:
+    lines = group(buckets("never", "2026-11-20T12:00:00Z"), "day", UTC)
 
-
-def test_the_share_of_the_cache_is_that_of_all_input(buckets: Buckets) -> None:
-    [line] = group(buckets("2026-11-20T12:00:00Z"), "day", UTC)
-
-    assert line.cache_hits == pytest.approx(1000 / 1400)
+    share = pytest.approx(1000 / 1400)
+    assert [(line.key, line.cache_hits) for line in lines] == [("2026-11-20", share), ("unknown", share)]
 
 
 # --- blocks
 
 
-def keys(lines: list[Any]) -> list[tuple[str, str]]:
-    return [(line.key[8:], line.about["kind"]) for line in lines]
-
-
-def test_a_block_starts_at_the_full_hour_and_ends_after_five(buckets: Buckets) -> None:
+@pytest.mark.parametrize(
+    ("times", "zone", "lines"),
+    [
+        (
+            ["10:50:00", "14:59:59", "15:00:00", "19:10:00"],
+            "UTC",
+            [("10:00", "15:00", "block", 2), ("15:00", "20:00", "block", 2)],
+        ),
+        (["10:50:00"], "Asia/Kolkata", [("15:30", "20:30", "block", 1)]),
+        (
+            ["10:10:00", "15:10:01"],
+            "UTC",
+            [("10:00", "15:00", "block", 1), ("10:10", "15:10", GAP, 0), ("15:00", "20:00", "block", 1)],
+        ),
+    ],
+    ids=["full hour", "half past in a zone with half an hour", "five hours without a request"],
+)
+def test_a_block_starts_at_the_full_hour_of_utc_and_ends_after_five_and_a_pause_is_a_gap(
+    buckets: Buckets, times: list[str], zone: str, lines: list[tuple[str, str, str, int]]
+) -> None:
     """LOG-43"""
-    found = buckets("2026-11-20T10:50:00Z", "2026-11-20T14:59:59Z", "2026-11-20T15:00:00Z", "2026-11-20T19:10:00Z")
+    found = blocks(buckets(*(f"2026-11-20T{time}Z" for time in times)), ZoneInfo(zone))
 
-    lines = blocks(found, UTC)
-
-    assert keys(lines) == [("20 10:00", "block"), ("20 15:00", "block")]
-    assert [line.requests for line in lines] == [2, 2]
-    assert lines[0].about["ends"] == "2026-11-20 15:00"
-
-
-def test_a_block_starts_at_the_full_hour_of_utc(buckets: Buckets) -> None:
-    """LOG-43: in a zone with half an hour, it starts at half past."""
-    assert keys(blocks(buckets("2026-11-20T10:50:00Z"), ZoneInfo("Asia/Kolkata"))) == [("20 15:30", "block")]
-
-
-def test_five_hours_without_a_request_are_a_gap(buckets: Buckets) -> None:
-    """LOG-43"""
-    lines = blocks(buckets("2026-11-20T10:10:00Z", "2026-11-20T15:10:01Z"), UTC)
-
-    assert keys(lines) == [("20 10:00", "block"), ("20 10:10", GAP), ("20 15:00", "block")]
+    assert [(line.key, line.about["ends"], line.about["kind"], line.requests) for line in found] == [
+        (f"2026-11-20 {start}", f"2026-11-20 {end}", kind, requests) for start, end, kind, requests in lines
+    ]
 
 
 def test_the_block_of_the_present_is_marked(buckets: Buckets) -> None:
@@ -141,23 +138,28 @@ def test_the_block_of_the_present_is_marked(buckets: Buckets) -> None:
 # --- filters
 
 
-def test_bounds_are_days_or_times_of_the_zone() -> None:
+@pytest.mark.parametrize(
+    ("text", "end", "time"),
+    [
+        ("2026-11-20", False, "2026-11-19T23:00Z"),
+        ("20261120", True, "2026-11-20T23:00Z"),
+        ("2026-11-20T12:00", True, "2026-11-20T11:00Z"),
+        ("2026-11-20T12:00Z", False, "2026-11-20T12:00Z"),
+    ],
+)
+def test_bounds_are_days_or_times_of_the_zone(text: str, time: str, *, end: bool) -> None:
     """LOG-41"""
-    zone = ZoneInfo("Europe/Berlin")
-
-    assert moment("2026-11-20", zone) == datetime(2026, 11, 19, 23, tzinfo=UTC).timestamp()
-    assert moment("20261120", zone, end=True) == datetime(2026, 11, 20, 23, tzinfo=UTC).timestamp()
-    assert moment("2026-11-20T12:00", zone, end=True) == datetime(2026, 11, 20, 11, tzinfo=UTC).timestamp()
-    assert moment("2026-11-20T12:00Z", zone) == datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
+    assert moment(text, ZoneInfo("Europe/Berlin"), end=end) == datetime.fromisoformat(time).timestamp()
 
 
-def test_a_span_counts_whole_days_and_today_is_one() -> None:
+@pytest.mark.parametrize(
+    ("text", "time"), [("1d", "2026-11-20T00:00Z"), ("2w", "2026-11-07T00:00Z"), ("36h", "2026-11-19T00:30Z")]
+)
+def test_a_span_counts_whole_days_and_today_is_one(text: str, time: str) -> None:
     """LOG-41"""
     now = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 
-    assert last_days("1d", UTC, now) == datetime(2026, 11, 20, tzinfo=UTC).timestamp()
-    assert last_days("2w", UTC, now) == datetime(2026, 11, 7, tzinfo=UTC).timestamp()
-    assert last_days("36h", UTC, now) == datetime(2026, 11, 19, 0, 30, tzinfo=UTC).timestamp()
+    assert last_days(text, UTC, now) == datetime.fromisoformat(time).timestamp()
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "7x", "0d", "99999999d"])
@@ -205,9 +207,7 @@ def test_tools_are_counted_with_their_times_and_failures(log: Any) -> None:
 def test_the_summary_of_a_compaction_is_no_prompt(log: Any) -> None:
     """LOG-27"""
     log.user("Hi")
-    log.lines.append(
-        {"type": "system", "subtype": "compact_boundary", "sessionId": "s1", "compactMetadata": {"preTokens": 8286}}
-    )
+    log.compaction(8286)
     log.user("This session is being continued", isCompactSummary=True)
     log.user("<caveat>", isMeta=True)
     log.answer()

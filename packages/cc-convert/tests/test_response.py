@@ -12,17 +12,14 @@ Frame: TypeAlias = dict[str, object]
 Form: TypeAlias = Callable[[Frame], object]
 
 
+RESULT: Frame = {
+    "type": "result", "subtype": "success", "is_error": False, "duration_ms": 203, "duration_api_ms": 81,
+    "num_turns": 1, "session_id": "s1",
+}  # fmt: skip
+
+
 def result(**fields: object) -> Frame:
-    return {
-        "type": "result",
-        "subtype": "success",
-        "is_error": False,
-        "duration_ms": 203,
-        "duration_api_ms": 81,
-        "num_turns": 1,
-        "session_id": "s1",
-        **fields,
-    }
+    return RESULT | fields
 
 
 def said(*texts: str, parent: str | None = None) -> Frame:
@@ -32,37 +29,28 @@ def said(*texts: str, parent: str | None = None) -> Frame:
 
 def test_the_text_the_metadata_and_the_usage_are_in_the_response(form: Form) -> None:
     """SDK-US1-1, SDK-FR-001, SDK-FR-004, SDK-SC-001"""
+    plain = {"total_cost_usd": 0.25, "stop_reason": "end_turn", "terminal_reason": "completed", "uuid": "u1"}
+    denial = {"tool_name": "Read", "tool_use_id": "t1", "tool_input": {"file_path": "x"}}
+    deferred = {"id": "t2", "name": "Bash", "input": {"command": "ls"}}
     full = result(
         result="Sunny.",
-        total_cost_usd=0.25,
-        stop_reason="end_turn",
-        terminal_reason="completed",
         usage={"input_tokens": 100, "output_tokens": 20},
-        uuid="u1",
         modelUsage={"m": {"inputTokens": 100, "costUSD": 0.25}},
-        permission_denials=[{"tool_name": "Read", "tool_use_id": "t1", "tool_input": {"file_path": "x"}}],
-        deferred_tool_use={"id": "t2", "name": "Bash", "input": {"command": "ls"}},
+        permission_denials=[denial],
+        deferred_tool_use=deferred,
+        **plain,
     )
 
     response = convert_sdk_messages_to_cli_response([form(said("Let me see.")), form(full)])
 
     assert response == CLIResponse(
-        subtype="success",
-        is_error=False,
-        duration_ms=203,
-        duration_api_ms=81,
-        num_turns=1,
-        session_id="s1",
-        result="Sunny.",
-        total_cost_usd=0.25,
-        stop_reason="end_turn",
-        terminal_reason="completed",
+        subtype="success", is_error=False, duration_ms=203, duration_api_ms=81, num_turns=1, session_id="s1",
+        result="Sunny.", total_cost_usd=0.25, stop_reason="end_turn", terminal_reason="completed", uuid="u1",
         usage=CLIUsage(input_tokens=100, output_tokens=20),
-        uuid="u1",
         model_usage={"m": ModelUsage(input_tokens=100, cost_usd=0.25)},
         permission_denials=[PermissionDenial(tool_name="Read", tool_use_id="t1", tool_input={"file_path": "x"})],
         deferred_tool_use=DeferredToolUse(id="t2", name="Bash", input={"command": "ls"}),
-    )
+    )  # fmt: skip
     assert CLIResponse.model_validate_json(response.model_dump_json()) == response  # SDK-ADD-02
 
 
