@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from commands import CheckError, check_each, finish, run
-from workspace import ROOT, find_uv, read_members
+from workspace import ROOT, find_uv, read_members, required_name
 
 ALONE = Path(__file__).with_name("check_alone.py")
-TOOLS = ("anyio", "pytest", "pytest-timeout")
+TOOLS = ("anyio", "hypothesis", "pytest", "pytest-timeout")
 # As strict as in the workspace, without what makes sense for all packages together only.
 PYTEST = ["pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib", "-o", "pythonpath="]
 
@@ -54,11 +54,12 @@ async def check(path: Path, table: dict[str, Any], python: str) -> str:
     # Most files of an environment that is used once are never imported.
     alone += ["--no-compile-bytecode", f"--python={python}", f"--package={path.name}"]
     installed = await run([*alone, "python", "-I", "-W", "error", str(ALONE), path.name], ROOT)
-    if "test" in table.get("dependency-groups", ()):
-        alone.append("--group=test")
+    groups = table.get("dependency-groups", {})
+    alone += [f"--group={name}" for name in groups]
     tests = [one for one in (path / "tests").glob("test_*.py") if one.name in ("test_readme.py", "test_package.py")]
-    # The fixtures that the root has for all packages need more than one package has.
-    words = [*PYTEST, f"--confcutdir={path}", *map(str, tests)]
+    # The fixtures that the root has for all packages need the loopback API, which not every package's tests have.
+    shared = path.name == "cc-loopback" or "cc-loopback" in map(required_name, groups.get("test", ()))
+    words = [*PYTEST, f"--confcutdir={ROOT if shared else path}", *map(str, tests)]
     output = await run([*alone, *(f"--with={tool}" for tool in TOOLS), *words], ROOT)
     return f"{int(installed):3} distributions; README: {output.splitlines()[-1]}"
 
