@@ -284,7 +284,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
             code = main([str(word) for word in words])
         except SystemExit as stop:
             code = int(stop.code or 0)
-        return Outcome(code, *capsys.readouterr())
+        out, err = capsys.readouterr()
+        return Outcome(code, out, err)
 
     return running
 

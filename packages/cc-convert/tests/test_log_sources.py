@@ -23,8 +23,9 @@ def tree(maker: Maker, tmp_path: Path) -> Path:
     for number, name in enumerate(("p/a.jsonl", "p/q/b.ndjson", "c.jsonl.gz")):
         log = maker(f"s{number}")
         log.answer()
-        path = log.write(tmp_path / "tree" / name)
-    path.write_bytes(gzip.compress(path.read_bytes()))
+        log.write(tmp_path / "tree" / name)
+    packed = tmp_path / "tree" / "c.jsonl.gz"
+    packed.write_bytes(gzip.compress(packed.read_bytes()))
     (tmp_path / "tree" / "odd.jsonl").mkdir()
     (tmp_path / "tree" / "notes.txt").write_text("no log")
     return tmp_path / "tree"

@@ -17,7 +17,8 @@ FULL: dict[str, object] = {
 
 
 def warned(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    return [(record.levelname, record.message) for record in caplog.records if record.name.startswith("cc_convert")]
+    assert all(record.name.startswith("cc_convert") for record in caplog.records)
+    return [(record.levelname, record.message) for record in caplog.records]
 
 
 def test_every_count_is_converted_and_typed(caplog: pytest.LogCaptureFixture) -> None:
