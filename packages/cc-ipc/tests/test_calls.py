@@ -1,28 +1,16 @@
 """Calls, from the request to the response: whatever a handler does, there is an answer."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
-import json
 import logging
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cc_ipc import MAX_MESSAGE_SIZE, IPCServer, ToolCall, ToolHandler, current_call
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from .conftest import RawPeer, Tools
-
-    Connect = Callable[[Path], Awaitable[RawPeer]]
-
-
-def call(name: str, **params: object) -> dict[str, object]:
-    return {"method": "call_tool", "params": {"name": name, "arguments": {}, **params}}
+from .conftest import Connect, Tools, call, happens
 
 
 async def answer_of(handler: ToolHandler, path: Path, connect: Connect) -> Any:
@@ -112,8 +100,8 @@ async def test_a_tool_that_takes_longer_than_allowed_is_an_error_and_others_go_o
     """IPC-P-21: a handler that blocks."""
     async with IPCServer(folder / "s", tools.handlers, tool_timeout=0.05) as server:
         slow, quick = await raw_peer(server.socket_path), await raw_peer(server.socket_path)
-        slow.send(json.dumps(call("wait")).encode())
-        await tools.started.wait()
+        slow.send(call("wait"))
+        await happens(tools.started)
         assert "result" in await quick.request(call("echo"))
         response = await slow.receive()
     assert response["error"] == {

@@ -1,20 +1,16 @@
 """The official MCP client, of either major version, lists and calls tools through the bridge."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import sys
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from pathlib import Path
+from typing import Any, TextIO, cast
 
 import pytest
 
 from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
-    from pathlib import Path
 
 pytest.importorskip("mcp")
 

@@ -1,7 +1,5 @@
 """Files and their owners: locks, leftovers, what forked children hold."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket
@@ -9,7 +7,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,10 +16,7 @@ from cc_ipc.files import LockedFile, OwnedPath
 from cc_ipc.leftovers import remove_leftovers, schema_file_name, socket_file_name
 from cc_ipc.sockets import MAX_SOCKET_PATH, is_dead_socket, listen_privately
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .conftest import OwnerProcess
+from .conftest import StartOwner
 
 
 def mode(path: Path) -> int:
@@ -241,9 +236,7 @@ def test_a_leftover_that_cannot_be_removed_is_left(folder: Path, monkeypatch: py
     assert remove_leftovers([folder]) == []
 
 
-def test_a_killed_owner_leaves_what_the_next_start_removes(
-    folder: Path, owner_process: Callable[[], OwnerProcess]
-) -> None:
+def test_a_killed_owner_leaves_what_the_next_start_removes(folder: Path, owner_process: StartOwner) -> None:
     """IPC-P-40, IPC-D-30."""
     first, second = owner_process(), owner_process()
     first.kill()

@@ -1,7 +1,5 @@
 """Functions of this process, offered to others."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
@@ -11,7 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,13 +19,7 @@ import cc_ipc.serving
 from cc_ipc import BridgeStartupError, IPCClient, IPCSession, Served, SessionState, check_bridge, probe, serve
 from cc_ipc.__main__ import find_functions, main
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from .conftest import BridgeProcess, Tools
-
-LIMIT = 10.0
+from .conftest import LIMIT, StartBridge, Tools
 
 
 @pytest.fixture(autouse=True)
@@ -47,9 +41,7 @@ def text_of(answer: Any) -> str:
     return answer["result"]["content"][0]["text"]
 
 
-def test_functions_are_served_to_any_host_until_the_end(
-    temporary_folder: Path, bridge_process: Callable[..., BridgeProcess]
-) -> None:
+def test_functions_are_served_to_any_host_until_the_end(temporary_folder: Path, bridge_process: StartBridge) -> None:
     """IPC-P-60: and the command that connects a host is printed."""
     out = io.StringIO()
     with serve({"add": add, "whereabouts": whereabouts}, name="my tools", out=out) as served:
@@ -230,7 +222,7 @@ def heeds_interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_program_removes_its_files_when_it_is_ended(
-    module: str, folder: Path, number: signal.Signals, bridge_process: Callable[..., BridgeProcess]
+    module: str, folder: Path, number: signal.Signals, bridge_process: StartBridge
 ) -> None:
     """IPC-P-60."""
     with subprocess.Popen(
