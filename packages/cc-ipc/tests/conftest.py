@@ -66,6 +66,10 @@ def mcp_call(request_id: int | str, name: str, arguments: object = None) -> dict
     return mcp("tools/call", {"name": name, "arguments": arguments or {}}, id=request_id)
 
 
+def is_never_own(sock: object) -> bool:
+    return False
+
+
 def raising(error: BaseException) -> Callable[..., Any]:
     """Return a function that raises, to take the place of another one."""
 

@@ -51,18 +51,6 @@ async def test_a_bridge_lists_and_calls_the_tools_of_a_session_to_which_it_conne
     assert "1 connections" in repr(session.server)
 
 
-async def test_a_cancelled_call_cancels_the_tool(
-    session: IPCSession, bridge_process: StartBridge, tools: Tools
-) -> None:
-    """IPC-P-32."""
-    bridge = bridge_process(session.command)
-    bridge.send(mcp_call(1, "wait"))
-    await happens(tools.started)
-    bridge.send(mcp("notifications/cancelled", {"requestId": 1}))
-    await happens(tools.cancelled)
-    assert (await bridge.call("echo", request_id=2))["id"] == 2
-
-
 async def test_what_tools_print_in_the_bridge_is_not_on_stdout(folder: Path, bridge_process: StartBridge) -> None:
     """IPC-P-35: a module that prints when it is loaded, late, gets to stderr."""
     (folder / "sitecustomize.py").write_text(
@@ -134,36 +122,37 @@ def test_the_end_of_its_input_ends_it_when_what_was_asked_is_answered(
     assert bridge.stderr() == ""
 
 
-async def test_a_call_that_runs_does_not_keep_it_from_ending(
+async def test_a_cancellation_cancels_the_tool_and_so_does_the_end_which_a_call_that_runs_does_not_keep_back(
     session: IPCSession, bridge_process: StartBridge, tools: Tools
 ) -> None:
-    """IPC-P-36: and the tool is cancelled."""
+    """IPC-P-32, IPC-P-36."""
     bridge = bridge_process(session.command)
     bridge.send(mcp_call(1, "wait"))
+    await happens(tools.started)
+    bridge.send(mcp("notifications/cancelled", {"requestId": 1}))
+    await happens(tools.cancelled)
+    assert (await bridge.call("echo", request_id=2))["id"] == 2
+    tools.started.clear()
+    tools.cancelled.clear()
+    bridge.send(mcp_call(3, "wait"))
     await happens(tools.started)
     bridge.stdin.close()
     assert await asyncio.to_thread(bridge.wait, END) == 0
     await happens(tools.cancelled)
 
 
-async def test_the_end_of_the_session_ends_it(session: IPCSession, bridge_process: StartBridge) -> None:
-    """IPC-P-36: when the parent ends; called or not."""
-    bridges = [bridge_process(session.command) for _ in range(2)]
-    await bridges[0].call("echo")
-    await asyncio.to_thread(bridges[1].request, "tools/list")
-    await session.stop()
-    for bridge in bridges:
-        assert await asyncio.to_thread(bridge.wait, END) == 0
-
-
-async def test_the_end_of_the_session_answers_the_calls_that_run(
+async def test_the_end_of_the_session_ends_it_and_answers_the_calls_that_run(
     session: IPCSession, bridge_process: StartBridge, tools: Tools
 ) -> None:
-    bridge = bridge_process(session.command)
-    answer = asyncio.ensure_future(bridge.call("wait"))
+    """IPC-P-36: when the parent ends; with a call, after one, or without."""
+    bridges = [bridge_process(session.command) for _ in range(3)]
+    await bridges[0].call("echo")
+    await asyncio.to_thread(bridges[1].request, "tools/list")
+    answer = asyncio.ensure_future(bridges[2].call("wait"))
     await happens(tools.started)
     await session.stop()
     assert (await answer)["result"]["content"][0]["text"].startswith("CancelledError: the server was stopped")
+    assert [await asyncio.to_thread(bridge.wait, END) for bridge in bridges] == [0, 0, 0]
 
 
 def test_a_parent_that_is_killed_ends_it_and_its_calls_are_answered(

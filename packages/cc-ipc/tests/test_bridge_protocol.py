@@ -36,30 +36,47 @@ def request(method: str, params: object = None, **fields: object) -> Any:
     return receive({"jsonrpc": "2.0", "id": 7, "method": method, "params": params or {}, **fields})
 
 
-@pytest.mark.parametrize("version", protocol.HANDSHAKE_VERSIONS)
-def test_a_handshake_version_is_agreed_to(version: str) -> None:
+COMPLETE: dict[str, object] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+INFO = {"_meta": {"io.modelcontextprotocol/serverInfo": protocol.SERVER_INFO}}
+DISCOVERED = {
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {"tools": {}},
+    **COMPLETE,
+    **INFO,
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "handshake", "modern"),
+    [
+        ("server/discover", DISCOVERED, DISCOVERED),
+        ("ping", {}, {"resultType": "complete", **INFO}),
+        ("tools/list", {"tools": TOOLS}, {"tools": TOOLS, **COMPLETE, **INFO}),
+    ],
+)
+def test_a_probe_a_ping_and_a_list_of_tools_are_answered_without_the_parent_in_both_forms(
+    method: str, handshake: object, modern: dict[str, object]
+) -> None:
+    """IPC-D-14, IPC-P-32: with the fields that the current version adds, and without."""
+    assert request(method)["result"] == handshake
+    assert request(method, {"_meta": MODERN})["result"] == modern
+
+
+@pytest.mark.parametrize(
+    ("version", "agreed"),
+    [
+        *((version, version) for version in protocol.HANDSHAKE_VERSIONS),
+        *((version, "2025-11-25") for version in ("1999-01-01", "2026-07-28", None, ["2025-11-25"])),
+    ],
+)
+def test_a_handshake_version_is_agreed_to_and_another_answered_with_the_newest_there_is(
+    version: object, agreed: str
+) -> None:
     """IPC-P-32: the previous version has a handshake."""
     assert request("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {}}) == {
         "jsonrpc": "2.0",
         "id": 7,
-        "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": protocol.SERVER_INFO},
-    }
-
-
-@pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", None, ["2025-11-25"]])
-def test_another_version_in_a_handshake_is_answered_with_the_newest_there_is(version: object) -> None:
-    assert request("initialize", {"protocolVersion": version})["result"]["protocolVersion"] == "2025-11-25"
-
-
-def test_the_probe_of_the_current_version_is_answered() -> None:
-    """IPC-P-32: `server/discover`."""
-    assert request("server/discover", {"_meta": MODERN})["result"] == {
-        "supportedVersions": ["2026-07-28"],
-        "capabilities": {"tools": {}},
-        "resultType": "complete",
-        "ttlMs": 0,
-        "cacheScope": "private",
-        "_meta": {"io.modelcontextprotocol/serverInfo": protocol.SERVER_INFO},
+        "result": {"protocolVersion": agreed, "capabilities": {"tools": {}}, "serverInfo": protocol.SERVER_INFO},
     }
 
 
@@ -68,16 +85,6 @@ def test_a_version_of_the_future_is_refused_with_those_there_are() -> None:
     error = request("server/discover", {"_meta": meta})["error"]
     assert error["code"] == protocol.UNSUPPORTED_PROTOCOL_VERSION
     assert error["data"] == {"supported": ["2026-07-28", *protocol.HANDSHAKE_VERSIONS], "requested": "2031-01-01"}
-
-
-def test_a_ping_is_answered_and_tools_are_listed_without_the_parent_in_both_forms() -> None:
-    """IPC-D-14, IPC-P-32."""
-    assert request("ping")["result"] == {}
-    assert request("ping", {"_meta": MODERN})["result"]["resultType"] == "complete"
-    assert request("tools/list")["result"] == {"tools": TOOLS}
-    modern = request("tools/list", {"_meta": MODERN})["result"]
-    assert modern["tools"] == TOOLS
-    assert (modern["resultType"], modern["ttlMs"], modern["cacheScope"]) == ("complete", 0, "private")
 
 
 def test_a_call_is_handed_on_with_the_models_id() -> None:
@@ -93,20 +100,6 @@ def test_a_call_without_an_id_or_arguments_is_a_call(meta: object) -> None:
     call = request("tools/call", {"name": "echo", "_meta": meta})
     assert call.params == {"name": "echo", "arguments": {}}
     assert request("tools/call", {"name": "echo", "_meta": MODERN}).modern
-
-
-@pytest.mark.parametrize("params", [{}, {"name": 1}, {"name": "echo", "arguments": [1]}, [1]])
-def test_a_call_that_is_none_is_refused(params: object) -> None:
-    reply = receive({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
-    assert reply["error"]["code"] == protocol.INVALID_PARAMS
-
-
-@pytest.mark.parametrize(
-    "method", ["resources/list", "prompts/list", "logging/setLevel", "subscriptions/listen", "\ud800"]
-)
-def test_a_method_that_is_not_there_is_told(method: str) -> None:
-    reply = request(method)
-    assert (reply["id"], reply["error"]["code"]) == (7, protocol.METHOD_NOT_FOUND)
 
 
 def test_a_cancellation_names_a_request() -> None:
@@ -148,10 +141,20 @@ def test_what_wants_no_answer_gets_none(message: object) -> None:
         ({"id": 7}, protocol.INVALID_REQUEST, 7),
         ({"id": 7, "method": 5}, protocol.INVALID_REQUEST, 7),
         ({"id": 7, "method": "ping", "params": [1]}, protocol.INVALID_PARAMS, 7),
+        *(
+            ({"id": 7, "method": "tools/call", "params": params}, protocol.INVALID_PARAMS, 7)
+            for params in ({}, {"name": 1}, {"name": "echo", "arguments": [1]}, [1])
+        ),
+        *(
+            ({"id": 7, "method": method}, protocol.METHOD_NOT_FOUND, 7)
+            for method in ("resources/list", "prompts/list", "logging/setLevel", "subscriptions/listen", "\ud800")
+        ),
     ],
     ids=str,
 )
-def test_what_is_no_message_is_refused(message: object, code: int, request_id: object) -> None:
+def test_what_is_no_message_or_no_call_and_a_method_that_is_not_there_are_refused(
+    message: object, code: int, request_id: object
+) -> None:
     reply = receive(message)
     assert (reply["error"]["code"], reply["id"]) == (code, request_id)
 

@@ -17,7 +17,7 @@ from cc_ipc.bridge.process import Bridge, Output
 from cc_ipc.bridge.protocol import INTERNAL_ERROR, INVALID_REQUEST, McpServer
 from cc_ipc.bridge.relay import CallCancelled, PendingCall, Relay, RelayFault
 
-from .conftest import LIMIT, RESULT, StartParent, frame, mcp, mcp_call, raising
+from .conftest import LIMIT, RESULT, StartParent, frame, is_never_own, mcp, mcp_call, raising
 
 PARAMS: dict[str, Any] = {"name": "a", "arguments": {}}
 
@@ -70,7 +70,7 @@ def test_a_response_that_does_not_come_is_a_fault(
 def test_a_socket_of_another_user_is_a_fault(fake_parent: StartParent, monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-D-28: nothing is sent there."""
     path, parent = fake_parent(None)
-    monkeypatch.setattr(relay_module, "is_own_peer", lambda *_: False)
+    monkeypatch.setattr(relay_module, "is_own_peer", is_never_own)
     with pytest.raises(RelayFault, match="another user has its socket"):
         Relay(str(path)).call(PendingCall(), PARAMS)
     assert parent.requests == []

@@ -10,7 +10,7 @@ import pytest
 
 from cc_ipc import MAX_MESSAGE_SIZE, IPCServer, ToolCall, ToolHandler, current_call
 
-from .conftest import Connect, Tools, call, happens
+from .conftest import Connect, Tools, call, happens, text
 
 
 async def answer_of(handler: ToolHandler, path: Path, connect: Connect) -> Any:
@@ -37,11 +37,7 @@ async def test_a_tool_that_raises_is_reported_by_class_and_message_and_its_trace
             ({"content": [], "structuredContent": {"value": value}}, "UnencodableMessageError", "")
             for value in (float("nan"), {1, 2}, "\ud800")
         ),
-        (
-            {"content": [{"type": "text", "text": "a" * MAX_MESSAGE_SIZE}]},
-            "LocalMessageSizeError",
-            "at most 10,485,760",
-        ),
+        (text("a" * MAX_MESSAGE_SIZE), "LocalMessageSizeError", "at most 10,485,760"),
     ],
     ids=["nonsense", "nan", "set", "half a character", "too large"],
 )
@@ -77,12 +73,7 @@ class Wordless(Exception):
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 async def test_whatever_a_tool_raises_there_is_an_answer(
-    folder: Path,
-    raw_peer: Connect,
-    caplog: pytest.LogCaptureFixture,
-    error: BaseException,
-    kind: str,
-    message: str,
+    folder: Path, raw_peer: Connect, caplog: pytest.LogCaptureFixture, error: BaseException, kind: str, message: str
 ) -> None:
     """IPC-P-21, IPC-P-18: a handler that is cancelled from within, or raises what has no message."""
     caplog.set_level(logging.CRITICAL, "cc_ipc")  # half a character in the log is too much for pytest-xdist
@@ -104,10 +95,8 @@ async def test_a_tool_that_takes_longer_than_allowed_is_an_error_and_others_go_o
         await happens(tools.started)
         assert "result" in await quick.request(call("echo"))
         response = await slow.receive()
-    assert response["error"] == {
-        "type": "TimeoutError",
-        "message": "the tool 'wait' did not answer within 0.05 seconds",
-    }
+    message = "the tool 'wait' did not answer within 0.05 seconds"
+    assert response["error"] == {"type": "TimeoutError", "message": message}
     assert tools.cancelled.is_set()
 
 

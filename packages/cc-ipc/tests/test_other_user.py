@@ -11,7 +11,7 @@ import pytest
 from cc_ipc import IPCServer, IPCSession
 from cc_ipc.sockets import listen_privately
 
-from .conftest import StartBridge, Tools
+from .conftest import StartBridge, StartChild, Tools
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
@@ -96,10 +96,9 @@ print(entered)
 """
 
 
-def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Path) -> None:
+def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Path, child_process: StartChild) -> None:
     """IPC-D-27, IPC-R-06: not even for an instant, with a mask that takes nothing away."""
-    stranger = subprocess.Popen([sys.executable, "-c", KNOCKING, str(open_folder)], stdout=subprocess.PIPE)
-    assert stranger.stdout is not None
+    stranger = child_process([sys.executable, "-c", KNOCKING, str(open_folder)])
     assert stranger.stdout.readline() == b"ready\n"
     before = os.umask(0)
     try:
@@ -110,8 +109,7 @@ def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Pa
         (open_folder / "end").touch()
     finally:
         os.umask(before)
-    entered, _ = stranger.communicate(timeout=20)
-    assert entered == b"0\n"
+    assert stranger.stdout.read() == b"0\n"
 
 
 def test_the_bridge_takes_no_schema_file_of_another_user(folder: Path, bridge_process: StartBridge) -> None:

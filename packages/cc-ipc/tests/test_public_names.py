@@ -10,8 +10,8 @@ import cc_ipc
 
 FIXED = """
     BridgeStartupError DEFAULT_TRANSPORT FrameDecoder IPCClient IPCConnectionError IPCError IPCMessageSizeError
-    IPCServer IPCSession IPCToolExecutionError LENGTH_PREFIX_SIZE MAX_MESSAGE_SIZE SOCKET_PERMISSIONS ToolHandler ToolSchema
-    TransportType encode_frame
+    IPCServer IPCSession IPCToolExecutionError LENGTH_PREFIX_SIZE MAX_MESSAGE_SIZE SOCKET_PERMISSIONS
+    ToolHandler ToolSchema TransportType encode_frame
 """.split()
 
 
