@@ -38,7 +38,7 @@ def request(method: str, params: object = None, **fields: object) -> Any:
 
 COMPLETE: dict[str, object] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 INFO = {"_meta": {"io.modelcontextprotocol/serverInfo": protocol.SERVER_INFO}}
-DISCOVERED = {
+DISCOVERED: dict[str, object] = {
     "supportedVersions": ["2026-07-28"],
     "capabilities": {"tools": {}},
     **COMPLETE,

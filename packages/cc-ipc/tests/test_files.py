@@ -31,13 +31,13 @@ def dead_socket(path: Path) -> Path:
 def test_a_locked_file_is_private_whatever_the_mask(folder: Path) -> None:
     """IPC-D-27, IPC-P-24."""
     for mask in (0, 0o777):
+        path = folder / f"f{mask}"
         before = os.umask(mask)
         try:
-            file = LockedFile(folder / f"f{mask}", b"content")
+            file = LockedFile(path, b"content")
         finally:
             os.umask(before)
-        assert mode(folder / f"f{mask}") == 0o600
-        assert (folder / f"f{mask}").read_bytes() == b"content"
+        assert (mode(path), path.read_bytes()) == (0o600, b"content")
         file.release()
 
 
