@@ -1,4 +1,4 @@
-"""What the tests share: a short private folder, tools to call, raw peers, and bridges as child processes."""
+"""What the tests share: a short private folder, tools to call, raw peers and parents, and child processes."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,8 +33,55 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
+@pytest.fixture
+def at_end(folder: Path) -> Iterator[contextlib.ExitStack]:
+    """Hold what is closed at the end of a test, while the folder is still there."""
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
 def text(value: str) -> dict[str, object]:
     return {"content": [{"type": "text", "text": value}]}
+
+
+RESULT = b'{"result":{"content":[{"type":"text","text":"ok"}]}}'
+"""A response, as a parent writes it."""
+
+
+def frame(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def call(name: str, arguments: object = None, **params: object) -> dict[str, object]:
+    """A request to a server."""
+    return {"method": "call_tool", "params": {"name": name, "arguments": arguments or {}, **params}}
+
+
+def mcp(method: str, params: object = None, **fields: object) -> dict[str, object]:
+    """A message to a bridge: a notification, or with an `id` a request."""
+    return {"jsonrpc": "2.0", "method": method, **({"params": params} if params else {}), **fields}
+
+
+def mcp_call(request_id: int | str, name: str, arguments: object = None) -> dict[str, object]:
+    return mcp("tools/call", {"name": name, "arguments": arguments or {}}, id=request_id)
+
+
+def is_never_own(sock: object) -> bool:
+    return False
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    """Return a function that raises, to take the place of another one."""
+
+    def fail(*arguments: object) -> None:
+        raise error
+
+    return fail
+
+
+async def happens(event: asyncio.Event) -> None:
+    async with asyncio.timeout(LIMIT):
+        await event.wait()
 
 
 class Tools:
@@ -100,8 +147,9 @@ class RawPeer:
         self.reader = reader
         self.writer = writer
 
-    def send(self, payload: bytes) -> None:
-        self.writer.write(len(payload).to_bytes(4, "big") + payload)
+    def send(self, message: Json) -> None:
+        """Send a message, or a payload as it is."""
+        self.writer.write(frame(message if isinstance(message, bytes) else json.dumps(message).encode()))
 
     async def receive(self) -> Json:
         async with asyncio.timeout(LIMIT):
@@ -109,7 +157,7 @@ class RawPeer:
             return json.loads(await self.reader.readexactly(size))
 
     async def request(self, message: Json) -> Json:
-        self.send(json.dumps(message).encode())
+        self.send(message)
         return await self.receive()
 
     async def is_ended(self) -> bool:
@@ -126,83 +174,93 @@ class RawPeer:
             await self.writer.wait_closed()
 
 
+Connect: TypeAlias = Callable[[Path], Awaitable[RawPeer]]
+
+
 @pytest.fixture
-async def raw_peer() -> AsyncIterator[Callable[[Path], Any]]:
-    peers: list[RawPeer] = []
+async def raw_peer() -> AsyncIterator[Connect]:
+    async with contextlib.AsyncExitStack() as stack:
 
-    async def connect(path: Path) -> RawPeer:
-        peers.append(RawPeer(*await asyncio.open_unix_connection(path)))
-        return peers[-1]
+        async def connect(path: Path) -> RawPeer:
+            peer = RawPeer(*await asyncio.open_unix_connection(path))
+            stack.push_async_callback(peer.close)
+            return peer
 
-    yield connect
-    for peer in peers:
-        await peer.close()
+        yield connect
 
 
-class BridgeProcess:
-    """A bridge as a child process, spoken to in JSON-RPC."""
+class ChildProcess:
+    """A program with pipes for its input and output."""
 
     def __init__(self, command: list[str], **options: Any) -> None:
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
-        )
-
-    def send(self, *messages: Json) -> None:
-        assert self.process.stdin is not None
-        for message in messages:
-            self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def read(self) -> Json:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        return json.loads(line) if line else None
-
-    def request(self, method: str, params: Json = None, request_id: int | str = 1) -> Json:
-        self.send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}})
-        return self.read()
-
-    async def call(self, name: str, arguments: Json = None, request_id: int | str = 1, **params: Json) -> Json:
-        """Call a tool of this process, whose loop goes on meanwhile."""
-        params = {"name": name, "arguments": arguments or {}, **params}
-        async with asyncio.timeout(LIMIT):
-            return await asyncio.to_thread(self.request, "tools/call", params, request_id)
-
-    async def read_async(self) -> Json:
-        async with asyncio.timeout(LIMIT):
-            return await asyncio.to_thread(self.read)
-
-    def end_input(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
 
     def wait(self, seconds: float = LIMIT) -> int:
         return self.process.wait(seconds)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.wait()
+
+    def close(self) -> None:
+        self.kill()
+        for pipe in filter(None, (self.stdin, self.stdout, self.process.stderr)):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+StartChild: TypeAlias = Callable[..., ChildProcess]
+
+
+@pytest.fixture
+def child_process(at_end: contextlib.ExitStack) -> StartChild:
+    def start(command: list[str], **options: Any) -> ChildProcess:
+        return at_end.enter_context(contextlib.closing(ChildProcess(command, **options)))
+
+    return start
+
+
+class BridgeProcess(ChildProcess):
+    """A bridge as a child process, spoken to in JSON-RPC."""
+
+    def __init__(self, command: list[str], **options: Any) -> None:
+        super().__init__(command, stderr=subprocess.PIPE, **options)
+
+    def send(self, *messages: Json) -> None:
+        for message in messages:
+            self.stdin.write(json.dumps(message).encode() + b"\n")
+        self.stdin.flush()
+
+    def read(self) -> Json:
+        line = self.stdout.readline()
+        return json.loads(line) if line else None
+
+    def request(self, method: str, params: Json = None, request_id: int | str = 1) -> Json:
+        self.send(mcp(method, params, id=request_id))
+        return self.read()
+
+    async def call(self, name: str, arguments: Json = None, request_id: int | str = 1) -> Json:
+        """Call a tool of this process, whose loop goes on meanwhile."""
+        self.send(mcp_call(request_id, name, arguments))
+        async with asyncio.timeout(LIMIT):
+            return await asyncio.to_thread(self.read)
 
     def stderr(self) -> str:
         assert self.process.stderr is not None
         return self.process.stderr.read().decode()
 
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait(LIMIT)
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
+
+StartBridge: TypeAlias = Callable[..., BridgeProcess]
 
 
 @pytest.fixture
-def bridge_process() -> Iterator[Callable[..., BridgeProcess]]:
-    processes: list[BridgeProcess] = []
-
+def bridge_process(at_end: contextlib.ExitStack) -> StartBridge:
     def start(command: list[str], **options: Any) -> BridgeProcess:
-        processes.append(BridgeProcess(command, **options))
-        return processes[-1]
+        return at_end.enter_context(contextlib.closing(BridgeProcess(command, **options)))
 
-    yield start
-    for process in processes:
-        process.close()
+    return start
 
 
 OWNER = """
@@ -227,53 +285,36 @@ asyncio.run(main())
 """
 
 
-class OwnerProcess:
+class OwnerProcess(ChildProcess):
     """Another process with a session of its own, whose temporary folder is `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", OWNER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "TMPDIR": str(folder)},
-        )
-        assert self.process.stdout is not None
-        self.command: list[str] = json.loads(self.process.stdout.readline())
+        super().__init__([sys.executable, "-c", OWNER], env={**os.environ, "TMPDIR": str(folder)})
+        self.command: list[str] = json.loads(self.stdout.readline())
         self.socket_path, self.schema_path = map(Path, self.command[-2:])
 
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(LIMIT)
 
-    def close(self) -> None:
-        self.kill()
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.stdout.close()
+StartOwner: TypeAlias = Callable[[], OwnerProcess]
 
 
 @pytest.fixture
-def owner_process(folder: Path) -> Iterator[Callable[[], OwnerProcess]]:
-    processes: list[OwnerProcess] = []
+def owner_process(folder: Path, at_end: contextlib.ExitStack) -> StartOwner:
+    return lambda: at_end.enter_context(contextlib.closing(OwnerProcess(folder)))
 
-    def start() -> OwnerProcess:
-        processes.append(OwnerProcess(folder))
-        return processes[-1]
 
-    yield start
-    for process in processes:
-        process.close()
+Answer: TypeAlias = Callable[[bytes], bytes | None] | bytes | None
 
 
 class FakeParent:
-    """A server of one connection after another, in a thread, which answers each frame as a function says."""
+    """A server of one connection after another, in a thread, which gives each request the same or a made answer."""
 
-    def __init__(self, path: Path, answer: Callable[[bytes], bytes | None]) -> None:
+    def __init__(self, path: Path, answer: Answer) -> None:
         self._answer = answer
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
         self.connections = 0
+        self.requests: list[bytes] = []
         self.hangs_up = False
         """Whether a connection ends after its first answer."""
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -291,7 +332,9 @@ class FakeParent:
     def _converse(self, connection: Any) -> None:
         with connection, connection.makefile("rb") as stream:
             while header := stream.read(4):
-                answer = self._answer(stream.read(int.from_bytes(header, "big")))
+                payload = stream.read(int.from_bytes(header, "big"))
+                self.requests.append(payload)
+                answer = self._answer(payload) if callable(self._answer) else self._answer
                 if answer is None:
                     return
                 connection.sendall(answer)
@@ -306,15 +349,13 @@ class FakeParent:
         self._listener.close()
 
 
+StartParent: TypeAlias = Callable[[Answer], tuple[Path, FakeParent]]
+
+
 @pytest.fixture
-def fake_parent(folder: Path) -> Iterator[Callable[[Callable[[bytes], bytes | None]], Any]]:
-    parents: list[FakeParent] = []
+def fake_parent(folder: Path, at_end: contextlib.ExitStack) -> StartParent:
+    def start(answer: Answer) -> tuple[Path, FakeParent]:
+        path = folder / "parent.sock"
+        return path, at_end.enter_context(contextlib.closing(FakeParent(path, answer)))
 
-    def start(answer: Callable[[bytes], bytes | None]) -> tuple[Path, FakeParent]:
-        path = folder / f"parent{len(parents)}.sock"
-        parents.append(FakeParent(path, answer))
-        return path, parents[-1]
-
-    yield start
-    for parent in parents:
-        parent.close()
+    return start

@@ -1,7 +1,5 @@
 """The bridge as a program."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -10,8 +8,9 @@ import runpy
 import subprocess
 import sys
 import threading
+from collections.abc import Generator
 from io import FileIO
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,15 +20,8 @@ from cc_ipc.bridge import main as main_module
 from cc_ipc.bridge.main import claim_stdout, main
 from cc_ipc.files import LockedFile
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from pathlib import Path
+from .conftest import StartBridge, StartOwner, Tools, happens, mcp, mcp_call, raising
 
-    from .conftest import BridgeProcess, OwnerProcess, Tools
-
-    StartBridge = Callable[..., BridgeProcess]
-
-LIMIT = 10.0
 END = 2.0
 """Seconds within which one side must see the end of the other."""
 
@@ -59,19 +51,6 @@ async def test_a_bridge_lists_and_calls_the_tools_of_a_session_to_which_it_conne
     assert "1 connections" in repr(session.server)
 
 
-async def test_a_cancelled_call_cancels_the_tool(
-    session: IPCSession, bridge_process: StartBridge, tools: Tools
-) -> None:
-    """IPC-P-32."""
-    bridge = bridge_process(session.command)
-    bridge.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "arguments": {}}})
-    async with asyncio.timeout(LIMIT):
-        await tools.started.wait()
-        bridge.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-        await tools.cancelled.wait()
-    assert (await bridge.call("echo", request_id=2))["id"] == 2
-
-
 async def test_what_tools_print_in_the_bridge_is_not_on_stdout(folder: Path, bridge_process: StartBridge) -> None:
     """IPC-P-35: a module that prints when it is loaded, late, gets to stderr."""
     (folder / "sitecustomize.py").write_text(
@@ -83,9 +62,8 @@ async def test_what_tools_print_in_the_bridge_is_not_on_stdout(folder: Path, bri
         encoding="utf-8",
     )
     bridge = bridge_process(command(folder), env={**os.environ, "PYTHONPATH": str(folder)})
-    answer = await bridge.call("echo")
-    assert "error" in answer
-    bridge.end_input()
+    assert "error" in await bridge.call("echo")
+    bridge.stdin.close()
     assert bridge.wait() == 0
     assert "noise" in bridge.stderr()
 
@@ -99,16 +77,7 @@ def test_the_bridge_loads_the_standard_library_alone_and_no_asyncio(folder: Path
         "status = main(sys.argv[1:], os._exit)\n"
         "json.dump([status, sorted(set(sys.modules) - before), sorted(sys.stdlib_module_names)], sys.stderr)\n"
     )
-    lines: list[dict[str, object]] = [
-        {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
-        {
-            "jsonrpc": "2.0",
-            "id": 2,
-            "method": "tools/call",
-            "params": {"name": "echo", "arguments": {"a": "a" * 11_000_000}},
-        },
-        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "echo", "arguments": {}}},
-    ]
+    lines = [mcp("tools/list", id=1), mcp_call(2, "echo", {"a": "a" * 11_000_000}), mcp_call(3, "echo")]
     run = subprocess.run(
         [sys.executable, "-c", script, *command(folder)[-2:]],
         input=b"".join(json.dumps(line).encode() + b"\n" for line in lines),
@@ -116,8 +85,7 @@ def test_the_bridge_loads_the_standard_library_alone_and_no_asyncio(folder: Path
         timeout=20,
     )
     status, loaded, standard = json.loads(run.stderr)
-    assert status == 0
-    assert len(run.stdout.splitlines()) == 3
+    assert (status, len(run.stdout.splitlines())) == (0, 3)
     own = {name for name in loaded if name.partition(".")[0] == "cc_ipc"}
     assert {name.partition(".")[0] for name in set(loaded) - own} <= set(standard)
     heavy = {"asyncio", "typing", "dataclasses", "inspect", "pydantic", "logging", "pathlib", "tempfile"}
@@ -147,59 +115,58 @@ def test_the_end_of_its_input_ends_it_when_what_was_asked_is_answered(
 ) -> None:
     """IPC-P-36: when the CLI ends."""
     bridge = bridge_process(command(folder))
-    bridge.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}})
-    bridge.end_input()
+    bridge.send(mcp_call(1, "echo"))
+    bridge.stdin.close()
     assert bridge.read()["error"]["data"] == {"type": "IPCConnectionError"}
     assert bridge.wait(END) == 0
     assert bridge.stderr() == ""
 
 
-async def test_a_call_that_runs_does_not_keep_it_from_ending(
+async def test_a_cancellation_cancels_the_tool_and_so_does_the_end_which_a_call_that_runs_does_not_keep_back(
     session: IPCSession, bridge_process: StartBridge, tools: Tools
 ) -> None:
-    """IPC-P-36: and the tool is cancelled."""
+    """IPC-P-32, IPC-P-36."""
     bridge = bridge_process(session.command)
-    bridge.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "arguments": {}}})
-    async with asyncio.timeout(LIMIT):
-        await tools.started.wait()
-    bridge.end_input()
+    bridge.send(mcp_call(1, "wait"))
+    await happens(tools.started)
+    bridge.send(mcp("notifications/cancelled", {"requestId": 1}))
+    await happens(tools.cancelled)
+    assert (await bridge.call("echo", request_id=2))["id"] == 2
+    tools.started.clear()
+    tools.cancelled.clear()
+    bridge.send(mcp_call(3, "wait"))
+    await happens(tools.started)
+    bridge.stdin.close()
     assert await asyncio.to_thread(bridge.wait, END) == 0
-    async with asyncio.timeout(LIMIT):
-        await tools.cancelled.wait()
+    await happens(tools.cancelled)
 
 
-async def test_the_end_of_the_session_ends_it(session: IPCSession, bridge_process: StartBridge) -> None:
-    """IPC-P-36: when the parent ends; called or not."""
-    bridges = [bridge_process(session.command) for _ in range(2)]
+async def test_the_end_of_the_session_ends_it_and_answers_the_calls_that_run(
+    session: IPCSession, bridge_process: StartBridge, tools: Tools
+) -> None:
+    """IPC-P-36: when the parent ends; with a call, after one, or without."""
+    bridges = [bridge_process(session.command) for _ in range(3)]
     await bridges[0].call("echo")
     await asyncio.to_thread(bridges[1].request, "tools/list")
-    await session.stop()
-    for bridge in bridges:
-        assert await asyncio.to_thread(bridge.wait, END) == 0
-
-
-async def test_the_end_of_the_session_answers_the_calls_that_run(
-    session: IPCSession, bridge_process: StartBridge, tools: Tools
-) -> None:
-    bridge = bridge_process(session.command)
-    answer = asyncio.ensure_future(bridge.call("wait"))
-    await tools.started.wait()
+    answer = asyncio.ensure_future(bridges[2].call("wait"))
+    await happens(tools.started)
     await session.stop()
     assert (await answer)["result"]["content"][0]["text"].startswith("CancelledError: the server was stopped")
+    assert [await asyncio.to_thread(bridge.wait, END) for bridge in bridges] == [0, 0, 0]
 
 
 def test_a_parent_that_is_killed_ends_it_and_its_calls_are_answered(
-    owner_process: Callable[[], OwnerProcess], bridge_process: StartBridge
+    owner_process: StartOwner, bridge_process: StartBridge
 ) -> None:
     """IPC-P-36, IPC-P-40, IPC-P-E07."""
     owner = owner_process()
     bridge, idle = bridge_process(owner.command), bridge_process(owner.command)
     idle.request("tools/list")
-    echo: dict[str, object] = {"name": "echo", "arguments": {}}
-    assert "result" in bridge.request("tools/call", echo)
-    bridge.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "wait", "arguments": {}}})
-    # A second call on the same bridge is answered, so the first one is under way.
-    assert bridge.request("tools/call", echo, 3)["id"] == 3
+    bridge.send(mcp_call(1, "echo"))
+    assert "result" in bridge.read()
+    # The last call is answered, so the one before is under way.
+    bridge.send(mcp_call(2, "wait"), mcp_call(3, "echo"))
+    assert bridge.read()["id"] == 3
     owner.kill()
     answer = bridge.read()
     assert (answer["id"], answer["error"]["data"]) == (2, {"type": "IPCConnectionError"})
@@ -223,9 +190,9 @@ def test_arguments_that_cannot_be_used_are_told_on_stderr(
     arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments, lambda status: None) == status
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert captured.out == ""
+    out, err = capsys.readouterr()
+    assert message in err
+    assert out == ""
 
 
 @pytest.mark.parametrize("content", ["", "{}", '[{"name": "a"}]', None], ids=["empty", "object", "no schema", "link"])
@@ -304,10 +271,7 @@ def test_main_leaves_when_the_owner_of_the_schema_file_does(folder: Path) -> Non
 
 
 def test_an_interrupt_ends_it_quietly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*arguments: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(main_module, "serve_bridge", interrupt)
+    monkeypatch.setattr(main_module, "serve_bridge", raising(KeyboardInterrupt()))
     assert main([str(folder / "s"), str(schema_file(folder))], lambda status: None) == 130
 
 

@@ -1,34 +1,17 @@
 """MCP as the bridge speaks it, without any process: lines in, actions out."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cc_ipc.bridge.protocol import (
-    HANDSHAKE_VERSIONS,
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    PARSE_ERROR,
-    SERVER_INFO,
-    UNSUPPORTED_PROTOCOL_VERSION,
-    Call,
-    Cancel,
-    McpServer,
-    Reply,
-)
+from cc_ipc.bridge import protocol
 from cc_ipc.bridge.responses import response_line
 from cc_ipc.bridge.tools import mcp_tools
-
-if TYPE_CHECKING:
-    from cc_types import JsonValue
+from cc_types import JsonValue
 
 FUZZ_LINES = int(os.environ.get("CC_IPC_FUZZ_FRAMES", "2000"))
 MODERN: dict[str, object] = {
@@ -41,8 +24,8 @@ TOOLS: list[JsonValue] = [{"name": "echo", "description": "Echo.", "inputSchema"
 def receive(message: object) -> Any:
     """Return what the server does about a message; its reply parsed."""
     line = message if isinstance(message, bytes) else json.dumps(message).encode()
-    action = McpServer(TOOLS).receive(line + b"\n")
-    if not isinstance(action, Reply):
+    action = protocol.McpServer(TOOLS).receive(line + b"\n")
+    if not isinstance(action, protocol.Reply):
         return action
     assert action.line.endswith(b"\n")
     assert action.line.count(b"\n") == 1
@@ -53,54 +36,61 @@ def request(method: str, params: object = None, **fields: object) -> Any:
     return receive({"jsonrpc": "2.0", "id": 7, "method": method, "params": params or {}, **fields})
 
 
-@pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
-def test_a_handshake_version_is_agreed_to(version: str) -> None:
+COMPLETE: dict[str, object] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+INFO = {"_meta": {"io.modelcontextprotocol/serverInfo": protocol.SERVER_INFO}}
+DISCOVERED: dict[str, object] = {
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {"tools": {}},
+    **COMPLETE,
+    **INFO,
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "handshake", "modern"),
+    [
+        ("server/discover", DISCOVERED, DISCOVERED),
+        ("ping", {}, {"resultType": "complete", **INFO}),
+        ("tools/list", {"tools": TOOLS}, {"tools": TOOLS, **COMPLETE, **INFO}),
+    ],
+)
+def test_a_probe_a_ping_and_a_list_of_tools_are_answered_without_the_parent_in_both_forms(
+    method: str, handshake: object, modern: dict[str, object]
+) -> None:
+    """IPC-D-14, IPC-P-32: with the fields that the current version adds, and without."""
+    assert request(method)["result"] == handshake
+    assert request(method, {"_meta": MODERN})["result"] == modern
+
+
+@pytest.mark.parametrize(
+    ("version", "agreed"),
+    [
+        *((version, version) for version in protocol.HANDSHAKE_VERSIONS),
+        *((version, "2025-11-25") for version in ("1999-01-01", "2026-07-28", None, ["2025-11-25"])),
+    ],
+)
+def test_a_handshake_version_is_agreed_to_and_another_answered_with_the_newest_there_is(
+    version: object, agreed: str
+) -> None:
     """IPC-P-32: the previous version has a handshake."""
     assert request("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {}}) == {
         "jsonrpc": "2.0",
         "id": 7,
-        "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": SERVER_INFO},
-    }
-
-
-@pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", None, ["2025-11-25"]])
-def test_another_version_in_a_handshake_is_answered_with_the_newest_there_is(version: object) -> None:
-    assert request("initialize", {"protocolVersion": version})["result"]["protocolVersion"] == "2025-11-25"
-
-
-def test_the_probe_of_the_current_version_is_answered() -> None:
-    """IPC-P-32: `server/discover`."""
-    assert request("server/discover", {"_meta": MODERN})["result"] == {
-        "supportedVersions": ["2026-07-28"],
-        "capabilities": {"tools": {}},
-        "resultType": "complete",
-        "ttlMs": 0,
-        "cacheScope": "private",
-        "_meta": {"io.modelcontextprotocol/serverInfo": SERVER_INFO},
+        "result": {"protocolVersion": agreed, "capabilities": {"tools": {}}, "serverInfo": protocol.SERVER_INFO},
     }
 
 
 def test_a_version_of_the_future_is_refused_with_those_there_are() -> None:
     meta = {**MODERN, "io.modelcontextprotocol/protocolVersion": "2031-01-01"}
     error = request("server/discover", {"_meta": meta})["error"]
-    assert error["code"] == UNSUPPORTED_PROTOCOL_VERSION
-    assert error["data"] == {"supported": ["2026-07-28", *HANDSHAKE_VERSIONS], "requested": "2031-01-01"}
-
-
-def test_a_ping_is_answered_and_tools_are_listed_without_the_parent_in_both_forms() -> None:
-    """IPC-D-14, IPC-P-32."""
-    assert request("ping")["result"] == {}
-    assert request("ping", {"_meta": MODERN})["result"]["resultType"] == "complete"
-    assert request("tools/list")["result"] == {"tools": TOOLS}
-    modern = request("tools/list", {"_meta": MODERN})["result"]
-    assert modern["tools"] == TOOLS
-    assert (modern["resultType"], modern["ttlMs"], modern["cacheScope"]) == ("complete", 0, "private")
+    assert error["code"] == protocol.UNSUPPORTED_PROTOCOL_VERSION
+    assert error["data"] == {"supported": ["2026-07-28", *protocol.HANDSHAKE_VERSIONS], "requested": "2031-01-01"}
 
 
 def test_a_call_is_handed_on_with_the_models_id() -> None:
     """IPC-P-38."""
     call = request("tools/call", {"name": "echo", "arguments": {"a": 1}, "_meta": {"claudecode/toolUseId": "toolu_1"}})
-    assert isinstance(call, Call)
+    assert isinstance(call, protocol.Call)
     assert call.params == {"name": "echo", "arguments": {"a": 1}, "tool_use_id": "toolu_1"}
     assert (call.request_id, call.modern) == (7, False)
 
@@ -112,24 +102,10 @@ def test_a_call_without_an_id_or_arguments_is_a_call(meta: object) -> None:
     assert request("tools/call", {"name": "echo", "_meta": MODERN}).modern
 
 
-@pytest.mark.parametrize("params", [{}, {"name": 1}, {"name": "echo", "arguments": [1]}, [1]])
-def test_a_call_that_is_none_is_refused(params: object) -> None:
-    reply = receive({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
-    assert reply["error"]["code"] == INVALID_PARAMS
-
-
-@pytest.mark.parametrize(
-    "method", ["resources/list", "prompts/list", "logging/setLevel", "subscriptions/listen", "\ud800"]
-)
-def test_a_method_that_is_not_there_is_told(method: str) -> None:
-    reply = request(method)
-    assert (reply["id"], reply["error"]["code"]) == (7, METHOD_NOT_FOUND)
-
-
 def test_a_cancellation_names_a_request() -> None:
     """IPC-P-32."""
     cancel = receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "reason": "x"}})
-    assert isinstance(cancel, Cancel)
+    assert isinstance(cancel, protocol.Cancel)
     assert cancel.request_id == 7
 
 
@@ -154,39 +130,49 @@ def test_what_wants_no_answer_gets_none(message: object) -> None:
 @pytest.mark.parametrize(
     ("message", "code", "request_id"),
     [
-        (b"nonsense", PARSE_ERROR, None),
-        (b"\xff", PARSE_ERROR, None),
-        ([], INVALID_REQUEST, None),
-        ({}, INVALID_REQUEST, None),
-        ({"id": True, "method": "ping"}, INVALID_REQUEST, None),
-        ({"id": None, "method": "ping"}, INVALID_REQUEST, None),
-        ({"id": 1.5, "method": "ping"}, INVALID_REQUEST, None),
-        ({"id": "\ud800", "method": "ping"}, INVALID_REQUEST, None),
-        ({"id": 7}, INVALID_REQUEST, 7),
-        ({"id": 7, "method": 5}, INVALID_REQUEST, 7),
-        ({"id": 7, "method": "ping", "params": [1]}, INVALID_PARAMS, 7),
+        (b"nonsense", protocol.PARSE_ERROR, None),
+        (b"\xff", protocol.PARSE_ERROR, None),
+        ([], protocol.INVALID_REQUEST, None),
+        ({}, protocol.INVALID_REQUEST, None),
+        ({"id": True, "method": "ping"}, protocol.INVALID_REQUEST, None),
+        ({"id": None, "method": "ping"}, protocol.INVALID_REQUEST, None),
+        ({"id": 1.5, "method": "ping"}, protocol.INVALID_REQUEST, None),
+        ({"id": "\ud800", "method": "ping"}, protocol.INVALID_REQUEST, None),
+        ({"id": 7}, protocol.INVALID_REQUEST, 7),
+        ({"id": 7, "method": 5}, protocol.INVALID_REQUEST, 7),
+        ({"id": 7, "method": "ping", "params": [1]}, protocol.INVALID_PARAMS, 7),
+        *(
+            ({"id": 7, "method": "tools/call", "params": params}, protocol.INVALID_PARAMS, 7)
+            for params in ({}, {"name": 1}, {"name": "echo", "arguments": [1]}, [1])
+        ),
+        *(
+            ({"id": 7, "method": method}, protocol.METHOD_NOT_FOUND, 7)
+            for method in ("resources/list", "prompts/list", "logging/setLevel", "subscriptions/listen", "\ud800")
+        ),
     ],
     ids=str,
 )
-def test_what_is_no_message_is_refused(message: object, code: int, request_id: object) -> None:
+def test_what_is_no_message_or_no_call_and_a_method_that_is_not_there_are_refused(
+    message: object, code: int, request_id: object
+) -> None:
     reply = receive(message)
     assert (reply["error"]["code"], reply["id"]) == (code, request_id)
 
 
 def test_the_server_tells_the_version_of_the_package() -> None:
-    assert SERVER_INFO == {"name": "cc-ipc", "version": metadata.version("cc-ipc")}
+    assert protocol.SERVER_INFO == {"name": "cc-ipc", "version": metadata.version("cc-ipc")}
 
 
 def test_random_lines_get_an_answer_or_none() -> None:
     """IPC-P-09, for the side that the client writes to."""
     chance = random.Random(2)
     good = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "echo", "arguments": {}}})
-    server = McpServer(TOOLS)
+    server = protocol.McpServer(TOOLS)
     for _ in range(FUZZ_LINES):
         line = bytearray(good.encode() if chance.random() < 0.8 else chance.randbytes(chance.randint(1, 60)))
         for _ in range(chance.randint(0, 4)):
             line[chance.randrange(len(line))] = chance.randrange(256)
-        assert isinstance(server.receive(bytes(line)), Reply | Call | Cancel | None)
+        assert isinstance(server.receive(bytes(line)), protocol.Reply | protocol.Call | protocol.Cancel | None)
 
 
 # The schema file:
@@ -241,8 +227,8 @@ def test_a_file_that_holds_no_schemas_is_refused(content: bytes) -> None:
 
 # What the parent answers:
 
-CALL = Call(7, {"name": "echo", "arguments": {}}, modern=False)
-MODERN_CALL = Call("seven", {"name": "echo", "arguments": {}}, modern=True)
+CALL = protocol.Call(7, {"name": "echo", "arguments": {}}, modern=False)
+MODERN_CALL = protocol.Call("seven", {"name": "echo", "arguments": {}}, modern=True)
 RESULT = {"content": [{"type": "text", "text": "Zürich"}], "isError": True, "structuredContent": {"a": 1}}
 
 
@@ -277,7 +263,7 @@ def test_a_tool_that_is_not_known_is_an_mcp_error() -> None:
     """IPC-P-E05, IPC-P-34."""
     line = response_line(CALL, b'{"error":{"message":"not known","type":"ToolNotFoundError"}}')
     assert json.loads(line)["error"] == {
-        "code": INVALID_PARAMS,
+        "code": protocol.INVALID_PARAMS,
         "message": "not known",
         "data": {"type": "ToolNotFoundError"},
     }
@@ -306,5 +292,5 @@ def test_a_tool_that_is_not_known_is_an_mcp_error() -> None:
 def test_what_is_no_response_is_an_mcp_error(payload: bytes) -> None:
     """IPC-P-E03, IPC-P-34, IPC-D-15: nothing that is not JSON gets to the client."""
     error = json.loads(response_line(CALL, payload))["error"]
-    assert error["code"] == INTERNAL_ERROR
+    assert error["code"] == protocol.INTERNAL_ERROR
     assert error["data"] == {"type": "IPCError"}

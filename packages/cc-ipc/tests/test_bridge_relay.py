@@ -1,12 +1,13 @@
 """Relaying and answering, in threads of this process."""
 
-from __future__ import annotations
-
+import contextlib
 import json
 import os
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -16,57 +17,33 @@ from cc_ipc.bridge.process import Bridge, Output
 from cc_ipc.bridge.protocol import INTERNAL_ERROR, INVALID_REQUEST, McpServer
 from cc_ipc.bridge.relay import CallCancelled, PendingCall, Relay, RelayFault
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+from .conftest import LIMIT, RESULT, StartParent, frame, is_never_own, mcp, mcp_call, raising
 
-    from .conftest import FakeParent
-
-    StartParent = Callable[[Callable[[bytes], bytes | None]], tuple[Path, FakeParent]]
-
-LIMIT = 10.0
-RESULT = b'{"result":{"content":[{"type":"text","text":"ok"}]}}'
-
-
-def is_never_own(sock: socket.socket) -> bool:
-    return False
-
-
-def frame(payload: bytes) -> bytes:
-    return len(payload).to_bytes(4, "big") + payload
+PARAMS: dict[str, Any] = {"name": "a", "arguments": {}}
 
 
 def test_a_connection_is_opened_for_the_first_call_and_kept_and_carries_requests_of_the_protocol(
     fake_parent: StartParent,
 ) -> None:
     """IPC-P-04, IPC-R-07, IPC-P-10."""
-    seen: list[bytes] = []
-
-    def answer(payload: bytes) -> bytes:
-        seen.append(payload)
-        return frame(RESULT)
-
-    path, parent = fake_parent(answer)
+    path, parent = fake_parent(frame(RESULT))
     relay = Relay(str(path))
     assert parent.connections == 0
     params: dict[str, Any] = {"name": "a", "arguments": {"x": "é"}, "tool_use_id": "toolu_1"}
-    for _ in range(3):
-        assert relay.call(PendingCall(), params) == RESULT
+    assert [relay.call(PendingCall(), params) for _ in range(3)] == [RESULT] * 3
     assert parent.connections == 1
-    assert list(map(json.loads, seen)) == [{"method": "call_tool", "params": params}] * 3
+    assert list(map(json.loads, parent.requests)) == [{"method": "call_tool", "params": params}] * 3
     relay.close()
 
 
 def test_a_connection_that_ended_while_idle_is_replaced(fake_parent: StartParent) -> None:
-    path, parent = fake_parent(lambda payload: frame(RESULT))
+    path, parent = fake_parent(frame(RESULT))
     relay = Relay(str(path))
     idle: list[socket.socket] = vars(relay)["_idle"]
-    for end in (lambda: idle[0].shutdown(socket.SHUT_RDWR), lambda: idle[0].close()):
-        relay.call(PendingCall(), {"name": "a", "arguments": {}})
+    for end in (lambda: idle[0].shutdown(socket.SHUT_RDWR), lambda: idle[0].close(), relay.close):
+        relay.call(PendingCall(), PARAMS)
         end()
-    relay.call(PendingCall(), {"name": "a", "arguments": {}})
     assert parent.connections == 3
-    relay.close()
 
 
 @pytest.mark.parametrize(
@@ -77,33 +54,26 @@ def test_a_connection_that_ended_while_idle_is_replaced(fake_parent: StartParent
         (b"\x00\x00\x00\x09half", "IPCConnectionError", "has closed it"),
         (b"\xff\xff\xff\xff", "IPCMessageSizeError", "announced 4,294,967,295 bytes"),
     ],
+    ids=["nothing", "half a length", "half a payload", "too large"],
 )
 def test_a_response_that_does_not_come_is_a_fault(
     fake_parent: StartParent, answer: bytes | None, kind: str, message: str
 ) -> None:
     """IPC-P-E07, IPC-P-03: and the call is not sent again."""
-    requests: list[bytes] = []
-
-    def once(payload: bytes) -> bytes | None:
-        requests.append(payload)
-        return answer
-
-    path, parent = fake_parent(once)
+    path, parent = fake_parent(answer)
     parent.hangs_up = True
     with pytest.raises(RelayFault, match=message) as caught:
-        Relay(str(path)).call(PendingCall(), {"name": "a", "arguments": {}})
-    assert caught.value.kind == kind
-    assert len(requests) == 1
+        Relay(str(path)).call(PendingCall(), PARAMS)
+    assert (caught.value.kind, len(parent.requests)) == (kind, 1)
 
 
 def test_a_socket_of_another_user_is_a_fault(fake_parent: StartParent, monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-D-28: nothing is sent there."""
-    requests: list[bytes] = []
-    path, _ = fake_parent(lambda payload: requests.append(payload))
+    path, parent = fake_parent(None)
     monkeypatch.setattr(relay_module, "is_own_peer", is_never_own)
     with pytest.raises(RelayFault, match="another user has its socket"):
-        Relay(str(path)).call(PendingCall(), {"name": "a", "arguments": {}})
-    assert requests == []
+        Relay(str(path)).call(PendingCall(), PARAMS)
+    assert parent.requests == []
 
 
 @pytest.mark.parametrize(
@@ -125,42 +95,28 @@ def test_no_parent_and_arguments_that_cannot_be_sent_are_a_fault(
 
 
 def test_a_call_cancelled_before_it_was_sent_is_not_sent(fake_parent: StartParent) -> None:
-    requests: list[bytes] = []
-    path, _ = fake_parent(lambda payload: requests.append(payload))
-    pending = PendingCall()
+    path, parent = fake_parent(None)
+    pending, relay = PendingCall(), Relay(str(path))
     pending.cancel()
-    relay = Relay(str(path))
     with pytest.raises(CallCancelled):
-        relay.call(pending, {"name": "a", "arguments": {}})
-    assert requests == []
+        relay.call(pending, PARAMS)
+    assert parent.requests == []
     relay.close()
 
 
 def test_a_call_cancelled_while_it_runs_ends_its_connection(fake_parent: StartParent) -> None:
     """IPC-P-32."""
-    running, ended = threading.Event(), threading.Event()
+    ended = threading.Event()
+    pending = PendingCall()
 
-    def hold(payload: bytes) -> None:
-        running.set()
+    def cancel_and_hold(payload: bytes) -> None:
+        pending.cancel()
         assert ended.wait(LIMIT)
 
-    path, _ = fake_parent(hold)
-    pending = PendingCall()
-    caught: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            Relay(str(path)).call(pending, {"name": "a", "arguments": {}})
-        except CallCancelled as error:
-            caught.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    assert running.wait(LIMIT)
-    pending.cancel()
-    thread.join(LIMIT)
+    path, _ = fake_parent(cancel_and_hold)
+    with pytest.raises(CallCancelled):
+        Relay(str(path)).call(pending, PARAMS)
     ended.set()
-    assert len(caught) == 1
     assert pending.is_cancelled
     pending.cancel()
 
@@ -168,7 +124,7 @@ def test_a_call_cancelled_while_it_runs_ends_its_connection(fake_parent: StartPa
 def test_a_call_cancelled_when_its_response_is_here_gives_its_connection_up(
     fake_parent: StartParent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, _ = fake_parent(lambda payload: frame(RESULT))
+    path, _ = fake_parent(frame(RESULT))
     relay, pending = Relay(str(path)), PendingCall()
     receive = vars(relay_module)["_receive"]
 
@@ -178,7 +134,7 @@ def test_a_call_cancelled_when_its_response_is_here_gives_its_connection_up(
         return payload
 
     monkeypatch.setattr(relay_module, "_receive", receive_and_cancel)
-    assert relay.call(pending, {"name": "a", "arguments": {}}) == RESULT
+    assert relay.call(pending, PARAMS) == RESULT
     assert vars(relay)["_idle"] == []
 
 
@@ -196,12 +152,12 @@ def test_cancelling_a_connection_that_has_just_ended_is_no_fault() -> None:
 
 
 class Client:
-    """What a bridge of this process writes."""
+    """A client of a bridge in this process."""
 
-    def __init__(self, bridge_of: Callable[[Output], Bridge]) -> None:
-        self._end, self._fd = os.pipe()
-        self.bridge = bridge_of(Output(self._fd))
-        self.lines = os.fdopen(self._end, "rb")
+    def __init__(self, relay: Relay) -> None:
+        end, self._fd = os.pipe()
+        self.bridge = Bridge(McpServer([]), relay, Output(self._fd))
+        self.lines = os.fdopen(end, "rb")
 
     def say(self, *messages: object) -> None:
         """Write messages and close the input."""
@@ -215,25 +171,20 @@ class Client:
         self.lines.close()
 
 
+ClientOf: TypeAlias = Callable[[Relay | Path], Client]
+
+
 @pytest.fixture
-def client_of() -> Iterator[Callable[[Relay], Client]]:
-    clients: list[Client] = []
+def client_of(at_end: contextlib.ExitStack) -> ClientOf:
+    def start(relay: Relay | Path) -> Client:
+        client = Client(relay if isinstance(relay, Relay) else Relay(str(relay)))
+        return at_end.enter_context(contextlib.closing(client))
 
-    def start(relay: Relay) -> Client:
-        clients.append(Client(lambda output: Bridge(McpServer([]), relay, output)))
-        return clients[-1]
-
-    yield start
-    for client in clients:
-        client.close()
-
-
-def call(request_id: int, name: str = "a") -> dict[str, object]:
-    return {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": {"name": name}}
+    return start
 
 
 def test_calls_are_answered_in_parallel_and_before_the_bridge_ends(
-    fake_parent: StartParent, client_of: Callable[[Relay], Client]
+    fake_parent: StartParent, client_of: ClientOf
 ) -> None:
     """IPC-P-33, IPC-P-06: eight at once, each on a connection of its own."""
     meeting = threading.Barrier(8)
@@ -243,32 +194,26 @@ def test_calls_are_answered_in_parallel_and_before_the_bridge_ends(
         return frame(RESULT)
 
     path, parent = fake_parent(meet)
-    client = client_of(Relay(str(path)))
-    client.say(*(call(number) for number in range(8)))
-    answers = [client.read() for _ in range(8)]
-    assert {answer["id"] for answer in answers} == set(range(8))
+    client = client_of(path)
+    client.say(*(mcp_call(number, "a") for number in range(8)))
+    assert {client.read()["id"] for _ in range(8)} == set(range(8))
     assert parent.connections == 8
 
 
-@pytest.mark.parametrize("mistake", [None, MemoryError("none left")])
+@pytest.mark.parametrize("mistake", [None, MemoryError("none left")], ids=["fault", "mistake"])
 def test_a_fault_of_the_relay_and_a_mistake_in_the_bridge_are_mcp_errors_and_the_mistake_is_told_on_stderr(
     folder: Path,
-    client_of: Callable[[Relay], Client],
+    client_of: ClientOf,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     mistake: Exception | None,
 ) -> None:
     """IPC-P-E01, IPC-P-34."""
     relay = Relay(str(folder / "nowhere"))
-
-    def fail(*arguments: object) -> bytes:
-        assert mistake is not None
-        raise mistake
-
     if mistake is not None:
-        monkeypatch.setattr(relay, "call", fail)
+        monkeypatch.setattr(relay, "call", raising(mistake))
     client = client_of(relay)
-    client.say(call(7), {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    client.say(mcp_call(7, "a"), mcp("notifications/initialized"))
     answer = client.read()
     assert (answer["id"], answer["error"]["code"]) == (7, INTERNAL_ERROR)
     assert ("Traceback" in capsys.readouterr().err) == (mistake is not None)
@@ -278,9 +223,7 @@ def test_a_fault_of_the_relay_and_a_mistake_in_the_bridge_are_mcp_errors_and_the
         assert answer["error"]["message"] == "MemoryError: none left"
 
 
-def test_a_request_id_that_is_under_way_is_refused(
-    fake_parent: StartParent, client_of: Callable[[Relay], Client]
-) -> None:
+def test_a_request_id_that_is_under_way_is_refused(fake_parent: StartParent, client_of: ClientOf) -> None:
     twice = threading.Event()
 
     def wait(payload: bytes) -> bytes:
@@ -288,8 +231,8 @@ def test_a_request_id_that_is_under_way_is_refused(
         return frame(RESULT)
 
     path, _ = fake_parent(wait)
-    client = client_of(Relay(str(path)))
-    thread = threading.Thread(target=client.say, args=(call(7), call(7)))
+    client = client_of(path)
+    thread = threading.Thread(target=client.say, args=(mcp_call(7, "a"), mcp_call(7, "a")))
     thread.start()
     assert client.read()["error"]["code"] == INVALID_REQUEST
     twice.set()
@@ -298,7 +241,7 @@ def test_a_request_id_that_is_under_way_is_refused(
 
 
 def test_a_cancelled_call_is_not_answered_and_an_unknown_one_ignored(
-    fake_parent: StartParent, client_of: Callable[[Relay], Client]
+    fake_parent: StartParent, client_of: ClientOf
 ) -> None:
     """IPC-P-32."""
     release = threading.Event()
@@ -310,18 +253,14 @@ def test_a_cancelled_call_is_not_answered_and_an_unknown_one_ignored(
         return frame(RESULT)
 
     path, _ = fake_parent(hold)
-    client = client_of(Relay(str(path)))
-    cancellations = [
-        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}} for number in (1, 99)
-    ]
-    client.say(call(1, "slow"), *cancellations, call(2))
+    client = client_of(path)
+    cancellations = [mcp("notifications/cancelled", {"requestId": number}) for number in (1, 99)]
+    client.say(mcp_call(1, "slow"), *cancellations, mcp_call(2, "a"))
     assert client.read()["id"] == 2
     release.set()
 
 
-def test_a_call_that_outlasts_the_client_is_given_up(
-    fake_parent: StartParent, client_of: Callable[[Relay], Client]
-) -> None:
+def test_a_call_that_outlasts_the_client_is_given_up(fake_parent: StartParent, client_of: ClientOf) -> None:
     """IPC-P-36."""
     release = threading.Event()
 
@@ -329,22 +268,19 @@ def test_a_call_that_outlasts_the_client_is_given_up(
         assert release.wait(LIMIT)
 
     path, _ = fake_parent(hold)
-    client = client_of(Relay(str(path)))
-    client.say(call(1))
+    client = client_of(path)
+    client.say(mcp_call(1, "a"))
     release.set()
     pending: Any = vars(client.bridge)["_pending"]
     assert not pending or next(iter(pending.values())).is_cancelled
 
 
 def test_a_system_without_threads_is_an_mcp_error(
-    folder: Path, client_of: Callable[[Relay], Client], monkeypatch: pytest.MonkeyPatch
+    folder: Path, client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    client = client_of(Relay(str(folder / "nowhere")))
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    client.say(call(7))
+    client = client_of(folder / "nowhere")
+    monkeypatch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
+    client.say(mcp_call(7, "a"))
     assert "Too many calls" in client.read()["error"]["message"]
 
 

@@ -1,28 +1,16 @@
 """Calls, from the request to the response: whatever a handler does, there is an answer."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
-import json
 import logging
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cc_ipc import MAX_MESSAGE_SIZE, IPCServer, ToolCall, ToolHandler, current_call
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from .conftest import RawPeer, Tools
-
-    Connect = Callable[[Path], Awaitable[RawPeer]]
-
-
-def call(name: str, **params: object) -> dict[str, object]:
-    return {"method": "call_tool", "params": {"name": name, "arguments": {}, **params}}
+from .conftest import Connect, Tools, call, happens, text
 
 
 async def answer_of(handler: ToolHandler, path: Path, connect: Connect) -> Any:
@@ -49,11 +37,7 @@ async def test_a_tool_that_raises_is_reported_by_class_and_message_and_its_trace
             ({"content": [], "structuredContent": {"value": value}}, "UnencodableMessageError", "")
             for value in (float("nan"), {1, 2}, "\ud800")
         ),
-        (
-            {"content": [{"type": "text", "text": "a" * MAX_MESSAGE_SIZE}]},
-            "LocalMessageSizeError",
-            "at most 10,485,760",
-        ),
+        (text("a" * MAX_MESSAGE_SIZE), "LocalMessageSizeError", "at most 10,485,760"),
     ],
     ids=["nonsense", "nan", "set", "half a character", "too large"],
 )
@@ -89,12 +73,7 @@ class Wordless(Exception):
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 async def test_whatever_a_tool_raises_there_is_an_answer(
-    folder: Path,
-    raw_peer: Connect,
-    caplog: pytest.LogCaptureFixture,
-    error: BaseException,
-    kind: str,
-    message: str,
+    folder: Path, raw_peer: Connect, caplog: pytest.LogCaptureFixture, error: BaseException, kind: str, message: str
 ) -> None:
     """IPC-P-21, IPC-P-18: a handler that is cancelled from within, or raises what has no message."""
     caplog.set_level(logging.CRITICAL, "cc_ipc")  # half a character in the log is too much for pytest-xdist
@@ -112,14 +91,12 @@ async def test_a_tool_that_takes_longer_than_allowed_is_an_error_and_others_go_o
     """IPC-P-21: a handler that blocks."""
     async with IPCServer(folder / "s", tools.handlers, tool_timeout=0.05) as server:
         slow, quick = await raw_peer(server.socket_path), await raw_peer(server.socket_path)
-        slow.send(json.dumps(call("wait")).encode())
-        await tools.started.wait()
+        slow.send(call("wait"))
+        await happens(tools.started)
         assert "result" in await quick.request(call("echo"))
         response = await slow.receive()
-    assert response["error"] == {
-        "type": "TimeoutError",
-        "message": "the tool 'wait' did not answer within 0.05 seconds",
-    }
+    message = "the tool 'wait' did not answer within 0.05 seconds"
+    assert response["error"] == {"type": "TimeoutError", "message": message}
     assert tools.cancelled.is_set()
 
 

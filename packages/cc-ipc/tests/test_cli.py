@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,12 +19,10 @@ import pytest
 
 from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call, serve
 
+from .conftest import Tools, text
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from cc_loopback import LoopbackServer
-
-    from .conftest import Tools
 
 cc_loopback = pytest.importorskip("cc_loopback")
 SDK = importlib.util.find_spec("claude_agent_sdk")
@@ -87,10 +86,6 @@ def schemas_of(handlers: dict[str, ToolHandler]) -> list[ToolSchema]:
         {"name": name, "description": "", "input_schema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
         for name in handlers
     ]
-
-
-def text(value: str) -> dict[str, object]:
-    return {"content": [{"type": "text", "text": value}]}
 
 
 @contextlib.asynccontextmanager

@@ -1,57 +1,27 @@
 """The client, against the server and against parents that break the protocol."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cc_ipc import (
-    MAX_MESSAGE_SIZE,
-    InvalidPayloadError,
-    InvalidRequestError,
-    IPCClient,
-    IPCConnectionError,
-    IPCMessageSizeError,
-    IPCServer,
-    IPCSession,
-    IPCToolExecutionError,
-    RemoteMessageSizeError,
-    SessionStateError,
-    UnencodableMessageError,
-)
+import cc_ipc
 from cc_ipc import client as client_module
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
-    from .conftest import FakeParent, Tools
-
-    StartParent = Callable[[Callable[[bytes], bytes | None]], tuple[Path, FakeParent]]
-
-LIMIT = 10.0
-RESULT = b'{"result":{"content":[{"type":"text","text":"ok"}]}}'
-
-
-def is_never_own(sock: object) -> bool:
-    return False
-
-
-def frame(payload: bytes) -> bytes:
-    return len(payload).to_bytes(4, "big") + payload
+from .conftest import LIMIT, RESULT, StartParent, Tools, frame, happens, is_never_own
 
 
 @pytest.fixture
-async def client(session: IPCSession) -> AsyncIterator[IPCClient]:
-    async with IPCClient(session.socket_path) as client:
+async def client(session: cc_ipc.IPCSession) -> AsyncIterator[cc_ipc.IPCClient]:
+    async with cc_ipc.IPCClient(session.socket_path) as client:
         yield client
 
 
 async def test_calls_one_after_another_return_their_results_and_share_a_connection(
-    client: IPCClient, tools: Tools
+    client: cc_ipc.IPCClient, tools: Tools
 ) -> None:
     """IPC-P-04: it is opened for the first call and kept."""
     assert "0 connections" in repr(client)
@@ -62,7 +32,7 @@ async def test_calls_one_after_another_return_their_results_and_share_a_connecti
     assert "open, 1 connections, 1 of them idle" in repr(client)
 
 
-async def test_calls_at_the_same_time_use_several_connections(client: IPCClient) -> None:
+async def test_calls_at_the_same_time_use_several_connections(client: cc_ipc.IPCClient) -> None:
     """IPC-P-06."""
     async with asyncio.timeout(LIMIT):
         results = await asyncio.gather(*(client.call_tool("meet", {"parties": 5}) for _ in range(5)))
@@ -70,29 +40,31 @@ async def test_calls_at_the_same_time_use_several_connections(client: IPCClient)
     assert "5 connections, 5 of them idle" in repr(client)
 
 
-async def test_an_error_response_is_raised_with_class_and_message(client: IPCClient) -> None:
+async def test_an_error_response_is_raised_with_class_and_message(client: cc_ipc.IPCClient) -> None:
     """IPC-D-42, IPC-P-E06."""
-    with pytest.raises(IPCToolExecutionError) as caught:
+    with pytest.raises(cc_ipc.IPCToolExecutionError) as caught:
         await client.call_tool("fail", {})
-    assert (caught.value.tool, caught.value.error_type, caught.value.message) == ("fail", "ValueError", "no such city")
+    assert vars(caught.value) == {"tool": "fail", "error_type": "ValueError", "message": "no such city"}
     await client.call_tool("echo", {})
     assert "1 connections" in repr(client)
 
 
-async def test_a_call_that_is_cancelled_cancels_the_tool(client: IPCClient, tools: Tools) -> None:
+async def test_a_call_that_is_cancelled_cancels_the_tool(client: cc_ipc.IPCClient, tools: Tools) -> None:
     call = asyncio.ensure_future(client.call_tool("wait", {}))
-    await tools.started.wait()
+    await happens(tools.started)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    async with asyncio.timeout(LIMIT):
-        await tools.cancelled.wait()
+    await happens(tools.cancelled)
     await client.call_tool("echo", {})
 
 
-async def test_arguments_that_cannot_be_sent_are_not(client: IPCClient, tools: Tools) -> None:
+async def test_arguments_that_cannot_be_sent_are_not(client: cc_ipc.IPCClient, tools: Tools) -> None:
     """IPC-P-E02: the sender raises."""
-    for value, error in (("a" * MAX_MESSAGE_SIZE, IPCMessageSizeError), (float("nan"), UnencodableMessageError)):
+    for value, error in (
+        ("a" * cc_ipc.MAX_MESSAGE_SIZE, cc_ipc.IPCMessageSizeError),
+        (float("nan"), cc_ipc.UnencodableMessageError),
+    ):
         with pytest.raises(error):
             await client.call_tool("echo", {"a": value})
     assert tools.calls == []
@@ -100,45 +72,45 @@ async def test_arguments_that_cannot_be_sent_are_not(client: IPCClient, tools: T
 
 async def test_no_server_is_a_connection_error(folder: Path) -> None:
     """IPC-D-40."""
-    async with IPCClient(folder / "nowhere") as client:
-        with pytest.raises(IPCConnectionError, match="There is no connection"):
+    async with cc_ipc.IPCClient(folder / "nowhere") as client:
+        with pytest.raises(cc_ipc.IPCConnectionError, match="There is no connection"):
             await client.call_tool("echo", {})
 
 
 async def test_the_end_of_the_server_is_a_connection_error_and_the_call_is_not_repeated(
-    session: IPCSession, client: IPCClient, tools: Tools
+    session: cc_ipc.IPCSession, client: cc_ipc.IPCClient, tools: Tools
 ) -> None:
     """IPC-P-E07, IPC-R-07."""
     call = asyncio.ensure_future(client.call_tool("wait", {}))
-    await tools.started.wait()
+    await happens(tools.started)
     assert session.server is not None
     connections = vars(session.server)["_hub"].connections
     for connection in list(connections):
         connection.abort()
-    with pytest.raises(IPCConnectionError, match="which may have run"):
+    with pytest.raises(cc_ipc.IPCConnectionError, match="which may have run"):
         await call
     assert (await client.call_tool("echo", {}))["content"]
 
 
 async def test_a_connection_that_ended_while_idle_is_replaced(
-    session: IPCSession, client: IPCClient, tools: Tools, folder: Path
+    session: cc_ipc.IPCSession, client: cc_ipc.IPCClient, tools: Tools, folder: Path
 ) -> None:
     await client.call_tool("echo", {})
     await session.stop()
-    with pytest.raises(IPCConnectionError):
+    with pytest.raises(cc_ipc.IPCConnectionError):
         await client.call_tool("echo", {})
-    async with IPCServer(session.socket_path, tools.handlers):
+    async with cc_ipc.IPCServer(session.socket_path, tools.handlers):
         assert (await client.call_tool("echo", {}))["content"]
 
 
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (frame(b"nonsense"), InvalidPayloadError),
-        (b"\xff\xff\xff\xff", RemoteMessageSizeError),
-        (frame(b"[]"), InvalidRequestError),
-        (frame(b'{"result":{"content":[]},"error":{}}'), InvalidRequestError),
-        (None, IPCConnectionError),
+        (frame(b"nonsense"), cc_ipc.InvalidPayloadError),
+        (b"\xff\xff\xff\xff", cc_ipc.RemoteMessageSizeError),
+        (frame(b"[]"), cc_ipc.InvalidRequestError),
+        (frame(b'{"result":{"content":[]},"error":{}}'), cc_ipc.InvalidRequestError),
+        (None, cc_ipc.IPCConnectionError),
     ],
     ids=["not JSON", "too large", "no object", "both", "nothing"],
 )
@@ -147,14 +119,14 @@ async def test_a_parent_that_breaks_the_protocol_is_a_remote_fault(
 ) -> None:
     """IPC-P-E03, IPC-P-03, IPC-D-15, IPC-P-E07."""
     path, _ = fake_parent(lambda payload: answer)
-    async with IPCClient(path) as client:
+    async with cc_ipc.IPCClient(path) as client:
         with pytest.raises(error):
             await client.call_tool("echo", {})
 
 
 async def test_a_second_response_ends_the_connection_and_is_taken_for_no_call(fake_parent: StartParent) -> None:
     path, parent = fake_parent(lambda payload: frame(RESULT) * 2)
-    async with IPCClient(path) as client:
+    async with cc_ipc.IPCClient(path) as client:
         for _ in range(2):
             assert (await client.call_tool("echo", {}))["content"]
     assert parent.connections == 2
@@ -171,7 +143,7 @@ async def test_a_response_that_nobody_asked_for_ends_the_connection(folder: Path
         ended.set()
 
     go_on, ended = asyncio.Event(), asyncio.Event()
-    async with await asyncio.start_unix_server(speak, folder / "s"), IPCClient(folder / "s") as client:
+    async with await asyncio.start_unix_server(speak, folder / "s"), cc_ipc.IPCClient(folder / "s") as client:
         await client.call_tool("echo", {})
         go_on.set()
         async with asyncio.timeout(LIMIT):
@@ -179,21 +151,21 @@ async def test_a_response_that_nobody_asked_for_ends_the_connection(folder: Path
         assert "1 of them idle" in repr(client)  # it is found out when it is wanted
 
 
-async def test_a_closed_client_calls_no_more(client: IPCClient, tools: Tools) -> None:
+async def test_a_closed_client_calls_no_more(client: cc_ipc.IPCClient, tools: Tools) -> None:
     call = asyncio.ensure_future(client.call_tool("wait", {}))
-    await tools.started.wait()
+    await happens(tools.started)
     for _ in range(2):
         await client.close()
-    with pytest.raises(IPCConnectionError):
+    with pytest.raises(cc_ipc.IPCConnectionError):
         await call
     assert "closed, 0 connections" in repr(client)
-    with pytest.raises(SessionStateError, match="cannot call a tool, for it is closed"):
+    with pytest.raises(cc_ipc.SessionStateError, match="cannot call a tool, for it is closed"):
         await client.call_tool("echo", {})
 
 
-async def test_a_client_that_is_closed_while_it_connects_calls_nothing(client: IPCClient, tools: Tools) -> None:
+async def test_a_client_that_is_closed_while_it_connects_calls_nothing(client: cc_ipc.IPCClient, tools: Tools) -> None:
     call, close = asyncio.ensure_future(client.call_tool("echo", {})), asyncio.ensure_future(client.close())
-    with pytest.raises(SessionStateError, match="it is closed"):
+    with pytest.raises(cc_ipc.SessionStateError, match="it is closed"):
         await call
     await close
     assert tools.calls == []
@@ -201,7 +173,7 @@ async def test_a_client_that_is_closed_while_it_connects_calls_nothing(client: I
 
 
 async def test_a_connection_that_the_server_closes_at_once_is_a_connection_error(
-    client: IPCClient, monkeypatch: pytest.MonkeyPatch
+    client: cc_ipc.IPCClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel: Any = vars(client_module)["_Channel"]
     made = channel.connection_made
@@ -211,15 +183,15 @@ async def test_a_connection_that_the_server_closes_at_once_is_a_connection_error
         transport.abort()
 
     monkeypatch.setattr(channel, "connection_made", make_and_lose)
-    with pytest.raises(IPCConnectionError, match="The server has just closed"):
+    with pytest.raises(cc_ipc.IPCConnectionError, match="The server has just closed"):
         await client.call_tool("echo", {})
 
 
 async def test_a_socket_of_another_user_is_refused(
-    client: IPCClient, tools: Tools, monkeypatch: pytest.MonkeyPatch
+    client: cc_ipc.IPCClient, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """IPC-D-28: on this side too, for what is sent there would be read by a stranger."""
     monkeypatch.setattr(client_module, "is_own_peer", is_never_own)
-    with pytest.raises(IPCConnectionError, match="It belongs to another user, and nothing was sent"):
+    with pytest.raises(cc_ipc.IPCConnectionError, match="It belongs to another user, and nothing was sent"):
         await client.call_tool("echo", {})
     assert tools.calls == []

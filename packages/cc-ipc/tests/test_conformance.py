@@ -1,20 +1,18 @@
 """The official MCP client, of either major version, lists and calls tools through the bridge."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import sys
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from pathlib import Path
+from typing import Any, TextIO, cast
 
 import pytest
 
 from cc_ipc import IPCSession, ToolHandler, ToolSchema, current_call
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
-    from pathlib import Path
+from .conftest import Tools
 
 pytest.importorskip("mcp")
 
@@ -43,14 +41,14 @@ RESULTS: dict[str, dict[str, object]] = {
 }
 
 
-class Host:
+class Host(Tools):
     """Tools whose results are those above, and some that take their time."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.ids: list[str | None] = []
-        self.waiting = 0
-        self.all_here, self.started, self.cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
+    @property
     def handlers(self) -> dict[str, ToolHandler]:
         def returning(result: dict[str, object]) -> ToolHandler:
             async def handler(arguments: dict[str, object]) -> dict[str, object]:
@@ -58,28 +56,10 @@ class Host:
 
             return handler
 
-        own: dict[str, ToolHandler] = {"raise": self._raise, "meet": self._meet, "wait": self._wait, "id": self._id}
+        own: dict[str, ToolHandler] = {"raise": self.fail, "meet": self.meet, "wait": self.wait, "id": self.id}
         return {name: returning(result) for name, result in RESULTS.items()} | own
 
-    async def _raise(self, arguments: dict[str, object]) -> dict[str, object]:
-        raise ValueError("no such city")
-
-    async def _meet(self, arguments: dict[str, object]) -> dict[str, object]:
-        self.waiting += 1
-        if self.waiting == 8:
-            self.all_here.set()
-        await self.all_here.wait()
-        return RESULTS["text"]
-
-    async def _wait(self, arguments: dict[str, object]) -> dict[str, object]:
-        self.started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.cancelled.set()
-        return RESULTS["text"]
-
-    async def _id(self, arguments: dict[str, object]) -> dict[str, object]:
+    async def id(self, arguments: dict[str, object]) -> dict[str, object]:
         call = current_call()
         self.ids.append(call.tool_use_id if call else "none")
         return RESULTS["text"]
@@ -92,7 +72,7 @@ def host() -> Host:
 
 @pytest.fixture
 async def parameters(host: Host, folder: Path) -> AsyncIterator[StdioServerParameters]:
-    handlers = host.handlers()
+    handlers = host.handlers
     schemas: list[ToolSchema] = [
         {"name": name, "description": f"The {name}.", "input_schema": {}, "annotations": {"readOnlyHint": True}}
         for name in handlers
@@ -129,7 +109,7 @@ async def test_the_official_client_gets_every_result_whole_and_errors_as_mcp_nam
     """
     async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
         listed = dumped(await client.list_tools())["tools"]
-        assert [tool["name"] for tool in listed] == list(host.handlers())
+        assert [tool["name"] for tool in listed] == list(host.handlers)
         assert listed[0]["inputSchema"] == {"type": "object"}
         assert listed[0]["annotations"]["readOnlyHint"] is True
         for name, expected in RESULTS.items():
@@ -155,7 +135,8 @@ async def test_the_official_client_makes_eight_calls_in_parallel_and_goes_on_whe
 ) -> None:
     """IPC-P-32, IPC-P-33, IPC-P-37: of the eight none returns before all are there."""
     async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
-        assert len(await asyncio.gather(*(client.call_tool("meet", {}) for _ in range(8)))) == 8
+        assert len(await asyncio.gather(*(client.call_tool("meet", {"parties": 8}) for _ in range(8)))) == 8
+        host.go_on.clear()
         call = asyncio.ensure_future(client.call_tool("wait", {}))
         await host.started.wait()
         if IS_MCP_2:

@@ -7,58 +7,36 @@ import pickle
 import pytest
 
 import cc_ipc
-from cc_ipc import (
-    BridgeStartupError,
-    InvalidPayloadError,
-    InvalidRequestError,
-    InvalidToolResultError,
-    IPCConnectionError,
-    IPCError,
-    IPCMessageSizeError,
-    IPCToolExecutionError,
-    LocalMessageSizeError,
-    LocalProtocolError,
-    RemoteMessageSizeError,
-    RemoteProtocolError,
-    SessionStateError,
-    SocketPathError,
-    ToolNotFoundError,
-    TransportUnavailableError,
-    UnencodableMessageError,
-    UnknownMethodError,
-)
 from cc_types import ClaudeCodeError
 
-ERRORS: list[IPCError] = [
-    IPCError("a sentence"),
-    LocalProtocolError("a sentence"),
-    RemoteProtocolError("a sentence"),
-    IPCConnectionError(path="/s", reason="Gone"),
-    IPCMessageSizeError(size=11_000_000, limit=10_000_000),
-    LocalMessageSizeError(size=11_000_000, limit=10_000_000),
-    RemoteMessageSizeError(size=11_000_000, limit=10_000_000),
-    UnencodableMessageError(reason="a set"),
-    InvalidPayloadError(size=3, reason="no value"),
-    InvalidRequestError(reason="no name"),
-    UnknownMethodError(method="list_tools"),
-    ToolNotFoundError(name="nope", known=["echo", "wait"]),
-    ToolNotFoundError(name="nope", known=[]),
-    InvalidToolResultError(reason="it is a str"),
-    IPCToolExecutionError(tool="weather", error_type="ValueError", message="no such city"),
-    SessionStateError(state="stopped", wanted="start"),
-    SocketPathError(path="/s", reason="Something is in the way"),
-    TransportUnavailableError(reason="nothing is installed"),
-    BridgeStartupError(command=["python", "-m", "x"], reason="It ended"),
-    BridgeStartupError(command=["python", "-m", "x"], reason="It ended", stderr_tail="a" * 9_000 + "the cause"),
+ERRORS: list[cc_ipc.IPCError] = [
+    cc_ipc.IPCError("a sentence"),
+    cc_ipc.LocalProtocolError("a sentence"),
+    cc_ipc.RemoteProtocolError("a sentence"),
+    cc_ipc.IPCConnectionError(path="/s", reason="Gone"),
+    cc_ipc.IPCMessageSizeError(size=11_000_000, limit=10_000_000),
+    cc_ipc.LocalMessageSizeError(size=11_000_000, limit=10_000_000),
+    cc_ipc.RemoteMessageSizeError(size=11_000_000, limit=10_000_000),
+    cc_ipc.UnencodableMessageError(reason="a set"),
+    cc_ipc.InvalidPayloadError(size=3, reason="no value"),
+    cc_ipc.InvalidRequestError(reason="no name"),
+    cc_ipc.UnknownMethodError(method="list_tools"),
+    cc_ipc.ToolNotFoundError(name="nope", known=["echo", "wait"]),
+    cc_ipc.ToolNotFoundError(name="nope", known=[]),
+    cc_ipc.InvalidToolResultError(reason="it is a str"),
+    cc_ipc.IPCToolExecutionError(tool="weather", error_type="ValueError", message="no such city"),
+    cc_ipc.SessionStateError(state="stopped", wanted="start"),
+    cc_ipc.SocketPathError(path="/s", reason="Something is in the way"),
+    cc_ipc.TransportUnavailableError(reason="nothing is installed"),
+    cc_ipc.BridgeStartupError(command=["python", "-m", "x"], reason="It ended"),
+    cc_ipc.BridgeStartupError(command=["python", "-m", "x"], reason="It ended", stderr_tail="a" * 9_000 + "the cause"),
 ]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=[f"{i}-{type(error).__name__}" for i, error in enumerate(ERRORS)])
-def test_an_error_survives_pickle_and_copy(error: IPCError) -> None:
+def test_an_error_survives_pickle_and_copy(error: cc_ipc.IPCError) -> None:
     for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
-        assert type(twin) is type(error)
-        assert str(twin) == str(error)
-        assert vars(twin) == vars(error)
+        assert (type(twin), str(twin), vars(twin)) == (type(error), str(error), vars(error))
 
 
 def test_all_errors_are_tried_here() -> None:
@@ -68,17 +46,14 @@ def test_all_errors_are_tried_here() -> None:
 
 def test_every_error_has_the_parent_that_the_data_model_names() -> None:
     """IPC-D-39 to IPC-D-43: all are `IPCError`, which is a `ClaudeCodeError`."""
-    assert issubclass(IPCError, ClaudeCodeError)  # IPC-D-39
-    assert issubclass(IPCConnectionError, IPCError)  # IPC-D-40
-    assert issubclass(IPCMessageSizeError, IPCError)  # IPC-D-41
-    assert issubclass(IPCToolExecutionError, IPCError)  # IPC-D-42
-    assert issubclass(BridgeStartupError, IPCError)  # IPC-D-43
+    assert issubclass(cc_ipc.IPCError, ClaudeCodeError)  # IPC-D-39, and below IPC-D-40, IPC-D-41, IPC-D-42, IPC-D-43
+    assert all(isinstance(error, cc_ipc.IPCError) for error in ERRORS)
 
 
 def test_local_and_remote_faults_are_different_classes() -> None:
     """IPC-P-08: nothing is both."""
     for error in ERRORS:
-        assert not (isinstance(error, LocalProtocolError) and isinstance(error, RemoteProtocolError))
+        assert not (isinstance(error, cc_ipc.LocalProtocolError) and isinstance(error, cc_ipc.RemoteProtocolError))
 
 
 def test_sentences_name_the_facts() -> None:

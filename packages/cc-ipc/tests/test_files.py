@@ -1,15 +1,12 @@
 """Files and their owners: locks, leftovers, what forked children hold."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket
 import stat
-import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,10 +15,7 @@ from cc_ipc.files import LockedFile, OwnedPath
 from cc_ipc.leftovers import remove_leftovers, schema_file_name, socket_file_name
 from cc_ipc.sockets import MAX_SOCKET_PATH, is_dead_socket, listen_privately
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .conftest import OwnerProcess
+from .conftest import StartChild, StartOwner, raising
 
 
 def mode(path: Path) -> int:
@@ -37,13 +31,13 @@ def dead_socket(path: Path) -> Path:
 def test_a_locked_file_is_private_whatever_the_mask(folder: Path) -> None:
     """IPC-D-27, IPC-P-24."""
     for mask in (0, 0o777):
+        path = folder / f"f{mask}"
         before = os.umask(mask)
         try:
-            file = LockedFile(folder / f"f{mask}", b"content")
+            file = LockedFile(path, b"content")
         finally:
             os.umask(before)
-        assert mode(folder / f"f{mask}") == 0o600
-        assert (folder / f"f{mask}").read_bytes() == b"content"
+        assert (mode(path), path.read_bytes()) == (0o600, b"content")
         file.release()
 
 
@@ -76,22 +70,11 @@ def test_only_the_file_that_was_made_is_removed(folder: Path) -> None:
     assert not (folder / "g").exists()
 
 
-def test_what_is_in_the_way_of_the_file_is_refused(folder: Path) -> None:
-    """IPC-D-29."""
-    (folder / "f").symlink_to(folder / "elsewhere")
-    with pytest.raises(SocketPathError, match="in the way of the schema file"):
-        LockedFile(folder / "f", b"")
-    assert not (folder / "elsewhere").exists()
-
-
 @pytest.mark.parametrize("step", ["os.write", "cc_ipc.lock.own"])
 def test_a_file_that_cannot_be_written_or_locked_is_not_left(
     folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    def refuse(*arguments: object) -> int:
-        raise OSError("not here")
-
-    monkeypatch.setattr(step, refuse)
+    monkeypatch.setattr(step, raising(OSError("not here")))
     with pytest.raises(OSError, match="not here"):
         LockedFile(folder / "f", b"content")
     assert not (folder / "f").exists()
@@ -117,7 +100,15 @@ def test_a_cleaner_that_comes_before_the_lock_makes_the_file_be_made_again(
     file.release()
 
 
-def test_a_file_that_is_removed_each_time_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_removed_each_time_is_given_up_and_what_is_in_the_way_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IPC-D-29."""
+    (folder / "link").symlink_to(folder / "elsewhere")
+    with pytest.raises(SocketPathError, match="in the way of the schema file"):
+        LockedFile(folder / "link", b"")
+    assert not (folder / "elsewhere").exists()
+
     def clean(fd: int) -> None:
         (folder / "f").unlink()
 
@@ -233,17 +224,11 @@ def test_what_belongs_to_the_living_or_to_others_is_left(folder: Path) -> None:
 
 def test_a_leftover_that_cannot_be_removed_is_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / schema_file_name("a")).touch()
-
-    def refuse(path: Path) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(Path, "unlink", raising(PermissionError()))
     assert remove_leftovers([folder]) == []
 
 
-def test_a_killed_owner_leaves_what_the_next_start_removes(
-    folder: Path, owner_process: Callable[[], OwnerProcess]
-) -> None:
+def test_a_killed_owner_leaves_what_the_next_start_removes(folder: Path, owner_process: StartOwner) -> None:
     """IPC-P-40, IPC-D-30."""
     first, second = owner_process(), owner_process()
     first.kill()
@@ -272,20 +257,17 @@ signal.pause()
 """
 
 
-def test_a_forked_child_keeps_nothing_of_its_dead_parent_alive(folder: Path) -> None:
+def test_a_forked_child_keeps_nothing_of_its_dead_parent_alive(folder: Path, child_process: StartChild) -> None:
     """IPC-P-40: the child has lock and socket open too, and lives on until its input ends."""
-    command = [sys.executable, "-c", FORKING, str(folder)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None and process.stdout is not None
+    process = child_process([sys.executable, "-c", FORKING, str(folder)])
     assert process.stdout.readline() == b"forked\n"
-    process.wait(10)
+    process.wait()
     fd = lock.open_own(folder / "f")
     assert not lock.has_owner(fd)
     assert is_dead_socket(folder / "s")
     os.close(fd)
     process.stdin.close()
     assert process.stdout.read() == b""  # the end of the child
-    process.stdout.close()
 
 
 def test_what_a_child_lets_go_of_is_let_go_of_here_too(folder: Path) -> None:

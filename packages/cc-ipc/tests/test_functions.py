@@ -28,6 +28,9 @@ class Forecast:
     at: datetime.date
 
 
+DAY = datetime.date(2026, 1, 2)
+
+
 class Opaque:
     def __str__(self) -> str:
         return "an opaque value"
@@ -94,10 +97,7 @@ async def test_an_async_function_and_a_method_are_tools() -> None:
         ("as it is", "as it is"),
         (None, "null"),
         ([1, "é"], '[1,"é"]'),
-        (
-            Forecast(Place(city="Bern"), datetime.date(2026, 1, 2)),
-            '{"place":{"city":"Bern","days":1},"at":"2026-01-02"}',
-        ),
+        (Forecast(Place(city="Bern"), DAY), '{"place":{"city":"Bern","days":1},"at":"2026-01-02"}'),
         (b"\xff", '"_w=="'),
         (Opaque(), '"an opaque value"'),
         (math.nan, "null"),
@@ -117,20 +117,16 @@ async def test_a_result_in_mcps_form_is_one() -> None:
     assert await call(lambda: {"content": [image]}) == {"content": [image], "isError": False}
 
 
-def positional(a: int, /) -> int:
-    return a
+def positional(a: int, /) -> None: ...
 
 
-def variable(*numbers: int) -> int:
-    return sum(numbers)
+def variable(*numbers: int) -> None: ...
 
 
-def mixed(a: int, /, *, b: int) -> int:
-    return a + b
+def mixed(a: int, /, *, b: int) -> None: ...
 
 
-def undefined(a: int) -> int:
-    return a
+def undefined(a: int) -> None: ...
 
 
 undefined.__annotations__["a"] = "Nowhere"

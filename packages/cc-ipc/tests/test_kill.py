@@ -1,7 +1,5 @@
 """Bridge, host and parent, killed at random moments while calls go back and forth."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -10,18 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from cc_ipc.leftovers import remove_leftovers
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from pathlib import Path
-
-    from .conftest import BridgeProcess, OwnerProcess
+from .conftest import StartBridge, StartOwner
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the end of a process that is no child is seen on Linux"),
@@ -78,8 +74,8 @@ def host(command: list[str]) -> Generator[tuple[subprocess.Popen[bytes], int]]:
 def test_whoever_is_killed_the_others_end_or_report_and_the_next_start_cleans_up(
     victim: Literal["bridge", "host", "parent"],
     folder: Path,
-    owner_process: Callable[[], OwnerProcess],
-    bridge_process: Callable[..., BridgeProcess],
+    owner_process: StartOwner,
+    bridge_process: StartBridge,
 ) -> None:
     """IPC-P-40, IPC-P-36."""
     chance = random.Random(7)

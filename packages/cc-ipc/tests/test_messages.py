@@ -1,32 +1,23 @@
 """Requests and responses, as one side reads what the other wrote."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from cc_ipc import InvalidRequestError, IPCToolExecutionError, UnknownMethodError
 from cc_ipc.messages import error_response, parse_request, parse_response
-
-if TYPE_CHECKING:
-    from cc_types import JsonValue
+from cc_types import JsonValue
 
 
-def test_a_request_names_a_tool_and_its_arguments() -> None:
-    """IPC-D-05, IPC-D-06, IPC-P-10."""
-    request: JsonValue = {"method": "call_tool", "params": {"name": "weather", "arguments": {"city": "Bern"}}}
-    assert parse_request(request) == {"name": "weather", "arguments": {"city": "Bern"}}
-
-
-def test_the_tool_use_id_is_taken_and_other_fields_are_ignored() -> None:
-    """IPC-P-20: fields that a peer does not know are ignored."""
-    params: JsonValue = {"name": "a", "arguments": {}, "tool_use_id": "toolu_1", "later": [1]}
-    assert parse_request({"method": "call_tool", "params": params, "version": 2}) == {
-        "name": "a",
-        "arguments": {},
-        "tool_use_id": "toolu_1",
-    }
-    params["tool_use_id"] = 7
-    assert "tool_use_id" not in parse_request({"method": "call_tool", "params": params})
+@pytest.mark.parametrize(
+    ("more", "taken"),
+    [({}, {}), ({"tool_use_id": "toolu_1", "later": [1]}, {"tool_use_id": "toolu_1"}), ({"tool_use_id": 7}, {})],
+    ids=["no id", "an id", "nonsense"],
+)
+def test_a_request_names_a_tool_its_arguments_and_maybe_an_id_and_other_fields_are_ignored(
+    more: dict[str, JsonValue], taken: dict[str, JsonValue]
+) -> None:
+    """IPC-D-05, IPC-D-06, IPC-P-10, IPC-P-20: fields that a peer does not know are ignored."""
+    params: dict[str, JsonValue] = {"name": "weather", "arguments": {"city": "Bern"}}
+    assert parse_request({"method": "call_tool", "params": {**params, **more}, "version": 2}) == {**params, **taken}
 
 
 def test_another_method_is_unknown() -> None:
@@ -50,30 +41,25 @@ def test_another_method_is_unknown() -> None:
         {"method": "call_tool", "params": {"name": "a", "arguments": []}},
     ],
 )
-def test_what_is_not_a_request_is_refused(message: "JsonValue") -> None:
+def test_what_is_not_a_request_is_refused(message: JsonValue) -> None:
     with pytest.raises(InvalidRequestError):
         parse_request(message)
 
 
 def test_a_result_is_returned_with_all_of_its_fields() -> None:
     """IPC-D-07, IPC-D-08, IPC-P-11, IPC-D-17."""
-    result: JsonValue = {
-        "content": [{"type": "text", "text": "a"}],
-        "isError": True,
-        "structuredContent": {"a": 1},
-        "_meta": {},
-    }
+    content: JsonValue = [{"type": "text", "text": "a"}]
+    result: JsonValue = {"content": content, "isError": True, "structuredContent": {"a": 1}, "_meta": {}}
     assert parse_response({"result": result}, tool="t") == result
 
 
 def test_an_error_is_raised_with_class_and_message() -> None:
     """IPC-D-11, IPC-D-12, IPC-P-12, IPC-P-19."""
-    response = error_response("ValueError", "no such city")
-    assert response == {"error": {"message": "no such city", "type": "ValueError"}}
+    response: JsonValue = {"error": {"message": "no such city", "type": "ValueError"}}
+    assert error_response("ValueError", "no such city") == response
     with pytest.raises(IPCToolExecutionError) as caught:
-        parse_response({"error": {"message": "no such city", "type": "ValueError"}}, tool="weather")
-    error = caught.value
-    assert (error.tool, error.error_type, error.message) == ("weather", "ValueError", "no such city")
+        parse_response(response, tool="weather")
+    assert vars(caught.value) == {"tool": "weather", "error_type": "ValueError", "message": "no such city"}
     with pytest.raises(IPCToolExecutionError, match="Exception: broken"):  # no object: as it is
         parse_response({"error": "broken"}, tool="t")
 
@@ -82,7 +68,7 @@ def test_an_error_is_raised_with_class_and_message() -> None:
     "message",
     [None, {}, {"result": {"content": []}, "error": {}}, {"result": 1}, {"result": {}}, {"result": {"content": "a"}}],
 )
-def test_what_is_neither_result_nor_error_is_refused(message: "JsonValue") -> None:
+def test_what_is_neither_result_nor_error_is_refused(message: JsonValue) -> None:
     """IPC-D-15: a response has either `result` or `error`."""
     with pytest.raises(InvalidRequestError):
         parse_response(message, tool="t")

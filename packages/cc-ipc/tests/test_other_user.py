@@ -1,23 +1,17 @@
 """Another user, for real: these tests change the user of a child process, and so run as root only."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cc_ipc import IPCServer, IPCSession
 from cc_ipc.sockets import listen_privately
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from .conftest import BridgeProcess, Tools
+from .conftest import StartBridge, StartChild, Tools
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
@@ -102,10 +96,9 @@ print(entered)
 """
 
 
-def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Path) -> None:
+def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Path, child_process: StartChild) -> None:
     """IPC-D-27, IPC-R-06: not even for an instant, with a mask that takes nothing away."""
-    stranger = subprocess.Popen([sys.executable, "-c", KNOCKING, str(open_folder)], stdout=subprocess.PIPE)
-    assert stranger.stdout is not None
+    stranger = child_process([sys.executable, "-c", KNOCKING, str(open_folder)])
     assert stranger.stdout.readline() == b"ready\n"
     before = os.umask(0)
     try:
@@ -116,13 +109,10 @@ def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Pa
         (open_folder / "end").touch()
     finally:
         os.umask(before)
-    entered, _ = stranger.communicate(timeout=20)
-    assert entered == b"0\n"
+    assert stranger.stdout.read() == b"0\n"
 
 
-def test_the_bridge_takes_no_schema_file_of_another_user(
-    folder: Path, bridge_process: Callable[..., BridgeProcess]
-) -> None:
+def test_the_bridge_takes_no_schema_file_of_another_user(folder: Path, bridge_process: StartBridge) -> None:
     (folder / "schema").write_text("[]", encoding="utf-8")
     os.chown(folder / "schema", 65534, 65534)
     bridge = bridge_process([sys.executable, "-m", "cc_ipc.bridge", str(folder / "s"), str(folder / "schema")])

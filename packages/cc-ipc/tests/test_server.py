@@ -1,41 +1,24 @@
 """The server, as peers meet it that write their own bytes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
 import os
 import random
 import stat
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
-from cc_ipc import (
-    MAX_MESSAGE_SIZE,
-    SOCKET_PERMISSIONS,
-    IPCServer,
-    SessionStateError,
-    SocketPathError,
-)
+from cc_ipc import MAX_MESSAGE_SIZE, SOCKET_PERMISSIONS, IPCServer, SessionStateError, SocketPathError, ToolHandler
 from cc_ipc import server as server_module
 from cc_ipc.connection import Connection, Hub
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
-
-    from .conftest import RawPeer, Tools
-
-    Connect = Callable[[Path], Awaitable[RawPeer]]
+from .conftest import Connect, RawPeer, Tools, call, happens, text
 
 FUZZ_FRAMES = int(os.environ.get("CC_IPC_FUZZ_FRAMES", "1000"))
-LIMIT = 10.0
-
-
-def call(name: str, arguments: object = None, **params: object) -> dict[str, object]:
-    return {"method": "call_tool", "params": {"name": name, "arguments": arguments or {}, **params}}
 
 
 @pytest.fixture
@@ -50,18 +33,12 @@ async def peer(server: IPCServer, raw_peer: Connect) -> RawPeer:
     return await raw_peer(server.socket_path)
 
 
-async def test_a_call_is_answered_with_its_result(peer: RawPeer) -> None:
-    """IPC-P-01, IPC-R-03, IPC-P-10, IPC-P-11."""
-    response = await peer.request(call("echo", {"city": "Zürich"}))
-    assert response == {
-        "result": {"content": [{"type": "text", "text": json.dumps({"city": "Zürich"})}], "isError": False}
-    }
-
-
-async def test_a_connection_carries_one_call_after_another(peer: RawPeer) -> None:
-    """IPC-P-04, IPC-P-05."""
+async def test_calls_one_after_another_on_a_connection_are_answered_with_their_results(peer: RawPeer) -> None:
+    """IPC-P-01, IPC-R-03, IPC-P-10, IPC-P-11, IPC-P-04, IPC-P-05."""
     for number in range(3):
-        assert str(number) in str(await peer.request(call("echo", {"n": number})))
+        arguments = {"city": "Zürich", "n": number}
+        response = await peer.request(call("echo", arguments))
+        assert response == {"result": {**text(json.dumps(arguments)), "isError": False}}
 
 
 @pytest.mark.parametrize("is_late", [False, True])
@@ -70,13 +47,12 @@ async def test_what_comes_before_the_last_response_ends_the_connection(
     tools: Tools, peer: RawPeer, second: bytes, is_late: bool
 ) -> None:
     """IPC-P-05: two outstanding requests on one connection break the protocol."""
-    peer.send(json.dumps(call("wait")).encode())
+    peer.send(call("wait"))
     if is_late:
-        await tools.started.wait()
+        await happens(tools.started)
     peer.send(second)
     assert await peer.is_ended()
-    async with asyncio.timeout(LIMIT):
-        await tools.cancelled.wait()
+    await happens(tools.cancelled)
     assert tools.calls == []
 
 
@@ -84,9 +60,10 @@ async def test_calls_on_several_connections_run_in_parallel(server: IPCServer, r
     """IPC-P-06."""
     peers = [await raw_peer(server.socket_path) for _ in range(8)]
     answers = await asyncio.gather(*(peer.request(call("meet", {"parties": 8})) for peer in peers))
-    assert [answer["result"]["content"][0]["text"] for answer in answers] == ["met"] * 8
+    assert [answer["result"]["content"] for answer in answers] == [text("met")["content"]] * 8
 
 
+Serve: TypeAlias = Callable[[ToolHandler], Awaitable[tuple[IPCServer, RawPeer]]]
 UNKNOWN_TOOL = "The tool 'nope' is not known. Known tools: echo, fail, meet, wait."
 
 
@@ -112,11 +89,10 @@ async def test_a_request_that_cannot_be_met_is_answered_and_the_connection_stays
 
 async def test_the_end_of_a_connection_cancels_its_call(tools: Tools, peer: RawPeer) -> None:
     """IPC-P-32: that is how a cancellation travels."""
-    peer.send(json.dumps(call("wait")).encode())
-    await tools.started.wait()
+    peer.send(call("wait"))
+    await happens(tools.started)
     await peer.close()
-    async with asyncio.timeout(LIMIT):
-        await tools.cancelled.wait()
+    await happens(tools.cancelled)
 
 
 async def test_a_request_larger_than_allowed_is_answered_and_the_connection_ends(peer: RawPeer) -> None:
@@ -147,9 +123,7 @@ async def test_random_and_mutated_frames_leave_the_server_serving_others(
 
 async def test_the_socket_is_its_owners_alone_and_goes_with_the_server(server: IPCServer) -> None:
     """IPC-D-27, IPC-D-33."""
-    found = server.socket_path.stat()
-    assert stat.S_ISSOCK(found.st_mode)
-    assert stat.S_IMODE(found.st_mode) == SOCKET_PERMISSIONS == 0o600
+    assert server.socket_path.stat().st_mode == stat.S_IFSOCK | SOCKET_PERMISSIONS == stat.S_IFSOCK | 0o600
     assert server.is_serving
     assert "serving, 0 connections" in repr(server)
     for _ in range(2):
@@ -159,21 +133,28 @@ async def test_the_socket_is_its_owners_alone_and_goes_with_the_server(server: I
     assert "not serving" in repr(server)
 
 
-async def test_a_server_that_runs_does_not_start_again(server: IPCServer) -> None:
-    with pytest.raises(SessionStateError):
-        await server.start()
-
-
 async def test_stopping_answers_the_calls_that_run(server: IPCServer, tools: Tools, peer: RawPeer) -> None:
-    peer.send(json.dumps(call("wait")).encode())
-    await tools.started.wait()
+    peer.send(call("wait"))
+    await happens(tools.started)
     await server.stop()
     assert (await peer.receive())["error"]["type"] == "CancelledError"
     assert await peer.is_ended()
 
 
+@pytest.fixture
+async def serve(folder: Path, raw_peer: Connect) -> Serve:
+    """Start a server of one tool, which the test stops, and give a peer of it."""
+
+    async def start(handler: ToolHandler) -> tuple[IPCServer, RawPeer]:
+        server = IPCServer(folder / "s", {"tool": handler})
+        await server.start()
+        return server, await raw_peer(server.socket_path)
+
+    return start
+
+
 async def test_a_handler_that_takes_no_notice_of_its_cancellation_is_left_behind(
-    folder: Path, raw_peer: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(server_module, "_HANDLER_STOP_TIMEOUT", 0.01)
     started, go_on = asyncio.Event(), asyncio.Event()
@@ -187,11 +168,9 @@ async def test_a_handler_that_takes_no_notice_of_its_cancellation_is_left_behind
                 continue
         return {"content": []}
 
-    server = IPCServer(folder / "s", {"tool": handler})
-    await server.start()
-    peer = await raw_peer(server.socket_path)
-    peer.send(json.dumps(call("tool")).encode())
-    await started.wait()
+    server, peer = await serve(handler)
+    peer.send(call("tool"))
+    await happens(started)
     await server.stop()
     assert "left behind" in caplog.text
     assert await peer.is_ended()
@@ -213,9 +192,9 @@ async def test_a_server_that_is_being_stopped_makes_no_more_calls(
 
     server = IPCServer(folder / "s", {**tools.handlers, "slow": slow})
     await server.start()
-    busy, other = await raw_peer(server.socket_path), await raw_peer(server.socket_path)
+    busy, other = [await raw_peer(server.socket_path) for _ in range(2)]
     await other.request(call("echo"))
-    busy.send(json.dumps(call("slow")).encode())
+    busy.send(call("slow"))
     assert "result" in await other.request(call("echo"))  # so the slow one runs
     stop = asyncio.ensure_future(server.stop())
     await stopping.wait()
@@ -243,34 +222,30 @@ async def test_a_connection_that_was_accepted_before_the_stop_and_told_of_after_
     assert hub.connections == set()
 
 
-async def test_a_tool_may_stop_its_own_server(folder: Path, raw_peer: Connect) -> None:
+async def test_a_tool_may_stop_its_own_server(serve: Serve) -> None:
     async def handler(arguments: dict[str, object]) -> dict[str, object]:
         await server.stop()
         return {"content": []}
 
-    server = IPCServer(folder / "s", {"tool": handler})
-    await server.start()
-    peer = await raw_peer(server.socket_path)
-    peer.send(json.dumps(call("tool")).encode())
+    server, peer = await serve(handler)
+    peer.send(call("tool"))
     assert await peer.is_ended()
     assert not server.socket_path.exists()
 
 
-async def test_a_peer_that_does_not_read_is_cut_off(
-    folder: Path, raw_peer: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_peer_that_does_not_read_is_cut_off(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "_FLUSH_TIMEOUT", 0.01)
     answered = asyncio.Event()
 
     async def handler(arguments: dict[str, object]) -> dict[str, object]:
         answered.set()
-        return {"content": [{"type": "text", "text": "a" * 5_000_000}]}
+        return text("a" * 5_000_000)
 
-    async with IPCServer(folder / "s", {"tool": handler}) as server:
-        peer = await raw_peer(server.socket_path)
-        peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        peer.send(json.dumps(call("tool")).encode())
-        await answered.wait()
+    server, peer = await serve(handler)
+    peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    peer.send(call("tool"))
+    await happens(answered)
+    await server.stop()
     assert not server.socket_path.exists()
 
 
@@ -286,11 +261,15 @@ async def test_what_is_in_the_way_of_the_socket_is_refused(folder: Path) -> None
     assert not (folder / "nowhere").exists()
 
 
-async def test_the_socket_of_a_living_server_is_refused_and_stays(server: IPCServer, raw_peer: Connect) -> None:
+async def test_a_server_that_runs_does_not_start_again_and_its_socket_is_refused_and_stays(
+    server: IPCServer, peer: RawPeer
+) -> None:
     """IPC-D-30."""
+    with pytest.raises(SessionStateError):
+        await server.start()
     with pytest.raises(SocketPathError):
         await IPCServer(server.socket_path, {}).start()
-    assert "result" in await (await raw_peer(server.socket_path)).request(call("echo"))
+    assert "result" in await peer.request(call("echo"))
 
 
 async def test_a_start_that_is_cancelled_leaves_no_socket(folder: Path) -> None:

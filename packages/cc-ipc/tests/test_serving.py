@@ -1,17 +1,16 @@
 """Functions of this process, offered to others."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,13 +18,7 @@ import cc_ipc.serving
 from cc_ipc import BridgeStartupError, IPCClient, IPCSession, Served, SessionState, check_bridge, probe, serve
 from cc_ipc.__main__ import find_functions, main
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from .conftest import BridgeProcess, Tools
-
-LIMIT = 10.0
+from .conftest import LIMIT, StartBridge, StartChild, Tools, raising
 
 
 @pytest.fixture(autouse=True)
@@ -47,9 +40,7 @@ def text_of(answer: Any) -> str:
     return answer["result"]["content"][0]["text"]
 
 
-def test_functions_are_served_to_any_host_until_the_end(
-    temporary_folder: Path, bridge_process: Callable[..., BridgeProcess]
-) -> None:
+def test_functions_are_served_to_any_host_until_the_end(temporary_folder: Path, bridge_process: StartBridge) -> None:
     """IPC-P-60: and the command that connects a host is printed."""
     out = io.StringIO()
     with serve({"add": add, "whereabouts": whereabouts}, name="my tools", out=out) as served:
@@ -209,10 +200,7 @@ def test_the_command_serves_until_it_is_interrupted(
 
     monkeypatch.setattr(signal, "signal", note)
 
-    def interrupted(served: Served) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Served, "wait", interrupted)
+    monkeypatch.setattr(Served, "wait", raising(KeyboardInterrupt()))
     assert main(["serve", f"{module}:add", "--name", "sums"]) == 0
     assert "claude mcp add sums -- " in capsys.readouterr().out
     assert handlers == [(signal.SIGTERM, signal.default_int_handler)]
@@ -230,27 +218,16 @@ def heeds_interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_program_removes_its_files_when_it_is_ended(
-    module: str, folder: Path, number: signal.Signals, bridge_process: Callable[..., BridgeProcess]
+    module: str, folder: Path, number: signal.Signals, child_process: StartChild, bridge_process: StartBridge
 ) -> None:
     """IPC-P-60."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "cc_ipc", "serve", f"{module}:FUNCTIONS"],
-        stdout=subprocess.PIPE,
-        cwd=folder,
-        env={**os.environ, "TMPDIR": str(folder)},
-        text=True,
-        encoding="utf-8",
-    ) as program:
-        try:
-            assert program.stdout is not None
-            assert program.stdout.readline() == "Serving plus. Connect with:\n"
-            command = shlex.split(program.stdout.readline())[5:]
-            answer = bridge_process(command).request("tools/call", {"name": "plus", "arguments": {"a": 1, "b": 2}})
-            assert text_of(answer) == "3"
-            program.send_signal(number)
-            assert program.wait(LIMIT) == 0
-        finally:
-            program.kill()
+    command = [sys.executable, "-m", "cc_ipc", "serve", f"{module}:FUNCTIONS"]
+    program = child_process(command, cwd=folder, env={**os.environ, "TMPDIR": str(folder)})
+    assert program.stdout.readline() == b"Serving plus. Connect with:\n"
+    bridge = bridge_process(shlex.split(program.stdout.readline().decode())[5:])
+    assert text_of(bridge.request("tools/call", {"name": "plus", "arguments": {"a": 1, "b": 2}})) == "3"
+    program.process.send_signal(number)
+    assert program.wait() == 0
     assert [path.name for path in folder.iterdir() if path.name.startswith("claudecode")] == []
 
 

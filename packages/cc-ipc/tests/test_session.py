@@ -1,7 +1,5 @@
 """A session: its states, its files, its places."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -10,76 +8,59 @@ import sys
 import tempfile
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from cc_ipc import (
-    DEFAULT_TRANSPORT,
-    SCHEMA_FILE_PREFIX,
-    SOCKET_FILE_PREFIX,
-    SOCKET_FILE_SUFFIX,
-    IPCClient,
-    IPCSession,
-    SessionState,
-    SessionStateError,
-    SocketPathError,
-    UnencodableMessageError,
-)
+import cc_ipc
 
-if TYPE_CHECKING:
-    from .conftest import Tools
+from .conftest import Tools, happens
 
 
-def new_session(tools: Tools, folder: Path) -> IPCSession:
-    return IPCSession(tools.handlers, tools.schemas, folder=folder)
+def new_session(tools: Tools, folder: Path) -> cc_ipc.IPCSession:
+    return cc_ipc.IPCSession(tools.handlers, tools.schemas, folder=folder)
 
 
 def contents(folder: Path) -> set[Path]:
     return set(folder.iterdir())
 
 
-async def test_a_session_goes_from_created_to_started_to_stopped(tools: Tools, folder: Path) -> None:
-    """IPC-D-19 to IPC-D-25."""
+async def test_a_session_goes_from_created_to_started_to_stopped_and_not_back(tools: Tools, folder: Path) -> None:
+    """IPC-D-19 to IPC-D-25: `stop` may be called again, from any state; `start` may not."""
     session = new_session(tools, folder)
-    assert (session.state, session.server) == (SessionState.CREATED, None)
+    assert (session.state, session.server) == (cc_ipc.SessionState.CREATED, None)
     assert contents(folder) == set()
     await session.start()
-    assert session.state is SessionState.STARTED
+    assert session.state is cc_ipc.SessionState.STARTED
     assert session.server is not None
     assert session.server.is_serving
     assert contents(folder) == {session.socket_path, session.schema_path}
     assert session.tool_handlers == tools.handlers
+    with pytest.raises(cc_ipc.SessionStateError):
+        await session.start()
     await session.stop()
-    assert (session.state, session.server) == (SessionState.STOPPED, None)
+    assert (session.state, session.server) == (cc_ipc.SessionState.STOPPED, None)
     assert contents(folder) == set()
     assert repr(session).startswith("<IPCSession stopped, 4 tools, /")
-
-
-async def test_there_is_no_way_back(tools: Tools, folder: Path) -> None:
-    """IPC-D-24, IPC-D-25: `stop` may be called again, from any state; `start` may not."""
-    session = new_session(tools, folder)
-    await session.start()
-    with pytest.raises(SessionStateError):
-        await session.start()
-    for _ in range(2):
-        await session.stop()
-    with pytest.raises(SessionStateError):
+    await session.stop()
+    with pytest.raises(cc_ipc.SessionStateError):
         await session.start()
     unused = new_session(tools, folder)
     await unused.stop()
-    assert unused.state is SessionState.STOPPED
-    with pytest.raises(SessionStateError):
+    assert unused.state is cc_ipc.SessionState.STOPPED
+    with pytest.raises(cc_ipc.SessionStateError):
         await unused.start()
 
 
-async def test_an_exception_stops_the_session(tools: Tools, folder: Path) -> None:
+@pytest.mark.parametrize(("seconds", "error"), [(0, TimeoutError), (60, ZeroDivisionError)], ids=["start", "use"])
+async def test_a_start_that_is_cancelled_and_an_exception_stop_the_session(
+    tools: Tools, folder: Path, seconds: float, error: type[Exception]
+) -> None:
     """IPC-D-24: leaving by an exception also leads to Stopped, with everything removed."""
     session = new_session(tools, folder)
-    with pytest.raises(ZeroDivisionError):
-        async with session:
+    with pytest.raises(error):
+        async with asyncio.timeout(seconds), session:
             raise ZeroDivisionError
-    assert session.state is SessionState.STOPPED
+    assert session.state is cc_ipc.SessionState.STOPPED
     assert contents(folder) == set()
 
 
@@ -87,11 +68,11 @@ async def test_a_cancellation_stops_the_session_and_its_calls(tools: Tools, fold
     session = new_session(tools, folder)
 
     async def use() -> None:
-        async with session, IPCClient(session.socket_path) as client:
+        async with session, cc_ipc.IPCClient(session.socket_path) as client:
             await client.call_tool("wait", {})
 
     task = asyncio.ensure_future(use())
-    await tools.started.wait()
+    await happens(tools.started)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -102,25 +83,16 @@ async def test_a_cancellation_stops_the_session_and_its_calls(tools: Tools, fold
 async def test_a_start_that_fails_leaves_nothing(tools: Tools, folder: Path) -> None:
     session = new_session(tools, folder)
     session.socket_path.mkdir()
-    with pytest.raises(SocketPathError):
+    with pytest.raises(cc_ipc.SocketPathError):
         await session.start()
-    assert session.state is SessionState.STOPPED
+    assert session.state is cc_ipc.SessionState.STOPPED
     assert contents(folder) == {session.socket_path}
-
-
-async def test_a_start_that_is_cancelled_leaves_nothing(tools: Tools, folder: Path) -> None:
-    session = new_session(tools, folder)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0):
-            await session.start()
-    assert session.state is SessionState.STOPPED
-    assert contents(folder) == set()
 
 
 async def test_a_session_that_is_stopped_while_it_starts_stays_stopped(tools: Tools, folder: Path) -> None:
     session = new_session(tools, folder)
     start, stop = asyncio.ensure_future(session.start()), asyncio.ensure_future(session.stop())
-    with pytest.raises(SessionStateError, match="it is stopped"):
+    with pytest.raises(cc_ipc.SessionStateError, match="it is stopped"):
         await start
     await stop
     assert contents(folder) == set()
@@ -137,29 +109,31 @@ async def test_both_files_are_their_owners_alone_and_one_is_an_array_of_the_sche
 
 
 async def test_schemas_that_are_not_json_are_refused(folder: Path) -> None:
-    session = IPCSession({}, [{"name": "a", "description": "\ud800", "input_schema": {}}], folder=folder)
-    with pytest.raises(UnencodableMessageError, match="in the tool schemas"):
+    session = cc_ipc.IPCSession({}, [{"name": "a", "description": "\ud800", "input_schema": {}}], folder=folder)
+    with pytest.raises(cc_ipc.UnencodableMessageError, match="in the tool schemas"):
         await session.start()
 
 
 def test_paths_have_the_names_of_the_data_model_and_one_uuid() -> None:
     """IPC-D-26, IPC-D-34, IPC-D-35, IPC-D-36: in the temporary folder, never twice the same."""
-    sessions = [IPCSession({}, []) for _ in range(2)]
+    sessions = [cc_ipc.IPCSession({}, []) for _ in range(2)]
     names = {session.socket_path.name for session in sessions} | {session.schema_path.name for session in sessions}
     assert len(names) == 4
     for session in sessions:
         assert session.socket_path.parent == session.schema_path.parent == Path(tempfile.gettempdir())
-        found = re.fullmatch(f"{SOCKET_FILE_PREFIX}(.*){re.escape(SOCKET_FILE_SUFFIX)}", session.socket_path.name)
+        found = re.fullmatch(
+            f"{cc_ipc.SOCKET_FILE_PREFIX}(.*){re.escape(cc_ipc.SOCKET_FILE_SUFFIX)}", session.socket_path.name
+        )
         assert found is not None
         assert uuid.UUID(found[1]).version == 4
-        assert session.schema_path.name.startswith(SCHEMA_FILE_PREFIX)
+        assert session.schema_path.name.startswith(cc_ipc.SCHEMA_FILE_PREFIX)
         assert found[1] in session.schema_path.name
 
 
 def test_a_temporary_folder_with_a_long_path_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-D-31: the socket gets a shorter place."""
     monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "a" * 100)
-    assert IPCSession({}, []).socket_path.parent == Path("/tmp")
+    assert cc_ipc.IPCSession({}, []).socket_path.parent == Path("/tmp")
 
 
 def test_the_bridge_is_started_by_this_python_as_a_module(tools: Tools, folder: Path) -> None:
@@ -169,12 +143,12 @@ def test_the_bridge_is_started_by_this_python_as_a_module(tools: Tools, folder: 
     assert (config["type"], config["command"]) == ("stdio", sys.executable)
     assert config["args"][-4:] == ["-m", "cc_ipc.bridge", str(session.socket_path), str(session.schema_path)]
     assert session.command == [sys.executable, *config["args"]]
-    assert DEFAULT_TRANSPORT == "auto"  # IPC-D-03, IPC-D-38
+    assert cc_ipc.DEFAULT_TRANSPORT == "auto"  # IPC-D-03, IPC-D-38
 
 
 async def test_two_sessions_live_side_by_side(tools: Tools, folder: Path) -> None:
     """IPC-D-30, IPC-D-44: the second start removes nothing of the first."""
     async with new_session(tools, folder) as first, new_session(tools, folder) as second:
         for session in (first, second):
-            async with IPCClient(session.socket_path) as client:
+            async with cc_ipc.IPCClient(session.socket_path) as client:
                 assert (await client.call_tool("echo", {}))["content"]

@@ -22,14 +22,11 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return versions
 
 
+SDK = "claude-agent-sdk"
 LACKING = [
-    ("claude-agent-sdk", "", "claude-agent-sdk is not installed"),
-    (
-        "claude-agent-sdk",
-        "0.2.139",
-        "claude-agent-sdk 0.2.139 is installed, and an in-process server loses nothing from",
-    ),
-    ("claude-agent-sdk", "0.1.99.dev3+local.5", "claude-agent-sdk 0.1.99 is installed"),
+    (SDK, "", "claude-agent-sdk is not installed"),
+    (SDK, "0.2.139", "claude-agent-sdk 0.2.139 is installed, and an in-process server loses nothing from"),
+    (SDK, "0.1.99.dev3+local.5", "claude-agent-sdk 0.1.99 is installed"),
     ("mcp", "", "mcp is not installed"),
     ("mcp", "1.28.0", "mcp 1.28.0 is installed"),
 ]
@@ -56,32 +53,21 @@ def test_the_bridge_cannot_be_taken_without_unix_sockets(installed: dict[str, st
         resolve_transport("stdio")
 
 
-def change(installed: dict[str, str], name: str, version: str) -> None:
-    del installed[name]
-    if version:
-        installed[name] = version
-
-
 @pytest.mark.parametrize(("name", "version", "reason"), LACKING)
 def test_what_the_other_would_lose_is_told_by_auto_which_takes_the_bridge_and_to_who_asks_for_it(
     installed: dict[str, str], name: str, version: str, reason: str
 ) -> None:
     """IPC-P-55."""
-    change(installed, name, version)
+    del installed[name]
+    if version:
+        installed[name] = version
     choice = resolve_transport("auto")
     assert choice.transport == "stdio"
     assert choice.reason.startswith(reason)
-    if "claude-agent-sdk" in installed:
+    if SDK in installed:
         choice = resolve_transport("sdk")
         assert choice.transport == "sdk"
         assert choice.reason.startswith(f"it was asked for, though {reason}")
-
-
-@pytest.mark.usefixtures("no_unix_sockets")
-def test_auto_says_what_is_missing_where_there_is_neither(installed: dict[str, str]) -> None:
-    installed.clear()
-    with pytest.raises(TransportUnavailableError, match=r"needs Unix sockets.*, and claude-agent-sdk is not"):
-        resolve_transport("auto")
 
 
 @pytest.mark.parametrize("transport", ["stdio", "sdk"])
@@ -91,7 +77,14 @@ def test_what_is_asked_for_is_taken(installed: dict[str, str], transport: Transp
     assert (choice.transport, choice.reason) == (transport, "it was asked for")
 
 
-def test_the_sdk_cannot_be_taken_where_there_is_none(installed: dict[str, str]) -> None:
+@pytest.mark.usefixtures("no_unix_sockets")
+@pytest.mark.parametrize(
+    ("transport", "reason"),
+    [("sdk", "claude-agent-sdk is not installed"), ("auto", "needs Unix sockets.*, and claude-agent-sdk is not")],
+)
+def test_what_is_missing_is_told_where_there_is_neither(
+    installed: dict[str, str], transport: TransportType, reason: str
+) -> None:
     installed.clear()
-    with pytest.raises(TransportUnavailableError, match="claude-agent-sdk is not installed"):
-        resolve_transport("sdk")
+    with pytest.raises(TransportUnavailableError, match=reason):
+        resolve_transport(transport)
