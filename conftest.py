@@ -4,8 +4,15 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cc_loopback import LoopbackServer
+
+# A busy machine is no failure, and the fixtures that property tests use are the same for each example.
+settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

@@ -11,15 +11,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from cc_convert.cli import main
-
-# A busy machine is no failure; the makers of logs do not change between examples.
-settings.register_profile(
-    "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-settings.load_profile("unhurried")
 
 Frame: TypeAlias = dict[str, object]
 Form: TypeAlias = Callable[[Frame], object]

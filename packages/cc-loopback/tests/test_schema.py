@@ -4,16 +4,12 @@ import re
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from cc_loopback import SchemaError, example
 from cc_loopback.pattern import text_for
-
-# A busy machine is no failure.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")
 
 Schemas: TypeAlias = st.SearchStrategy[Any]
 

@@ -1,4 +1,7 @@
-"""Hooks, as the CLI runs them: what they see, what they say, and what becomes of a call when one fails."""
+"""Hooks, as the CLI runs them: what they see, what they say, and what becomes of a call when one fails.
+
+Over 400 lines, and in one file: all tests that need a CLI share one process, which is a fixture of this module.
+"""
 
 import asyncio
 import inspect

@@ -1,4 +1,7 @@
-"""Which process serves which lease, and how many there are: decided here over sessions that only pretend."""
+"""Which process serves which lease, and how many there are: decided here over sessions that only pretend.
+
+Over 400 lines, and in one file: each test is another case of the same decisions, over the same pretended sessions.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence

@@ -1,4 +1,7 @@
-"""A lease of a process that was used before: its requests are those of a fresh process."""
+"""A lease of a process that was used before: its requests are those of a fresh process.
+
+Over 400 lines, and in one file: the requests of a fresh process, and the pools, are shared by all cases.
+"""
 
 import asyncio
 import json

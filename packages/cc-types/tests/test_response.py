@@ -3,15 +3,11 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from cc_types import CLIResponse, CLIUsage, DeferredToolUse, JsonValue, ModelUsage, PermissionDenial
-
-# A busy machine is no failure.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")
 
 LINES = Path(__file__).with_name("results.jsonl").read_text("utf-8").splitlines()
 each_recorded_result = pytest.mark.parametrize("line", LINES, ids=["success", "api", "max_turns", "denied", "object"])
