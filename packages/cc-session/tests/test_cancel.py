@@ -92,19 +92,6 @@ async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: Clau
         assert session.state == "dead"
 
 
-async def test_a_cancelled_turn_is_rewound_with_the_rest(server: LoopbackServer, session: Session, held: Any) -> None:
-    """SES-63: and a reset need not wait for it."""
-    running = asyncio.ensure_future(session.run("Never mind."))
-    await held.asked()
-    await cancelled(running)
-
-    await session.reset()
-
-    server.respond = echo
-    await session.run("A new start.")
-    assert len(server.requests[-1]["messages"]) == 1
-
-
 async def test_an_interrupt_ends_a_run_at_any_moment(server: LoopbackServer, session: Session, held: Any) -> None:
     """SES-18, SES-72, SES-F10."""
     for milliseconds in (0, 1, 2, 3, 4, 5, 30):

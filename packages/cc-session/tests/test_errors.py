@@ -9,7 +9,14 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 import cc_types
-from cc_session import Session
+from cc_session import (
+    HooksDisabledError,
+    McpServerFailedError,
+    Session,
+    SessionBusyError,
+    TurnTimeoutError,
+    UnknownToolCallError,
+)
 from cc_session.errors import (
     CLIConnectionError,
     CLIJSONDecodeError,
@@ -56,6 +63,24 @@ def test_an_error_says_what_it_says_as_ours_and_survives_pickling(
     assert (type(copy), str(copy), repr(copy), vars(copy)) == (type(error), str(error), repr(error), vars(error))
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        SessionBusyError(),
+        UnknownToolCallError(call_id="toolu_1"),
+        HooksDisabledError("it is too old"),
+        McpServerFailedError({"a": "It broke."}),
+        TurnTimeoutError(limit="silence", seconds=3.0),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_of_our_own_survive_pickling(error: ClaudeCodeError) -> None:
+    """SES-69, SES-71."""
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
 def _arguments(error: ClaudeCodeError) -> set[str]:
     names = {"CLIConnectionError": {"reason"}, "CLINotFoundError": {"path"}, "CLIJSONDecodeError": {"line", "reason"}}
     return names.get(type(error).__name__, {"exit_code", "stderr_tail", "phase", "reason", "data"} - _not_for(error))
@@ -82,6 +107,7 @@ def test_whether_it_makes_sense_to_try_again(code: int, phase: str | None, is_re
     """SES-71."""
     assert ProcessExitedError(exit_code=code, phase=phase).retryable is is_retryable
     assert not CLINotFoundError().retryable
+    assert TurnTimeoutError(limit="silence", seconds=3.0).retryable
 
 
 EXITS = {

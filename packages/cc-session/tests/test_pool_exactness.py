@@ -350,11 +350,11 @@ async def set_another_variable(session: Session, _server: LoopbackServer) -> Non
 @pytest.mark.parametrize(
     ("use", "calls"),
     [
-        (change_folder, 'CALL Bash {"command": "pwd"}'),
-        (use_of_echo, f"{ECHO}\n{ECHO}\n{ECHO}"),
         (run_a_command, ""),
         (plan, ""),
         (set_another_variable, ""),
+        (change_folder, 'CALL Bash {"command": "pwd"}'),
+        (use_of_echo, f"{ECHO}\n{ECHO}\n{ECHO}"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import pickle
 import re
 import signal
 import time
@@ -167,13 +166,3 @@ async def test_a_control_request_has_a_time_of_its_own(session: Session) -> None
             await session.control("get_settings", timeout=0)
     finally:
         os.kill(session.pid or 0, signal.SIGCONT)
-
-
-def test_a_timeout_survives_pickling() -> None:
-    """SES-71."""
-    error = TurnTimeoutError(limit="silence", seconds=3.0)
-
-    copy = pickle.loads(pickle.dumps(error))
-
-    assert (type(copy), str(copy), vars(copy)) == (TurnTimeoutError, str(error), vars(error))
-    assert error.retryable
