@@ -185,6 +185,8 @@ class PoolCore:
         self._fleet.end_unfit()
         coming = self._fleet.coming()
         for lease in [*self._waiting]:
+            if lease.coming is not None and lease.coming.cancelled():
+                continue  # its caller was cancelled, and gives it back in its next step
             key = lease.launch.key
             if (worker := self._fleet.take(lease.launch)) is not None:
                 self._hand_over(lease, worker)
@@ -229,7 +231,7 @@ class PoolCore:
         if self.is_closed:
             return
         for lease in self._waiting:
-            if lease.launch.key == key and lease.coming is not None:
+            if lease.launch.key == key and lease.coming is not None and not lease.coming.cancelled():
                 self._waiting.remove(lease)
                 lease.coming.set_exception(error)
                 return
