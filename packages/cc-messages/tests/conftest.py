@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 import anyio
 import httpx2
@@ -21,10 +21,8 @@ import psutil
 import pytest
 import uvicorn
 
+from cc_loopback import LoopbackServer, Reply, Respond
 from cc_messages import ClaudeCodeTransport, create_app
-
-if TYPE_CHECKING:
-    from cc_loopback import LoopbackServer, Reply, Respond
 
 MODEL = "claude-sonnet-5"
 
@@ -66,11 +64,7 @@ def without_files(folder: Path, before: set[Path]) -> list[list[str]]:
     deadline = time.monotonic() + 10
     while (left := {*folder.iterdir()} - before) and time.monotonic() < deadline:
         time.sleep(0.01)
-    return [*map(files_in, left)]
-
-
-def files_in(path: Path) -> list[str]:
-    return sorted(map(str, [path, *path.rglob("*")]))
+    return [sorted(map(str, [path, *path.rglob("*")])) for path in left]
 
 
 def processes() -> list[psutil.Process]:
@@ -209,8 +203,6 @@ class Shared:
 
     def api(self, event_delay: float = 0) -> LoopbackServer:
         if event_delay not in self._apis:
-            from cc_loopback import LoopbackServer
-
             self._apis[event_delay] = self._stack.enter_context(LoopbackServer(event_delay=event_delay))
         return self._apis[event_delay]
 
@@ -246,8 +238,6 @@ MakeAPI = Callable[..., "LoopbackServer"]
 @pytest.fixture
 def make_api() -> Iterator[MakeAPI]:
     """Makes APIs that stay until the processes of `connect` have ended: these write to the API's folder to the last."""
-    from cc_loopback import LoopbackServer
-
     with ExitStack() as stack:
 
         def make(respond: Respond | None = None, *, event_delay: float = 0) -> LoopbackServer:

@@ -70,8 +70,12 @@ class Workbench:
 
     def __init__(self, server: LoopbackServer, options: ClaudeAgentOptions, folder: Path) -> None:
         self.folder = folder
+        # Of its own, since tests write settings there.
+        config = folder.parent / f"{folder.name}-config"
+        config.mkdir(mode=0o700)
         self.options = replace(
             options,
+            env={**options.env, "CLAUDE_CONFIG_DIR": str(config)},
             tools={"type": "preset", "preset": "claude_code"},
             cwd=folder,
             max_turns=None,

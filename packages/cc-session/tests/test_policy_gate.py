@@ -417,7 +417,7 @@ async def test_the_presets_in_a_session(bench: Any, ask: Ask) -> None:
     allowed = {number for number, text in bench.results.items() if "does not allow" not in text}
     assert allowed == {"toolu_1", "toolu_8"}
     assert bench.files == {"inside.txt"}
-    assert [path.name for path in bench.folder.parent.iterdir()] == ["work"]
+    assert {path.name for path in bench.folder.parent.iterdir()} == {"work", "work-config"}
 
 
 @pytest.mark.parametrize("mode", ["", "plan ", "yolo"])
