@@ -96,7 +96,7 @@ async def test_cancels_interrupts_and_kills_mix_up_no_answers_and_leave_nothing(
         assert chaos.answered + chaos.cancelled + chaos.interrupted + chaos.failed == callers
         assert min(chaos.answered, chaos.cancelled) > 0
         # What was given up comes back by itself, and the pool is as good as new.
-        # A process that was killed a moment ago may be lent once more before its end is known; then another one is asked.
+        # A process that was killed a moment ago may be lent once more before its end is known: hence the retry.
         turns = await asyncio.gather(*(pool.run(f"Afterwards {number}.", retries=1) for number in range(8)))
         assert [turn.text for turn in turns] == [f"Afterwards {number}." for number in range(8)]
         stats = pool.stats()
