@@ -111,7 +111,7 @@ def main() -> None:
 
 def _connection(listener: socket.socket, folder: Path) -> socket.socket:
     """Fork for each client; returns in the fork."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system reaps the forks
     while 0 not in select.select([listener, 0], [], [])[0]:
         connection, _ = listener.accept()
         if not os.fork():

@@ -1,4 +1,4 @@
-"""What the tests share: a short private folder, tools to call, raw peers and parents, and child processes."""
+"""Fixtures and helpers: a short private folder, tools to call, raw peers and parents, and child processes."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What tests share that only run agents: processes on the loopback API of the worker."""
+"""Fixtures of tests that only run agents: shared processes on the loopback API of the worker."""
 
 import asyncio
 import time

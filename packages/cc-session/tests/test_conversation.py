@@ -171,6 +171,16 @@ async def test_a_turn_that_was_rewound_at_any_moment_leaves_the_session_free_and
         assert result_of(rest).result != "Fresh."
 
 
+async def test_an_interrupted_turn_says_so_in_its_result(session: Session, ask: Ask, held: Any) -> None:
+    """SES-18."""
+    asking = ask(session, "Take your time.")
+    await held.asked()
+    with anyio.fail_after(20):
+        await session.interrupt()
+        messages = await asking
+    assert (result_of(messages).subtype, session.state) == ("error_during_execution", "idle")
+
+
 async def test_an_interrupt_without_a_turn_does_nothing(server: LoopbackServer, session: Session, ask: Ask) -> None:
     await session.interrupt()
 

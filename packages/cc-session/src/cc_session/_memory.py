@@ -18,7 +18,7 @@ class Memory:
     own: float
     """What it shares with nobody."""
     shared: float = 0.0
-    """What is mapped from files, of which processes of the same program share most. Only Linux tells it at once."""
+    """Memory mapped from files, most of it shared by processes of the same program. 0 except on Linux."""
 
     @property
     def resident(self) -> float:
