@@ -43,14 +43,11 @@ def test_its_methods_are_what_the_framework_wraps() -> None:
 
 @pytest.mark.parametrize("name", ["sonnet", "opus", "haiku", "claude-sonnet-5", "claude-haiku-4-5", "claude-opus-5-5"])
 def test_the_profile_claims_what_is_carried_and_no_more(name: str) -> None:
-    """MODEL-03: all that the model can do, but for what Claude Code does itself."""
+    """MODEL-03: all that the model can do, but for batches."""
     profile = ClaudeCodeModel(name, provider=ClaudeCodeProvider()).profile
     direct = AnthropicModel(resolve_alias(name), provider=AnthropicProvider(api_key="key")).profile
     differing = {claim for claim in {*profile, *direct} if profile.get(claim) != direct.get(claim)}
-    assert differing - {"context_window", "anthropic_supports_message_batches"} == {
-        "supports_cache",
-        "supports_auto_cache",
-    }
+    assert differing <= {"context_window", "anthropic_supports_message_batches"}
 
 
 def test_a_profile_may_be_a_function_of_the_default_one() -> None:
@@ -62,7 +59,7 @@ def test_a_profile_may_be_a_function_of_the_default_one() -> None:
     plain = ClaudeCodeModel(provider=ClaudeCodeProvider())
     halved = ClaudeCodeModel(provider=ClaudeCodeProvider(), profile=smaller)
     assert halved.profile.get("context_window") == (plain.profile.get("context_window") or 0) // 2
-    assert halved.profile.get("supports_cache") is False
+    assert halved.profile.get("supports_cache") is True
 
 
 @pytest.mark.parametrize(
@@ -115,16 +112,45 @@ def test_what_cannot_be_passed_on_is_declared() -> None:
     assert ClaudeCodeModel.supported_tool_deferral_modes == AnthropicModel.supported_tool_deferral_modes
     assert ClaudeCodeModel.supported_tool_addition_modes == AnthropicModel.supported_tool_addition_modes
     assert model.batch_max_requests is None
-    assert not model.profile.get("supports_cache")
-    assert not model.profile.get("supports_auto_cache")
-    assert model.resolve_cache_retention({"cache": "1h"}) is None
 
 
-@pytest.mark.parametrize("setting", ["anthropic_cache", "anthropic_cache_messages"])
-def test_no_retention_is_reported_that_was_not_asked_for(setting: str) -> None:
-    """MODEL-31: Claude Code places its own breakpoints, whatever the caller sets."""
+@pytest.mark.parametrize("setting", ["cache", "anthropic_cache", "anthropic_cache_messages"])
+def test_the_retention_is_that_of_the_settings_or_of_claude_codes_breakpoints(setting: str) -> None:
+    """MODEL-31"""
     settings: Any = {setting: "1h"}
-    assert ClaudeCodeModel(provider=ClaudeCodeProvider()).resolve_cache_retention(settings) is None
+    model = ClaudeCodeModel(provider=ClaudeCodeProvider())
+    assert model.resolve_cache_retention(settings) == timedelta(hours=1)
+    assert model.resolve_cache_retention(None) == timedelta(minutes=5)
+    assert ClaudeCodeModel(provider=ClaudeCodeProvider(cache_breakpoints=False)).resolve_cache_retention(None) is None
+
+
+def now() -> str:
+    """Tell the time."""
+    return "noon"
+
+
+CACHE_SETTINGS: list[dict[str, Any]] = [
+    {"anthropic_cache_instructions": "1h"},
+    {"anthropic_cache_tool_definitions": True},
+    {"anthropic_cache_messages": True},
+    {"anthropic_cache": "5m"},
+    {"cache": "1h"},
+]
+
+
+@pytest.mark.parametrize("settings", CACHE_SETTINGS, ids=lambda settings: next(iter(settings)))
+async def test_cache_settings_reach_the_api_as_they_do_directly(
+    settings: Any, loopback: LoopbackServer, provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-31: the breakpoints of the settings with their TTL, and no others."""
+    direct = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(api_key="key", base_url=loopback.url))
+    for model in (direct, ClaudeCodeModel("claude-sonnet-5", provider=provider)):
+        agent = Agent(model, instructions="Be brief.", model_settings=settings)
+        agent.tool_plain(now)
+        await agent.run("What time is it?")
+    sent = [{**body, "metadata": None, "stream": None} for body in loopback.requests]
+    assert sent[: len(sent) // 2] == sent[len(sent) // 2 :]
+    assert "cache_control" in str(sent)
 
 
 async def test_a_sound_that_a_tool_returns_becomes_a_note(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:

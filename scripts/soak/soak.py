@@ -200,7 +200,7 @@ async def sampled(ground: Ground, totals: Totals) -> None:
         totals.memory.sample(_pids(ground.providers))
         await ground.api.tell()
         totals.requests = ground.api.requests
-        totals.starts = sum(len(provider.transport.start_seconds) for provider in ground.providers)
+        totals.starts = sum(provider.transport.stats().starts for provider in ground.providers)
 
 
 def _pids(providers: Sequence[ClaudeCodeProvider]) -> list[int]:

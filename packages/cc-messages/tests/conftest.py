@@ -8,7 +8,6 @@ import shutil
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
@@ -114,7 +113,7 @@ class Client:
         self.api = api
         self.transport = transport
         self.http = httpx2.AsyncClient(transport=transport, base_url="http://claude", timeout=timeout)
-        self._routes_before: Counter[str] = Counter()
+        self._starts_before = 0
 
     def body(self, *messages: Any, **fields: Any) -> dict[str, Any]:
         """A request; a text stands for a user message, `messages` alternate."""
@@ -155,7 +154,7 @@ class Client:
 
     async def settled(self) -> None:
         """Wait until no process is in use."""
-        await eventually(lambda: "busy=0 starting=0" in repr(self.transport))
+        await eventually(lambda: "busy=0 resetting=0 starting=0" in repr(self.transport))
 
     def arrivals(self, *messages: Any) -> int:
         """How many requests with exactly these messages have reached the API.
@@ -173,15 +172,12 @@ class Client:
             await self.ask("Between two tests.")
             await self.settled()
         self.api.reset()
-        self._routes_before = self._all_routes()
-
-    def _all_routes(self) -> Counter[str]:
-        return Counter({str(route): count for route, count in self.transport.routes.items()})
+        self._starts_before = self.transport.stats().starts
 
     @property
-    def routes(self) -> dict[str, int]:
-        """How many requests of this test went which way; without a start where a shared process has served all."""
-        return dict(self._all_routes() - self._routes_before)
+    def starts(self) -> int:
+        """How many processes this test has started; 0 where shared ones have served all."""
+        return self.transport.stats().starts - self._starts_before
 
     @property
     def received(self) -> list[dict[str, Any]]:
@@ -371,7 +367,7 @@ def parse_sse(data: bytes) -> list[dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """Messages without what may differ: places of cache breakpoints, and a text for a list of one text block."""
+    """Messages without what may differ: cache breakpoints, and a text for a list of one text block."""
     if isinstance(value, list):
         return [plain(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):

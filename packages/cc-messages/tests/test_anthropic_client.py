@@ -100,19 +100,20 @@ async def test_a_loop_of_tools_with_thinking_goes_round(shared_api: LoopbackServ
     assert last.content[0].to_dict() == {"type": "text", "text": "It is sunny."}
     assert shared_api.requests[1]["messages"][1]["content"] == [thinking, call]
     assert shared_api.requests[1]["thinking"] == thinks
-    assert shared_api.requests[1]["tools"] == [WEATHER]
+    assert [{**tool, "cache_control": None} for tool in shared_api.requests[1]["tools"]] == [
+        {**WEATHER, "cache_control": None}
+    ]
 
 
-async def test_a_system_prompt_of_blocks_arrives_as_paragraphs(
-    shared_api: LoopbackServer, claude: AsyncAnthropic
-) -> None:
-    """MSG-07."""
+async def test_a_system_prompt_of_blocks_arrives_as_it_is(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
+    """MSG-05, MSG-07."""
     system: Any = [
         {"type": "text", "text": "Be brief."},
         {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}},
     ]
     await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO, system=system)
-    assert shared_api.requests[0]["system"][-1]["text"] == "Be brief.\n\nBe kind."
+    assert shared_api.requests[0]["system"] == system
+    assert shared_api.requests[0]["messages"] == HELLO
 
 
 async def test_betas_of_the_caller_arrive(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:

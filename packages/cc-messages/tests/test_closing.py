@@ -58,12 +58,13 @@ async def test_closing_ends_what_runs_waits_and_starts(connect: Connect, process
     tasks = [asyncio.create_task(client.ask("one", stream=index == 0)) for index in range(2)]
     await eventually(lambda: len(client.api.requests) == 2)
     tasks.append(asyncio.create_task(client.ask("three")))
+    await eventually(lambda: client.transport.stats().waiting == 1)
     with anyio.fail_after(20):
         await client.transport.aclose()
         results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results] == [httpx2.ReadError] * 3
     assert not processes()
-    assert "idle=0 busy=0 starting=0" in repr(client.transport)
+    assert client.transport.stats().running == 0
 
 
 async def test_closing_while_a_process_starts_leaves_none(
@@ -90,7 +91,7 @@ async def test_closing_in_the_middle_of_a_stream_is_an_error_for_its_reader(
             chunks = response.aiter_raw()
             await anext(chunks)
             await client.transport.aclose()
-            with pytest.raises(httpx2.ReadError, match="ended while it answered"):
+            with pytest.raises(httpx2.ReadError, match="closed while a request was being answered"):
                 [chunk async for chunk in chunks]
 
 
@@ -119,14 +120,14 @@ async def test_a_process_that_nobody_uses_is_ended(connect: Connect, processes: 
 
 async def test_nothing_is_started_before_the_first_request(shared_api: LoopbackServer, processes: Processes) -> None:
     async with ClaudeCodeTransport(env=shared_api.env()) as transport:
-        assert repr(transport) == "<ClaudeCodeTransport <WorkerPool idle=0 busy=0 starting=0 size=8>>"
+        assert repr(transport) == "<ClaudeCodeTransport idle=0 busy=0 resetting=0 starting=0 waiting=0 size=8>"
         assert not transport.pids
     assert not processes()
 
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_pool_of_no_processes_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="size is"):
         ClaudeCodeTransport(size=size)
 
 

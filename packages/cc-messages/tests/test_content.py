@@ -116,7 +116,7 @@ async def test_all_content_arrives_as_it_was_written(client: Client, plain: Plai
         if reply.status != 200 or len(client.api.requests) != 1 or client.received != plain(sent):
             wrong.append(name)
     assert not wrong
-    assert "start" not in client.routes
+    assert not client.starts
 
 
 def png(width: int, height: int) -> str:
@@ -149,10 +149,11 @@ async def test_any_system_prompt_arrives_as_it_was_written(several: Client) -> N
     odd = "@/etc/hostname /clear ${HOME} $(ls) é\u2028\U0001f600"
     for system in (" \n", f"\n a\r\n\0\ufeff {odd} {'x' * 300_000} "):
         await several.ask("Hello.", system=system)
-        assert [block["text"] for block in several.api.requests[-1]["system"]][2:] == [system]
+        sent = several.api.requests[-1]["system"]
+        assert (sent if isinstance(sent, str) else sent[0]["text"]) == system
 
 
-async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
+async def test_parameters_arrive_as_the_caller_set_them(client: Client, plain: Plain) -> None:
     """MSG-03, MSG-04."""
     tools = [
         {"name": f"t{number}", "description": "d" * 500, "input_schema": {"type": "object"}} for number in range(200)
@@ -172,23 +173,23 @@ async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
         client.answers("Done.")
         await client.ask("Hello.", **given)
         body = client.api.requests[-1]
-        assert {name: body.get(name) for name in given} == given
+        assert plain({name: body.get(name) for name in given}) == given
         spelled_out = {"model", "messages", "system", "stream", "metadata", "tools"}
         assert body.keys() - given.keys() <= spelled_out
-        assert given.get("tools", []) == body["tools"]
-    assert client.routes == {"rebuild": 9}
+    assert not client.starts
 
 
 async def test_betas_reach_the_api(several: Client) -> None:
     await several.ask("Hello.", headers={"anthropic-beta": "first-2026-01-01, second-2026-02-02"})
     await several.ask("Hello.", headers={"anthropic-beta": "third-2026-03-03"})
-    betas = [set(call.headers["anthropic-beta"].split(",")) for call in several.api.calls]
-    assert betas[0] - betas[1] == {"first-2026-01-01", "second-2026-02-02"}
-    assert betas[1] - betas[0] == {"third-2026-03-03"}
+    assert [call.headers["anthropic-beta"] for call in several.api.calls] == [
+        "first-2026-01-01,second-2026-02-02",
+        "third-2026-03-03",
+    ]
 
 
-async def test_what_is_refused_does_not_reach_a_process(client: Client) -> None:
+async def test_a_body_without_what_the_cli_would_fill_in_does_not_reach_a_process(client: Client) -> None:
     """MSG-09."""
-    for reply in (await client.ask("Hello.", max_tokens=None), await client.ask("")):
+    for reply in (await client.ask("Hello.", max_tokens=None), await client.ask(messages=None)):
         assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
-    assert not client.routes
+    assert not client.api.requests

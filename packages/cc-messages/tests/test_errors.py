@@ -11,7 +11,7 @@ import httpx2
 import psutil
 import pytest
 
-from cc_messages.worker import Worker
+from cc_messages.process import RequestProcess
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 
@@ -72,7 +72,7 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
             await client.settled()
             assert len(client.api.requests) <= (2 if status == 404 else 1)
         await answers_exactly(client, prompts(history))
-    assert "start" not in client.routes
+    assert not client.starts
 
 
 @pytest.mark.parametrize("first", [pytest.param(0, marks=pytest.mark.slow), 1])
@@ -89,7 +89,7 @@ async def test_a_stream_that_is_cut_anywhere_is_an_error(first: int, client: Cli
         assert "Check the network" in str(error)
         if events % 7 == 0:
             await answers_exactly(client, prompts(history))
-    assert "start" not in client.routes
+    assert not client.starts
 
 
 async def test_an_error_in_a_stream_is_a_status_or_an_event(client: Client) -> None:
@@ -166,7 +166,7 @@ async def test_a_missing_cli_is_an_error_that_names_the_place(connect: Connect, 
         error = await fails(client, "Hello.")
         assert isinstance(error, CLINotFoundError)
         assert str(tmp_path / "no-claude") in str(error)
-    assert not client.routes
+    assert not client.starts
 
 
 async def test_a_cli_that_ends_at_once_is_an_error_with_its_last_words(connect: Connect, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> 
         assert isinstance(error, ProcessExitedError)
         assert "SIGKILL" in str(error)
         await answers_exactly(client, ["Hello."])
-    assert client.routes == {"rebuild": 2, "start": 2}
+    assert client.starts == 2
 
 
 async def test_a_process_killed_while_idle_is_replaced(client: Client, eventually: Any) -> None:
@@ -205,7 +205,7 @@ async def test_a_process_killed_while_idle_is_replaced(client: Client, eventuall
     psutil.Process(client.transport.pids[0]).kill()
     await eventually(lambda: not client.transport.pids)
     await answers_exactly(client, ["a", [CALL], [RESULT]])
-    assert client.routes == {"rebuild": 1, "start": 1}
+    assert client.starts == 1
 
 
 async def test_a_process_that_dies_before_it_is_asked_is_replaced(client: Client) -> None:
@@ -219,7 +219,7 @@ async def test_a_process_that_dies_before_it_is_asked_is_replaced(client: Client
         while "busy=1" not in repr(client.transport):  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.005)
         process.kill()
-    assert client.routes == {"rebuild": 2, "start": 1}
+    assert client.starts == 1
 
 
 async def answers_once_killed(client: Client) -> None:
@@ -243,37 +243,37 @@ async def test_a_process_that_hangs_is_replaced(connect: Connect, eventually: An
     client.http.timeout = httpx2.Timeout(20)
     await eventually(lambda: not client.transport.pids)
     await answers_exactly(client, ["b"])
-    assert client.routes == {"start": 2, "rebuild": 1}
+    assert client.starts == 2
 
 
-async def test_a_process_that_cannot_be_prepared_is_replaced_once(
+async def test_processes_that_cannot_be_made_ready_are_an_error_in_the_end(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """MSG-E08."""
+
     async def fail(*_: object) -> None:
         raise CLIConnectionError(reason="No way")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Worker, "prepare", fail)
+        patch.setattr(RequestProcess, "take", fail)
         assert "No way" in str(await fails(client, "b"))
-    assert client.routes == {"rebuild": 1, "start": 1}
+    assert client.starts == 1
     await answers_exactly(client, ["b"])
 
 
-async def test_a_process_that_fails_to_settle_is_replaced(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_process_that_cannot_be_emptied_is_replaced(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-E08."""
+
     async def fail(*_: object) -> None:
         raise KeyError("a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Worker, "settle", fail)
+        patch.setattr(RequestProcess, "reset", fail)
         assert (await client.ask("a")).status == 200
         await client.settled()
-    assert "Settling <Worker" in caplog.text
-    starts = len(client.transport.start_seconds)
     await answers_exactly(client, ["b"])
-    assert client.routes == {"rebuild": 1, "start": 1}
-    assert len(client.transport.start_seconds) == starts + 1
+    assert client.starts == 1
+    assert client.transport.stats().recycled["reset"] == 1
 
 
 async def test_a_whole_answer_is_json_and_a_stream_is_events(client: Client) -> None:

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_messages.cli_tools import OWN_SERVER
-from cc_messages.conversation import Message
-from cc_messages.loop_answer import LoopAnswer, unfolded
+from cc_messages.loop.answer import LoopAnswer, unfolded
+from cc_messages.loop.cli_tools import OWN_SERVER
+from cc_messages.loop.conversation import Message
 
 if TYPE_CHECKING:
     from cc_messages.answer import Event
 
+DONE: dict[str, Any] = {"type": "text", "text": "Done."}
 NAMES = st.sampled_from(["mcp__tools__add", "mcp__tools__sub", "mcp__files__read_it", "Bash"])
 
 
@@ -49,19 +50,25 @@ def feed(answer: LoopAnswer, told: list[Event]) -> list[Event]:
 def test_what_is_told_unfolds_to_what_was_said(steps: list[list[tuple[str, bool]]]) -> None:
     answer = loop("add", "sub")
     told: list[Event] = []
+    said: list[Message] = []
     number = 0
     for step in steps:
         numbered = [(number + index, name, fails) for index, (name, fails) in enumerate(step)]
         number += len(step)
-        content = [{"type": "text", "text": "Let me see."}, *(call(index, name) for index, name, _ in numbered)]
+        content: list[dict[str, Any]] = [
+            {"type": "text", "text": "Let me see."},
+            *(call(index, name) for index, name, _ in numbered),
+        ]
         told += feed(answer, events(content, "tool_use"))
-        for index, _, fails in numbered:
-            told += answer.feed_results([result(index, is_error=fails)])
+        results = [result(index, is_error=fails) for index, _, fails in numbered]
+        for given_back in results:
+            told += answer.feed_results([given_back])
+        said += [Message("assistant", tuple(content)), Message("user", tuple(results))]
     assert not answer.is_complete
-    told += feed(answer, events([{"type": "text", "text": "Done."}], "end_turn"))
+    told += feed(answer, events([DONE], "end_turn"))
     assert answer.is_complete
     assert [event["type"] for event in told].count("message_stop") == 1
-    assert unfolded(answer.told.as_history()) == answer.said()
+    assert unfolded(Message("assistant", tuple(answer.told.content))) == [*said, Message("assistant", (DONE,))]
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4), st.data())
@@ -144,13 +151,14 @@ def test_a_picture_in_a_result_is_told_as_a_text_and_comes_back_as_a_picture() -
     answer = loop("add")
     feed(answer, events([call(1, "mcp__tools__add")], "tool_use"))
     picture: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}}
-    answer.feed_results([{"type": "tool_result", "tool_use_id": "toolu_1", "content": [picture]}])
-    feed(answer, events([{"type": "text", "text": "Done."}], "end_turn"))
-    (told,) = [block for block in answer.told.as_history().content if block["type"] == "mcp_tool_result"]
+    shown: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [picture]}
+    answer.feed_results([shown])
+    feed(answer, events([DONE], "end_turn"))
+    (told,) = [block for block in answer.told.content if block["type"] == "mcp_tool_result"]
     assert isinstance(told["content"], list)
     assert isinstance(told["content"][0], dict)
     assert told["content"][0]["type"] == "text"
-    assert unfolded(answer.told.as_history()) == answer.said()
+    assert unfolded(Message("assistant", tuple(answer.told.content)))[1] == Message("user", (shown,))
 
 
 def test_blocks_of_the_apis_own_mcp_servers_stay() -> None:

@@ -86,16 +86,15 @@ def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
     assert caught.value.status == 400
 
 
-async def test_a_process_is_asked_once_and_ended(connect: Connect, processes: Processes) -> None:
+async def test_a_process_is_asked_once_and_stays_warm(connect: Connect, processes: Processes) -> None:
     """MSG-28."""
     client = connect()
     for _ in range(2):
         response = await client.http.get("/v1/models")
         assert response.status_code == 200
         assert response.headers["request-id"].startswith("req_")
-        assert not processes()
     assert not client.api.calls
-    assert not client.routes
+    assert client.starts == len(processes()) == 1
     found = await client.http.get("/v1/models/sonnet")
     assert found.json()["id"] == "sonnet"
     missing = await client.http.get("/v1/models/nobody")

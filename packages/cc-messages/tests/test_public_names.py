@@ -10,12 +10,7 @@ def test_the_public_names_are_all_there_and_all_there_is() -> None:
         "CLITools",
         "ClaudeCodeTransport",
         "OwnTools",
-        "Route",
         "beside_requests",
         "create_app",
     ]
     assert all(hasattr(cc_messages, name) for name in cc_messages.__all__)
-
-
-def test_a_route_is_its_word() -> None:
-    assert [str(route) for route in cc_messages.Route] == ["resume", "extend", "rebuild", "start"]

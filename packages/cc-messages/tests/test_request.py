@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cc_messages.request import parse_request
+from cc_session import Login
 from cc_types import APIError
 
 HELLO = [{"role": "user", "content": "Hello."}]
@@ -35,28 +36,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"model": ""}, "model: "),
     ({"model": 1}, "model: "),
     ({"model": "a\0b"}, "model: "),
-    ({"max_tokens": ...}, "max_tokens: "),
-    ({"max_tokens": "9"}, "max_tokens: "),
-    ({"max_tokens": True}, "max_tokens: "),
+    ({"max_tokens": ...}, "max_tokens: Field required"),
+    ({"max_tokens": None}, "max_tokens: Field required"),
     ({"stream": "yes"}, "stream: "),
-    ({"system": 1}, "system: "),
-    ({"system": ["text"]}, "system.0: "),
-    ({"system": [{"type": "image"}]}, "system.0: only text blocks"),
-    ({"system": [text("a"), text("b", citations=[{}])]}, "system.1.citations: "),
-    ({"tools": [{"name": "f"}, "g"]}, "tools.1: "),
-    ({"messages": ...}, "messages: at least one"),
+    ({"messages": ...}, "messages: Field required"),
     ({"messages": []}, "messages: at least one"),
-    ({"messages": "Hello."}, "messages: at least one"),
-    ({"messages": ["Hello."]}, "messages.0: "),
-    ({"messages": [{"content": "Hello."}]}, "messages.0.role: "),
-    ({"messages": [{"role": "tool", "content": "Hello."}]}, "messages.0.role: must be 'user', 'assistant' or 'system'"),
-    ({"messages": [{"role": "user"}]}, "messages.0.content: "),
-    ({"messages": [{"role": "user", "content": []}]}, "messages.0.content: must not be empty"),
-    ({"messages": [{"role": "user", "content": "a", "name": "Ann"}]}, "messages.0.name: "),
-    ({"messages": [*HELLO, {"role": "user", "content": ["a"]}]}, "messages.1.content.0: "),
+    ({"messages": "Hello."}, "messages: Input should be a valid list"),
     ({"thread": {"type": "create"}}, "thread: "),
-    ({"betas": "a-1"}, "betas: "),
-    ({"betas": [1]}, "betas: "),
 ]
 
 
@@ -88,19 +74,26 @@ def test_what_is_no_object_is_refused() -> None:
     assert refused(b"[]") == "The request body must be a JSON object"
 
 
-def test_a_body_is_split_into_launch_key_parameters_and_conversation() -> None:
-    """MSG-01, MSG-02, MSG-03."""
-    request = parse_request(body(system="Be brief.", stream=True, temperature=0.5, tools=[{"name": "f"}]), "b-2, a-1,")
-    assert (request.launch.model, request.launch.system, request.launch.betas) == ("m", "Be brief.", ("a-1", "b-2"))
-    assert json.loads(request.parameters) == {"max_tokens": 9, "temperature": 0.5, "tools": [{"name": "f"}]}
-    assert [message.blocks() for message in request.messages] == [[text("Hello.")]]
-    assert request.stream
+def test_a_body_is_passed_on_as_it_is() -> None:
+    """MSG-01, MSG-02, MSG-03. Right or wrong, the API is to see it; the CLI says `model` and `stream` itself."""
+    odd: dict[str, Any] = {
+        "max_tokens": "9",
+        "temperature": None,
+        "tools": ["g"],
+        "betas": 1,
+        "something_new": {"a": []},
+    }
+    request = parse_request(body(system="Be brief.", stream=True, **odd), "b-2, a-1,", places_breakpoints=False)
+    sent = {**odd, "betas": ["b-2", "a-1"], "system": "Be brief.", "messages": HELLO}
+    assert json.loads(request.extra_body) == sent
+    assert (request.model, request.stream, request.betas, request.system) == ("m", True, "", ())
 
 
-def test_equal_parameters_are_equal_texts_whatever_their_order() -> None:
-    one = parse_request(body(temperature=0.5, tool_choice={"type": "any", "name": "f"}))
-    other = parse_request(body(tool_choice={"name": "f", "type": "any"}, temperature=0.5, top_p=None))
-    assert one.parameters == other.parameters
+@pytest.mark.parametrize("login", [Login.SUBSCRIPTION, Login.CLOUD])
+def test_betas_that_are_part_of_a_login_are_added_to_when_a_process_starts(login: Login) -> None:
+    request = parse_request(body(), "b-2, a-1,", login=login)
+    assert request.betas == "b-2, a-1,"
+    assert "betas" not in json.loads(request.extra_body)
 
 
 @pytest.mark.parametrize("stream", [None, False, ...])
@@ -109,35 +102,17 @@ def test_an_answer_is_whole_unless_a_stream_is_asked_for(stream: Any) -> None:
 
 
 @pytest.mark.parametrize("system", [None, "", [], ...])
-def test_no_system_prompt_is_an_empty_one(system: Any) -> None:
-    assert parse_request(body(system=system)).launch.system == ""
+def test_no_system_prompt_takes_the_place_of_the_clis_own(system: Any) -> None:
+    assert json.loads(parse_request(body(system=system)).extra_body)["system"] == []
 
 
-def test_several_system_blocks_become_paragraphs() -> None:
-    """MSG-07."""
-    system = [text("One.", cache_control=BREAK), text("Two.")]
-    assert parse_request(body(system=system)).launch.system == "One.\n\nTwo."
-
-
-def test_cache_breakpoints_are_taken_away_everywhere_but_in_data() -> None:
-    """MSG-05, MSG-06."""
-    data = {"cache_control": "a field of the tool's"}
-    document = {"type": "document", "source": {"type": "content", "content": [text("d", cache_control=BREAK)]}}
-    call = {"type": "tool_use", "id": "t", "name": "f", "input": data, "cache_control": BREAK}
-    result = {"type": "tool_result", "tool_use_id": "t", "content": [document, text("r", cache_control=BREAK)]}
-    messages: list[Any] = [
-        {"role": "user", "content": [text("a", cache_control=BREAK), {**document, "cache_control": BREAK}]},
-        {"role": "assistant", "content": [call]},
-        {"role": "user", "content": [{**result, "cache_control": BREAK}]},
-    ]
-    tool = {"name": "f", "input_schema": {"properties": data}, "cache_control": BREAK}
-    request = parse_request(body(messages=messages, tools=[tool], cache_control=BREAK))
-
-    bare = {**document, "source": {"type": "content", "content": [text("d")]}}
-    assert [message.blocks() for message in request.messages] == [
-        [text("a"), bare],
-        [{"type": "tool_use", "id": "t", "name": "f", "input": data}],
-        [{"type": "tool_result", "tool_use_id": "t", "content": [bare, text("r")]}],
-    ]
-    assert json.loads(request.parameters)["tools"] == [{"name": "f", "input_schema": {"properties": data}}]
-    assert "cache_control" not in json.loads(request.parameters)
+def test_with_a_subscription_the_system_prompt_is_the_clis_to_send() -> None:
+    """MSG-07. Its own blocks stand before it; one that a client of ours has from a CLI is said again there."""
+    system = [text("x-anthropic-billing-header: cc_version=1"), text("One.", cache_control=BREAK), text("Two.")]
+    request = parse_request(body(system=system), login=Login.SUBSCRIPTION)
+    assert request.system == ("One.", "Two.")
+    assert "system" not in json.loads(request.extra_body)
+    assert parse_request(body(system="Be brief."), login=Login.SUBSCRIPTION).system == ("Be brief.",)
+    for wrong, place in ((1, "system: "), ([text("a"), {"type": "image"}], "system.1: only text blocks")):
+        with pytest.raises(APIError, match=place):
+            parse_request(body(system=wrong), login=Login.SUBSCRIPTION)

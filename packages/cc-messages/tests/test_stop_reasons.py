@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from unittest.mock import AsyncMock
 
-import httpx2
 import pytest
 
 if TYPE_CHECKING:
-    from .conftest import Client, Connect
+    from .conftest import Client
 
 TEXT = {"type": "text", "text": "Once upon"}
 CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_2", "name": "f", "input": {}}
@@ -51,7 +49,7 @@ async def test_an_answer_ends_at_its_end_and_costs_one_call(messages: list[Any],
             await client.settled()
             assert len(client.api.requests) == 1
             await goes_on(client, *messages, [TEXT], "Go on.")
-    assert "start" not in client.routes
+    assert not client.starts
 
 
 @HISTORIES
@@ -62,8 +60,7 @@ async def test_a_call_of_a_tool_ends_the_answer(messages: list[Any], client: Cli
             await answer(client, messages, {"content": content, "stop_reason": reason}, stream=False)
             await client.settled()
             await goes_on(client, *messages, content, [RESULT])
-    assert "start" not in client.routes
-    assert client.routes["resume"] >= 6
+    assert not client.starts
 
 
 # What the CLI would ask to go on with, up to three times.
@@ -86,22 +83,7 @@ async def test_an_answer_that_reached_a_limit_costs_one_call(messages: list[Any]
                 await goes_on(client, *messages, [TEXT], "Go on.")
                 await goes_on(client, *messages, [TEXT], "Go on.", "Fine.", "And on.")
             await goes_on(client, *messages)
-    assert "start" not in client.routes
-
-
-async def test_a_cli_that_sends_nothing_because_of_it_is_let_go(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MSG-R2. One of another version could count in another way. The client's next try is answered."""
-    client = connect(size=1)
-    monkeypatch.setattr("cc_messages.worker.mark", AsyncMock())
-    client.answers("Fine.")
-    with pytest.raises(httpx2.ReadError, match="has not sent the request"):
-        await client.ask("a")
-    for _ in range(2):
-        assert (await client.ask("a")).text == "Fine."
-    assert len(client.api.requests) == 2
-    assert client.routes["start"] == 1
+    assert not client.starts
 
 
 # What the CLI would ask again for, up to two times.
@@ -114,18 +96,17 @@ WITHDRAWN: dict[str, dict[str, Any]] = {
 
 
 @HISTORIES
-async def test_an_answer_the_cli_would_ask_again_for_ends_all_the_same(messages: list[Any], client: Client) -> None:
-    """MSG-21. A known limit: a second call may have begun; it is broken off within milliseconds, and has no third."""
+async def test_an_answer_the_cli_would_ask_again_for_costs_one_call(messages: list[Any], client: Client) -> None:
+    """MSG-21, MSG-R2."""
     for message in WITHDRAWN.values():
         for stream in (False, True):
             await answer(client, messages, message, stream=stream)
             await client.settled()
-            # One of the answer before may have arrived late.
-            assert len(client.api.requests) <= 3
+            assert len(client.api.requests) == 1
             if message["content"] == [TEXT]:
                 await goes_on(client, *messages, [TEXT], "Go on.")
             await goes_on(client, *messages)
-    assert "start" not in client.routes
+    assert not client.starts
 
 
 async def test_the_details_of_a_refusal_arrive(client: Client) -> None:

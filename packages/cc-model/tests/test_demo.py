@@ -124,8 +124,8 @@ def test_offline_run_shows_all_that_happens(box: Box) -> None:
     assert "call    price(city='Lisbon', nights=3, travellers=2)" in second
     assert re.findall(_USAGE, offline) == ["3", "2"]
     # The process was started once, which took most of the time of the first request.
-    routes = re.findall(r"│ (\d) │ (\w+) +│ +[\d.,]+ ms │ +[\d.,]+ ms │ +[\d.,]+ ms │", offline)
-    assert routes == [("1", "start"), *((str(number), "resume") for number in range(2, 6))]
+    processes = re.findall(r"│ (\d) │ (\w+) +│ +[\d.,]+ ms │ +[\d.,]+ ms │ +[\d.,]+ ms │", offline)
+    assert processes == [("1", "started"), *((str(number), "warm") for number in range(2, 6))]
     assert re.search(r"Claude Code was started once, in \d[\d,]* ms\.", offline)
     stated = _WARM.search(" ".join(offline.split()))
     assert stated

@@ -8,18 +8,32 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
-from cc_session import Content, Session, has_api_key, sealed_options
+from cc_session import Content, Login, Session, login_of, sealed_options
 
 Ask = Callable[[Session, Content], Any]
 
 
-def test_an_api_key_is_found_where_the_process_will_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
+LOGINS: list[tuple[dict[str, str], Login]] = [
+    ({}, Login.SUBSCRIPTION),
+    ({"CLAUDE_CODE_OAUTH_TOKEN": "token"}, Login.SUBSCRIPTION),
+    ({"ANTHROPIC_API_KEY": "key", "CLAUDE_CODE_OAUTH_TOKEN": "token"}, Login.API_KEY),
+    ({"ANTHROPIC_AUTH_TOKEN": "token"}, Login.GATEWAY),
+    ({"CLAUDE_CODE_USE_VERTEX": "1", "ANTHROPIC_API_KEY": "key"}, Login.CLOUD),
+    ({"CLAUDE_CODE_USE_BEDROCK": "true"}, Login.CLOUD),
+    ({"CLAUDE_CODE_USE_BEDROCK": "0"}, Login.SUBSCRIPTION),
+]
+
+
+@pytest.mark.parametrize(("env", "login"), LOGINS)
+def test_a_login_is_found_where_the_process_will_find_it(
+    env: dict[str, str], login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SES-26."""
-    assert not has_api_key({})
-    assert has_api_key({"ANTHROPIC_API_KEY": "key"})
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
-    assert has_api_key({})
-    assert not has_api_key({"ANTHROPIC_API_KEY": ""})
+    assert login_of(env) is login
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert login_of({}) is login
+    assert login_of(dict.fromkeys(env, "")) is Login.SUBSCRIPTION
 
 
 @pytest.mark.parametrize(("key", "is_bare"), [("key", True), ("", False)])

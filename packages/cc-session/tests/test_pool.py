@@ -13,7 +13,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, SessionBusyError, SessionPool, TurnError
-from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError
+from cc_types import CLIConnectionError, CLINotFoundError
 
 pytestmark = pytest.mark.usefixtures("echo")
 
@@ -114,7 +114,7 @@ async def test_a_failed_turn_or_lease_leaves_the_process_as_it_was(
     server.fail_next(status=500)
     with pytest.raises(TurnError):
         await one_process.run("Hello.")
-    with pytest.raises(ControlRequestError):
+    with pytest.raises(TurnError):
         await one_process.run("Hello.", model="")
     with pytest.raises(ZeroDivisionError):
         async with one_process.lease():

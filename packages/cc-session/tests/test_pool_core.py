@@ -17,17 +17,17 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 
 from cc_session import HookResult, Policy, Rule, SessionPool, Timeouts, hook
-from cc_session._fleet import Limits
-from cc_session._launch import Defaults, Launch
+from cc_session._fleet import PoolLimits
 from cc_session._memory import Memory
-from cc_session._pool_core import Lease, PoolCore
 from cc_session._traces import Traces
-from cc_session._worker import Worker
+from cc_session.launch import Defaults, Launch
+from cc_session.pool_core import Lease, PoolCore
+from cc_session.worker import Worker
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
 
 pytestmark = pytest.mark.timeout(10)
 
-Make = Callable[..., PoolCore]
+Make = Callable[..., PoolCore[Worker]]
 Until = Callable[[Callable[[], bool]], Awaitable[None]]
 
 # No process has such an id.
@@ -108,9 +108,11 @@ def launch(options: ClaudeAgentOptions | None = None, **overrides: Any) -> Launc
 
 
 @asynccontextmanager
-async def lent(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -> AsyncGenerator[PretendedSession]:
+async def lent(
+    pool: PoolCore[Worker], wanted: Launch | None = None, **overrides: Any
+) -> AsyncGenerator[PretendedSession]:
     """A lease in which something is said."""
-    lease = Lease(wanted or launch(**overrides))
+    lease = Lease[Worker](wanted or launch(**overrides))
     try:
         session = cast("PretendedSession", await pool.lend(lease))
         session.traces.talked = True
@@ -119,7 +121,7 @@ async def lent(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -
         pool.give_back(lease)
 
 
-async def use(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -> PretendedSession:
+async def use(pool: PoolCore[Worker], wanted: Launch | None = None, **overrides: Any) -> PretendedSession:
     """Lease a session, say something, and come back when it is clean or gone."""
     async with lent(pool, wanted, **overrides) as session:
         pass
@@ -134,14 +136,14 @@ async def all_rest() -> None:
         await asyncio.sleep(0)
 
 
-async def waiting(pool: PoolCore, **overrides: Any) -> "asyncio.Task[PretendedSession]":
+async def waiting(pool: PoolCore[Worker], **overrides: Any) -> "asyncio.Task[PretendedSession]":
     """A use that has to wait; returned when it does."""
     task = asyncio.ensure_future(use(pool, **overrides))
     await all_rest()
     return task
 
 
-def figures(pool: PoolCore, *names: str) -> tuple[Any, ...]:
+def figures(pool: PoolCore[Worker], *names: str) -> tuple[Any, ...]:
     return tuple(getattr(pool.stats(), name) for name in names)
 
 
@@ -152,14 +154,14 @@ async def starter() -> Starter:
 
 @pytest.fixture
 async def make(starter: Starter) -> AsyncGenerator[Make]:
-    pools: list[PoolCore] = []
+    pools: list[PoolCore[Worker]] = []
 
-    def make(**limits: Any) -> PoolCore:
+    def make(**limits: Any) -> PoolCore[Worker]:
         usual: dict[str, Any] = {
             "size": 1, "prewarm": 0, "start_limit": 2, "max_uses": 500, "max_rss_mb": 400, "max_total_mb": None,
             "idle_seconds": 300, "reset": "rewind",
         }  # fmt: skip
-        pools.append(PoolCore(launch(), Limits(**usual | limits), starter))
+        pools.append(PoolCore[Worker](launch, PoolLimits(**usual | limits), starter))
         return pools[-1]
 
     yield make
@@ -224,11 +226,11 @@ async def test_model_and_mode_are_set_on_a_process_that_runs(make: Make) -> None
     for model, mode in (("m", "default"), ("n", "acceptEdits"), ("n", "acceptEdits"), ("m", "default")):
         await use(pool, model=model, permission_mode=mode)
     assert session.requests == [
-        ("set_model", "n"), ("set_permission_mode", "acceptEdits"),
-        ("set_model", "m"), ("set_permission_mode", "default"),
+        ("apply_flag_settings", {"model": "n"}), ("set_permission_mode", "acceptEdits"),
+        ("apply_flag_settings", {"model": "m"}), ("set_permission_mode", "default"),
     ]  # fmt: skip
     assert figures(pool, "starts") == (1,)
-    session.error = ControlRequestError(subtype="set_model", message="No.")
+    session.error = ControlRequestError(subtype="apply_flag_settings", message="No.")
     with pytest.raises(ControlRequestError):  # another process would refuse it as well
         await use(pool, model="other")
     session.error = None
@@ -289,7 +291,7 @@ async def test_a_lease_that_did_nothing_leaves_nothing_to_be_undone(make: Make) 
     pool = make(size=2, prewarm=1, reset="fresh")
     await pool.keep_spares()
     await all_rest()
-    pool.give_back(lease := Lease(launch()))
+    pool.give_back(lease := Lease[Worker](launch()))
     with pytest.raises(asyncio.CancelledError):
         await pool.lend(lease)  # given back before it began
     for number in range(3):
@@ -331,7 +333,7 @@ async def test_processes_of_yesterday_are_replaced(make: Make, monkeypatch: pyte
     pool = make(size=2)
     await pool.warm(launch(), 2)
     async with lent(pool):
-        monkeypatch.setattr("cc_session._worker.datetime.date", tomorrow)
+        monkeypatch.setattr("cc_session.worker.datetime.date", tomorrow)
     assert (await use(pool)).number == 2
     assert pool.stats().recycled == {"date": 2}
 
@@ -344,7 +346,7 @@ async def test_a_process_that_died_is_replaced_and_its_lease_is_the_first_to_get
     async with lent(pool) as session:
         await session.close()
     await (await use(pool)).close()
-    monkeypatch.setattr("cc_session._worker._SURE_SECONDS", -1.0)
+    monkeypatch.setattr("cc_session.worker._SURE_SECONDS", -1.0)
     (await use(pool)).error = ControlTimeoutError(subtype="mcp_status", seconds=2.0)
     served: list[str] = []
 
@@ -474,7 +476,7 @@ async def test_a_lease_cancelled_at_any_moment_is_given_back(
     make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_sure: bool
 ) -> None:
     """SES-75: also in the step of the loop in which its process comes free."""
-    monkeypatch.setattr("cc_session._worker._SURE_SECONDS", 1.0 if is_sure else -1.0)
+    monkeypatch.setattr("cc_session.worker._SURE_SECONDS", 1.0 if is_sure else -1.0)
     pool = make()
     cancelled = 0
     for step in range(20):

@@ -4,10 +4,9 @@
 sessions; does not know agents or models.
 """
 
-from .approvals import APPROVED
-from .cli_tools import CLICall, CLITools, beside_requests
-from .own_tools import OwnTools
-from .pool import Route
+from .loop.approvals import APPROVED
+from .loop.cli_tools import CLICall, CLITools, beside_requests
+from .loop.own_tools import OwnTools
 from .server import create_app
 from .transport import ClaudeCodeTransport
 
@@ -17,7 +16,6 @@ __all__ = [
     "CLITools",
     "ClaudeCodeTransport",
     "OwnTools",
-    "Route",
     "beside_requests",
     "create_app",
 ]

@@ -1,18 +1,26 @@
 """The API's streaming events, put together to the message they tell of, and written as server-sent events."""
 
 import json
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from cc_types import JsonValue
 
-from .conversation import Block, Message
-
-__all__ = ["Answer", "Event", "sse"]
+__all__ = ["WHITESPACE", "Answer", "Event", "says_nothing", "sse"]
 
 Event = dict[str, Any]
 """One event of the Messages API's stream, as the API sent it."""
+
+WHITESPACE = (
+    " \t\n\v\f\r\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+"""The characters that a JavaScript `trim()` takes away."""
+# The CLI's own word for an answer without content, which it drops like one.
+_NO_CONTENT = frozenset({"", "(no content)"})
+_THINKING = frozenset({"thinking", "redacted_thinking"})
 
 # A tool's input, in pieces of JSON.
 _JSON = "partial_json"
@@ -79,11 +87,21 @@ class Answer:
         self._join()
         return {**self._message, "content": [*self._blocks]}
 
-    def as_history(self) -> Message:
-        """The message, as a later request carries it. A text without characters is not accepted back by the API."""
+    @property
+    def content(self) -> list[dict[str, JsonValue]]:
+        """The blocks, as a later request carries them. A text without characters is not accepted back by the API."""
         self._join()
-        blocks = [block for block in self._blocks if not (block["type"] == "text" and not block["text"])]
-        return Message("assistant", tuple(cast("list[Block]", blocks)))
+        return [block for block in self._blocks if not (block["type"] == "text" and not block["text"])]
+
+    @property
+    def shows_something(self) -> bool:
+        """Whether the message has more in it than thinking and blanks."""
+        return not all(map(says_nothing, self.content))
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether the message waits for tool results."""
+        return any(block["type"] == "tool_use" for block in self._blocks)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
         kind = delta["type"]
@@ -109,6 +127,13 @@ class Answer:
         self._message["usage"] = {**self._message.get("usage", {}), **event.get("usage", {})}
         for name in event.keys() - {"type", "delta", "usage"}:
             self._message[name] = event[name]
+
+
+def says_nothing(block: Mapping[str, JsonValue]) -> bool:
+    """Whether a block of an answer counts as none: the CLI drops an answer that has no other."""
+    if block.get("type") == "text":
+        return str(block.get("text")).strip(WHITESPACE) in _NO_CONTENT
+    return block.get("type") in _THINKING
 
 
 def sse(event: Event) -> bytes:

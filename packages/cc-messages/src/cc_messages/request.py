@@ -1,81 +1,79 @@
-"""From the body of `POST /v1/messages` to what a process is asked: launch key, parameters, conversation.
+"""From the HTTP body of `POST /v1/messages` to what a process is given. Pure functions.
 
-Pure functions. What the CLI fixes when it starts goes into the launch key; what it takes per request stays as it is,
-in the parameters; what it cannot carry is refused here, with the API's own kind of error, and never dropped. Cache
-breakpoints are the exception: the CLI places its own, and the API allows four.
+The body goes to the API as the caller wrote it, through the CLI's extra body: so what the API would refuse, the API
+refuses, in its own words. It is read only as far as it must be: a field that is missing would be filled in by the CLI.
 """
 
 import json
 import math
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
+from cc_session import Login
 from cc_types import JsonValue
 
-from .carried import check_block, check_conversation
-from .cli_tools import Beside
-from .conversation import Message, as_blocks, merged, without_cache_control
+from .breakpoints import with_breakpoints
 from .failure import DetailedError, invalid
-from .loop_answer import unfolded
-from .loop_request import loop_parameters, tool_server_key, with_cli_names
-from .own_tools import OwnTools
+from .loop.cli_tools import Beside
+from .loop.request import LoopRequest, loop_request
 from .passed_headers import PassedHeaders
-from .tool_server import ToolServerKey
-from .verbatim import PROMPT, as_parameter, obstacle
 
-__all__ = ["LaunchKey", "MessagesRequest", "parse_object", "parse_request"]
+__all__ = ["PLAIN_MODEL", "MessagesRequest", "parse_object", "parse_request"]
 
 _Object: TypeAlias = dict[str, JsonValue]
 
-# The rest of the body reaches the API as the caller wrote it, through the CLI's extra-body hook.
-_NOT_PARAMETERS = frozenset({"betas", "cache_control", "messages", "model", "stream", "system"})
+# With these the API is asked at one address for all models, and takes the model from the body. The CLI spells out
+# parameters for some models, such as a temperature; for this one it spells out none. Measured on CLI 2.1.139 and newer.
+_ONE_ADDRESS = frozenset({Login.API_KEY, Login.GATEWAY, Login.SUBSCRIPTION})
+PLAIN_MODEL = "claude-sonnet-5"
+# Any other name is for the CLI to make an id of.
+_MODEL_ID = re.compile(r"claude-[a-z0-9.-]+")
+# Elsewhere the CLI's own betas are a part of the login, or go another way.
+_BETAS_IN_BODY = frozenset({Login.API_KEY, Login.GATEWAY})
 # How the CLI says for whom an API call is made. One that is a client of ours says it, too, and the process that really
-# makes the call replaces it by its own.
+# makes the call says it again.
 _BILLING_HEADER = "x-anthropic-billing-header:"
-_ROLES = frozenset({"assistant", "system", "user"})
-_MESSAGE_FIELDS = frozenset({"content", "role"})
-# Without content it changes the effort from there on.
-_SYSTEM_MESSAGE_FIELDS = frozenset({"content", "output_config", "role"})
-_SYSTEM_FIELDS = frozenset({"cache_control", "text", "type"})
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchKey:
-    """What a process fixes when it starts. Requests with equal keys can share one."""
-
-    model: str
-    system: str
-    betas: tuple[str, ...]
-    tool_server: ToolServerKey | None = None
-    """The tools of the requests that the CLI knows; None where it knows none of them."""
-    own: OwnTools | None = None
-    """The tools of its own; None where it has none."""
-
-    @property
-    def has_loop(self) -> bool:
-        """Whether the CLI calls tools and asks the API again by itself; if not, it makes one API call for a request."""
-        return self.tool_server is not None or self.own is not None
 
 
 @dataclass(frozen=True, slots=True)
 class MessagesRequest:
-    """One request: the conversation ends in the user message that is to be answered."""
+    """One request to the Messages API."""
 
-    launch: LaunchKey
-    parameters: str
-    """The rest of the body, as JSON; equal texts mean equal parameters."""
-    messages: tuple[Message, ...]
+    model: str
+    """The model, by id or alias."""
+    extra_body: str
+    """What the API gets in place of the CLI's own conversation and parameters, as a JSON object."""
+    system: tuple[str, ...]
+    """The system prompt, where the CLI has to send it."""
     stream: bool
-    is_verbatim: bool = False
-    """Whether the conversation stands in the parameters, and the message here is one that the API never gets."""
-    beside: Beside | None = field(default=None, compare=False)
+    process_model: str = ""
+    """The model that the process is set to."""
+    betas: str = ""
+    """The value of the `anthropic-beta` header, where a process has to be started with it."""
+    headers: PassedHeaders = field(default_factory=PassedHeaders)
+    """Other headers for the API."""
+    beside: Beside | None = None
     """What the caller has said beside the body."""
-    headers: PassedHeaders = field(default_factory=PassedHeaders, compare=False)
-    """What goes to the API beside the body."""
+    loop: LoopRequest | None = None
+    """The conversation and the tools, where the CLI runs the loop."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables by which a process that runs already is told of the request."""
+        return {"CLAUDE_CODE_EXTRA_BODY": self.extra_body, **self.headers.env}
 
 
 def parse_request(
-    body: bytes, betas: str = "", beside: Beside | None = None, headers: PassedHeaders | None = None
+    body: bytes,
+    betas: str = "",
+    beside: Beside | None = None,
+    headers: PassedHeaders | None = None,
+    *,
+    login: Login = Login.API_KEY,
+    places_breakpoints: bool = True,
 ) -> MessagesRequest:
     """Read a request.
 
@@ -84,39 +82,47 @@ def parse_request(
         betas: The value of the `anthropic-beta` header.
         beside: What the caller has said beside the body.
         headers: What goes to the API beside the body.
+        login: The login of the processes.
+        places_breakpoints: Whether a request without cache breakpoints gets some.
 
     Raises:
-        APIError: The body is not what the Messages API takes (status 400), or says what the CLI cannot carry.
+        APIError: The body is not what the Messages API takes (status 400).
     """
     try:
         fields = parse_object(body)
         _refuse_thread(fields)
-        server = tool_server_key(fields, beside)
-        own = beside.own if beside is not None else None
-        launch = LaunchKey(
+        _require(fields)
+        make = partial(
+            MessagesRequest,
             model=_model(fields),
-            system=_system(fields.get("system")),
-            betas=_betas(fields.get("betas"), betas),
-            tool_server=server,
-            own=own,
-        )
-        parameters = _parameters(fields)
-        messages = _messages(fields.get("messages"), server)
-        if reason := obstacle(messages):
-            if launch.has_loop:  # which the CLI goes on with from its history
-                raise invalid(reason)
-            parameters["messages"], messages = as_parameter(messages), (PROMPT,)
-        return MessagesRequest(
-            launch=launch,
-            parameters=json.dumps(loop_parameters(parameters, server, own), sort_keys=True),
-            messages=messages,
             stream=_stream(fields),
-            is_verbatim=reason is not None,
-            beside=beside,
             headers=headers or PassedHeaders(),
+            beside=beside,
         )
+        if (loop := loop_request(fields, beside)) is not None:
+            parameters = json.dumps(loop.parameters)
+            request = make(extra_body=parameters, system=_texts(fields.get("system")), betas=betas, loop=loop)
+            return replace(request, process_model=request.model)
+        return _in_the_body(make, with_breakpoints(fields) if places_breakpoints else fields, betas, login)
     except RecursionError as error:
         raise invalid("The request body is nested too deeply") from error
+
+
+def _in_the_body(make: Callable[..., MessagesRequest], fields: _Object, betas: str, login: Login) -> MessagesRequest:
+    """A request that goes to the API whole."""
+    model, system = str(fields["model"]), fields.get("system")
+    extra = {name: value for name, value in fields.items() if name not in ("model", "stream", "system")}
+    process_model, texts = model, ()
+    if login in _ONE_ADDRESS and _MODEL_ID.fullmatch(model):
+        extra["model"], process_model = model, PLAIN_MODEL
+    if login.owns_prompt:
+        extra["system"] = system or []  # which takes the place of the CLI's own blocks
+    else:
+        texts = _texts(system)
+    if betas and login in _BETAS_IN_BODY:
+        # The CLI's client makes a header of it, in place of the CLI's own betas.
+        extra["betas"], betas = [beta.strip() for beta in betas.split(",") if beta.strip()], ""
+    return make(process_model=process_model, extra_body=json.dumps(extra), system=texts, betas=betas)
 
 
 def parse_object(body: bytes) -> _Object:
@@ -149,6 +155,16 @@ def _refuse_thread(fields: _Object) -> None:
         raise DetailedError(status=400, error=error)
 
 
+def _require(fields: _Object) -> None:
+    """Refuse a body without the fields that the CLI would fill in, as the API would refuse it."""
+    if not isinstance(messages := fields.get("messages"), list):
+        raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
+    if not messages:
+        raise invalid("messages: at least one message is required")
+    if fields.get("max_tokens") is None:
+        raise invalid("max_tokens: Field required")
+
+
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
@@ -171,78 +187,22 @@ def _stream(fields: _Object) -> bool:
     return stream is True
 
 
-def _system(system: JsonValue) -> str:
-    """The system prompt as one text. The CLI takes one, so several blocks become its paragraphs."""
-    if system is None:
-        return ""
+def _texts(system: JsonValue) -> tuple[str, ...]:
+    """The blocks of a system prompt that the CLI sends.
+
+    Raises:
+        APIError: One is no text (status 400).
+    """
+    if system is None or system == "":
+        return ()
+    blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
+    if not isinstance(blocks, list):
+        raise invalid("system: a string or a list of text blocks is required")
     texts: list[str] = []
-    blocks = as_blocks(system, "system") if system != "" else ()
     for index, block in enumerate(blocks):
-        text = block.get("text")
-        if block.get("type") != "text" or not isinstance(text, str):
+        text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
+        if not isinstance(text, str):
             raise invalid(f"system.{index}: only text blocks are allowed")
-        _only(block, _SYSTEM_FIELDS, f"system.{index}")
         if not text.startswith(_BILLING_HEADER):
             texts.append(text)
-    return "\n\n".join(texts)
-
-
-def _betas(field: JsonValue, header: str) -> tuple[str, ...]:
-    """The beta features that are asked for; clients send them in the header, and some APIs take them in the body."""
-    names = [name.strip() for name in header.split(",")]
-    if field is not None:
-        if not isinstance(field, list) or not all(isinstance(name, str) for name in field):
-            raise invalid("betas: a list of strings is required")
-        names += [str(name) for name in field]
-    return tuple(sorted({*names} - {""}))
-
-
-def _parameters(fields: _Object) -> _Object:
-    parameters: _Object = {
-        name: value for name, value in fields.items() if name not in _NOT_PARAMETERS and value is not None
-    }
-    max_tokens = parameters.get("max_tokens")
-    if not isinstance(max_tokens, int) or isinstance(max_tokens, bool):
-        raise invalid("max_tokens: an integer is required")
-    tools = parameters.get("tools")
-    if isinstance(tools, list):
-        parameters["tools"] = [_tool(tool, f"tools.{index}") for index, tool in enumerate(tools)]
-    return parameters
-
-
-def _tool(tool: JsonValue, place: str) -> JsonValue:
-    if not isinstance(tool, dict):
-        raise invalid(f"{place}: an object is required")
-    return without_cache_control(tool)
-
-
-def _messages(messages: JsonValue, server: ToolServerKey | None) -> tuple[Message, ...]:
-    if not isinstance(messages, list) or not messages:
-        raise invalid("messages: at least one message is required")
-    read = [_message(message, f"messages.{index}") for index, message in enumerate(messages)]
-    flat = [part for message in read for part in unfolded(message)]
-    parsed = merged(with_cli_names(flat, server) if server is not None else flat)
-    check_conversation(merged(message for message in parsed if message.role != "system"))
-    return parsed
-
-
-def _message(message: JsonValue, place: str) -> Message:
-    if not isinstance(message, dict):
-        raise invalid(f"{place}: an object is required")
-    role = message.get("role")
-    if role not in _ROLES:
-        raise invalid(f"{place}.role: must be 'user', 'assistant' or 'system', not {role!r}")
-    _only(message, _SYSTEM_MESSAGE_FIELDS if role == "system" else _MESSAGE_FIELDS, place)
-    blocks = as_blocks(message.get("content"), f"{place}.content")
-    settings = message.get("output_config")
-    if not blocks and settings is None:
-        raise invalid(f"{place}.content: must not be empty")
-    for index, block in enumerate(blocks):
-        check_block(str(role), block, f"{place}.content.{index}")
-    return Message(str(role), blocks, settings)
-
-
-def _only(fields: _Object, known: frozenset[str], place: str) -> None:
-    for name, value in fields.items():
-        if name not in known and value is not None:
-            raise invalid(f"{place}.{name}: Claude Code does not carry this field")
+    return tuple(texts)

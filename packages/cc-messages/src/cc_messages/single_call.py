@@ -1,44 +1,59 @@
 """One request, one API call: how the CLI is kept from a second one of its own.
 
-After an answer that ended at `max_tokens` or at the context window, or that broke off after a whole block, the CLI asks
-the model to go on, up to three times. No switch says that it must not. But before each API call it reckons how long
-the conversation is, and makes none if that is over a limit: from the usage that the API told with the last answer, and
-from an estimate of what came after. So the limit is one token, and before each prompt stands an answer that the CLI
-does not send, because it counts as none, and whose usage is so far below zero that any prompt is under the limit. Once
-the API has answered, its own usage counts, and nothing is.
+After an answer that ended at `max_tokens` or at the context window, that broke off after a whole block, or that shows
+nothing, the CLI asks the model to go on, up to three times. No switch says that it must not. But before each API call
+it reckons how long the conversation is, and makes none if that is over a limit: from the usage that the API told with
+the last answer, and from an estimate of what came after. So the limit is one token, and before the prompt stands a
+mark: an answer that the CLI does not send, because it counts as none, and whose usage is below zero by as much as the
+prompt is long. The prompt is always the same. With one message more, or with the API's own usage, it is over the limit.
 
-Measured on CLI 2.1.329. What is not stopped by it: the CLI drops an answer that shows nothing, or that says it calls a
-tool and does not, before it asks again; and it repeats a request that got a 404 without streaming, and some that got a
-400 without what it takes for the reason. Such a call is broken off when it is seen, and its answer is nobody's.
+How long the prompt is reckoned to be depends on the CLI and on the login: 16 to 38 tokens with an API key; with a
+subscription some 260, because of a message about the machine that the API never gets. A mark that is too small stops
+the prompt itself, before any API call, so it is made larger by steps until the prompt passes. A step is smaller than
+the 22 tokens of what the CLI would add. Measured on 14 CLIs from 2.1.71 to 2.1.330.
 
-What was tried instead: an interrupt at `message_delta` comes too late, since the CLI is two to four milliseconds from
-the end of one answer to the next call; `--max-turns` counts only calls of tools, `--max-budget-usd` counts over the
-process's life, and hooks do not run in that place.
+A second call that is not stopped: the CLI repeats a request that got a 404 without streaming, and one that got a 401
+with a login; up to 2.1.191 also one whose connection broke. It is broken off when it is seen, and its answer is
+nobody's.
 """
+
+from dataclasses import dataclass
 
 from cc_session import Session
 
-__all__ = ["LIMIT_ENV", "NO_LIMIT_ENV", "mark"]
+__all__ = ["LIMIT_ENV", "Allowance", "mark"]
 
-_LIMIT = "CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE"
-
-LIMIT_ENV = {_LIMIT: "1"}
+LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
 """What a process needs from its start on."""
-
-NO_LIMIT_ENV = {_LIMIT: "1000000000"}
-"""What takes the limit away again."""
 
 # The CLI's own words for an answer without content, which it leaves out of requests.
 _NOTHING = "(no content)"
 
-# More than any estimate of any prompt, and a whole number in JavaScript.
-_TOKENS = -(10**15)
+# No name of a model, since the mark stands before requests to all of them. The name that the CLI has for messages of
+# its own, `<synthetic>`, would make it pass over the usage.
+_NO_MODEL = "none"
+
+_FIRST_TOKENS = 20
+_STEP_TOKENS = 16
+_MOST_TOKENS = 2000
 
 
-async def mark(session: Session, model: str) -> None:
-    """Let the next prompt pass, and only its first API call.
+@dataclass
+class Allowance:
+    """How long the prompt may be, in the CLI's tokens. Shared by processes that reckon alike."""
+
+    tokens: int = _FIRST_TOKENS
+
+    def raise_above(self, tokens: int) -> bool:
+        """Take note that `tokens` were too few; returns whether more may be tried."""
+        self.tokens = max(self.tokens, tokens + _STEP_TOKENS)
+        return self.tokens <= _MOST_TOKENS
+
+
+async def mark(session: Session, tokens: int) -> None:
+    """Let every prompt of `tokens` pass that follows directly on this, and only its first API call.
 
     Raises:
         ClaudeCodeError: The process failed.
     """
-    await session.add_assistant(_NOTHING, model=model, input_tokens=_TOKENS)
+    await session.add_assistant(_NOTHING, model=_NO_MODEL, input_tokens=-tokens)

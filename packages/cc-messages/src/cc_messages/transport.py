@@ -4,28 +4,32 @@ Give it to an `httpx2.AsyncClient`, and that to any client of the Anthropic API.
 matter; only its path does.
 """
 
-import weakref
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 import httpx2
 
 from cc_session import (
+    Lease,
+    PoolCore,
+    PoolLimits,
+    PoolOwner,
+    PoolStats,
     Timeouts,
     on_background,
     start_on_background,
-    tell_background,
 )
-from cc_types import APIError, ClaudeCodeError
+from cc_types import APIError, ClaudeCodeError, JsonValue
 
-from .cli_tools import current_beside
-from .engine import serve
-from .exchange import Body, Exchange
-from .launcher import Launcher
+from .answering import answer, start
+from .launch import Launches
+from .loop.cli_tools import current_beside
 from .models import catalogue, find, page, resolve
 from .passed_headers import passed_headers
-from .pool import Route, WorkerPool
+from .process import RequestProcess
+from .reply import Body, Reply
 from .request import parse_object, parse_request
 from .response import document, error_response
 
@@ -46,30 +50,43 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     Args:
         size: How many processes there may be, which is how many requests can be answered at the same time; more
             wait. An idle process takes about 85 MB of its own.
+        prewarm: How many idle processes are kept ready, from the first request or `warm()` on.
+        start_limit: How many processes start at once; a start takes a processor for a third of a second.
+        max_uses: After how many requests a process is replaced.
+        max_rss_mb: With how much resident memory, in megabytes, a process is replaced after a request.
+        max_total_mb: How much memory, in megabytes, all processes may take before no more are started. None for no
+            such limit.
         idle_seconds: After how long without a request a process is ended.
         env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
         cwd: The folder they run in; an empty private one if None.
         cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
-        timeouts: How long to wait for a process.
+        timeouts: How long to wait for a process, and how long a request may take (`turn`) or be silent (`silence`).
+        cache_breakpoints: Whether a request that sets no `cache_control` gets breakpoints where Claude Code would place
+            them: at the end of the system prompt, and of the last message.
     """
 
     def __init__(
         self,
         *,
         size: int = 8,
+        prewarm: int = 0,
+        start_limit: int = 2,
+        max_uses: int = 500,
+        max_rss_mb: float = 400,
+        max_total_mb: float | None = None,
         idle_seconds: float = 300.0,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         cli_path: str | Path | None = None,
         timeouts: Timeouts | None = None,
+        cache_breakpoints: bool = True,
     ) -> None:
-        if size < 1:
-            raise ValueError(f"size must be at least 1, not {size}")
-        self._launcher = Launcher(env or {}, cwd, cli_path, timeouts or Timeouts())
-        self._pool = WorkerPool(self._launcher.open, size=size, idle_seconds=idle_seconds)
-        # A transport that is forgotten takes its processes along.
-        self._finalizer = weakref.finalize(self, _close_soon, self._pool)
-        self._finalizer.atexit = False  # sessions close themselves at exit
+        limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, "rewind")
+        self._size = size
+        self._places_breakpoints = cache_breakpoints
+        self._launches = Launches(env or {}, cwd, cli_path, timeouts or Timeouts())
+        self._models: JsonValue = None
+        self._pool = PoolOwner(self, partial(PoolCore[RequestProcess], self._launches.spare, limits, start))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer one HTTP request.
@@ -96,28 +113,51 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         body = await request.aread()
-        headers = passed_headers(request.headers.multi_items(), self._launcher.env)
-        parsed = parse_request(body, request.headers.get("anthropic-beta", ""), current_beside(), headers)
-        exchange = Exchange()
+        parsed = parse_request(
+            body,
+            request.headers.get("anthropic-beta", ""),
+            current_beside(),
+            passed_headers(request.headers.multi_items(), self._launches.env),
+            login=self._launches.login,
+            places_breakpoints=self._places_breakpoints,
+        )
+        reply = Reply()
         timeout = request.extensions.get("timeout", {}).get("read")
-        start_on_background(serve, self._pool, parsed, exchange)
-        head = await exchange.head(timeout)
-        return httpx2.Response(head.status, headers=head.headers, stream=Body(exchange, timeout), request=request)
+        start_on_background(answer, self._pool.core, self._launches.launch(parsed), parsed, reply)
+        head = await reply.head(timeout)
+        return httpx2.Response(head.status, headers=head.headers, stream=Body(reply, timeout), request=request)
 
     async def _count(self, request: httpx2.Request) -> httpx2.Response:
-        api, fields = self._launcher.api, parse_object(await request.aread())
+        api, fields = self._launches.api, parse_object(await request.aread())
         if isinstance(model := fields.get("model"), str) and not model.startswith(_IDS_BEGIN):
-            fields["model"] = resolve(await on_background(self._launcher.models), model)
+            fields["model"] = resolve(await self._listed(), model)
         return await api.count(fields, request)
 
     async def _show_models(self, request: httpx2.Request) -> httpx2.Response:
-        models = catalogue(await on_background(self._launcher.models))
+        models = catalogue(await self._listed())
         name = request.url.path.removeprefix(_MODELS).removeprefix("/")
         return document(find(models, name) if name else page(models, dict(request.url.params)))
 
+    async def _listed(self) -> JsonValue:
+        """The models that Claude Code knows, as any process says when it has started."""
+        if self._models is None:
+            self._models = await on_background(_models, self._pool.core, self._launches)
+        return self._models
+
+    async def warm(self, count: int = 1) -> None:
+        """Start processes, and return when there are `count`, those in use included.
+
+        Raises:
+            ValueError: There is no room for so many.
+            ClaudeCodeError: One could not be started.
+        """
+        if not 0 <= count <= self._size:
+            raise ValueError(f"{count} processes cannot be warm: there is room for {self._size}")
+        await on_background(self._pool.core.warm, self._launches.spare(), count)
+
     async def aclose(self) -> None:
         """End all processes, those in use too. A later request starts new ones."""
-        await on_background(self._pool.aclose)
+        await on_background(self._pool.renew().aclose)
 
     async def __aenter__(self) -> Self:
         return self
@@ -128,21 +168,19 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     @property
     def pids(self) -> list[int]:
         """The ids of the processes that run."""
-        return self._pool.pids
+        return self._pool.core.pids()
 
-    @property
-    def routes(self) -> Mapping[Route, int]:
-        """How many requests were answered in which way."""
-        return dict(self._pool.routes)
-
-    @property
-    def start_seconds(self) -> list[float]:
-        """How long each start of a process took, in order."""
-        return list(self._pool.start_seconds)
+    def stats(self) -> PoolStats:
+        """The figures of now: processes, requests, starts, memory. May be called from anywhere at any time."""
+        return self._pool.core.stats()
 
     def __repr__(self) -> str:
-        return f"<ClaudeCodeTransport {self._pool!r}>"
+        return f"<ClaudeCodeTransport {self.stats().summary}>"
 
 
-def _close_soon(pool: WorkerPool) -> None:
-    tell_background(pool.aclose)
+async def _models(core: PoolCore[RequestProcess], launches: Launches) -> JsonValue:
+    lease = Lease[RequestProcess](launches.spare())
+    try:
+        return (await core.acquire(lease)).session.info.get("models", [])
+    finally:
+        core.give_back(lease)

@@ -36,6 +36,9 @@ from .uploaded_files import with_own_files
 
 __all__ = ["ClaudeCodeModel"]
 
+# Of a breakpoint without a TTL.
+_CLAUDE_CODE_RETENTION = timedelta(minutes=5)
+
 
 class ClaudeCodeModel(AnthropicModel):
     """A Claude model, answered by the Claude Code CLI with its login.
@@ -73,8 +76,11 @@ class ClaudeCodeModel(AnthropicModel):
         return None
 
     def resolve_cache_retention(self, model_settings: ModelSettings | None) -> timedelta | None:
-        """None: Claude Code places its own cache breakpoints, whatever the settings say."""
-        return None
+        """The lifetime of the longest-lived cache breakpoint: one of the settings, or one where Claude Code places it."""
+        retention = super().resolve_cache_retention(model_settings)
+        if retention is None and cast(ClaudeCodeProvider, self._provider).cache_breakpoints:
+            return _CLAUDE_CODE_RETENTION
+        return retention
 
     def set_agent_toolsets(
         self,

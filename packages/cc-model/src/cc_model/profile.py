@@ -26,9 +26,6 @@ _LONG = "[1m]"
 _LONG_TOKENS = 1_000_000
 
 _THROUGH_CLAUDE_CODE = AnthropicModelProfile(
-    # It places its own cache breakpoints, and answers one request at a time.
-    supports_cache=False,
-    supports_auto_cache=False,
     anthropic_supports_message_batches=False,
 )
 

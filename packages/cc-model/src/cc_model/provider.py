@@ -32,12 +32,20 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     Args:
         pool: How many processes there may be, which is how many requests are answered at the same time. More wait.
+        prewarm: How many idle processes are kept ready, from the first request or `warm()` on. With a subscription each
+            takes the system prompt of the first request that needs it, so that a new prompt waits for no start.
+        max_uses: After how many requests a process is replaced.
+        max_rss_mb: With how much resident memory, in megabytes, a process is replaced after a request.
+        max_total_mb: How much memory, in megabytes, all processes may take before no more are started. None for no
+            such limit.
         idle_seconds: After how many seconds without a request a process is ended.
         env: Environment variables for the processes, on top of this one's. `ANTHROPIC_API_KEY` is the login if it is
             set here or there; otherwise it is that of the `claude` command.
         cwd: The folder the processes run in; an empty private one if None.
         cli_path: The Claude Code CLI to run; the one that claude-agent-sdk brings if None.
-        timeouts: How long to wait for a process.
+        timeouts: How long to wait for a process, and how long a request may take (`turn`) or be silent (`silence`).
+        cache_breakpoints: Whether a request whose settings ask for no caching gets cache breakpoints where Claude Code
+            would place them: at the end of the system prompt, and of the last message.
         max_retries: How often the client repeats a request that failed for a reason that may pass.
     """
 
@@ -45,16 +53,33 @@ class ClaudeCodeProvider(AnthropicProvider):
         self,
         *,
         pool: int = 8,
+        prewarm: int = 0,
+        max_uses: int = 500,
+        max_rss_mb: float = 400,
+        max_total_mb: float | None = None,
         idle_seconds: float = 300.0,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         cli_path: str | Path | None = None,
         timeouts: Timeouts | None = None,
+        cache_breakpoints: bool = True,
         max_retries: int = 2,
     ) -> None:
         self._transport = ClaudeCodeTransport(
-            size=pool, idle_seconds=idle_seconds, env=env, cwd=cwd, cli_path=cli_path, timeouts=timeouts
+            size=pool,
+            prewarm=prewarm,
+            max_uses=max_uses,
+            max_rss_mb=max_rss_mb,
+            max_total_mb=max_total_mb,
+            idle_seconds=idle_seconds,
+            env=env,
+            cwd=cwd,
+            cli_path=cli_path,
+            timeouts=timeouts,
+            cache_breakpoints=cache_breakpoints,
         )
+        self.cache_breakpoints = cache_breakpoints
+        """Whether requests whose settings ask for no caching get cache breakpoints."""
         self._users = 0
         client = AsyncAnthropic(
             # The login is the CLI's; the client wants something, and it goes nowhere.
@@ -73,13 +98,22 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     @property
     def transport(self) -> ClaudeCodeTransport:
-        """The transport, which knows the processes and how requests were answered."""
+        """The transport; its `stats()` has the figures of the processes."""
         return self._transport
 
     @staticmethod
     def model_profile(model_name: str) -> ModelProfile:
         """The profile of a model, by id or alias."""
         return claude_code_profile(model_name)
+
+    async def warm(self, count: int = 1) -> None:
+        """Start processes, and return when there are `count`: the first run then waits for no start.
+
+        Raises:
+            ValueError: The pool is smaller than that.
+            cc_types.ClaudeCodeError: One could not be started.
+        """
+        await self._transport.warm(count)
 
     async def aclose(self) -> None:
         """End the processes; a later request starts new ones."""

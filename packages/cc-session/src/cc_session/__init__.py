@@ -23,7 +23,7 @@ from claude_agent_sdk import (
 # Importing it patches the SDK's parser, before any session reads a message.
 import cc_compat as _cc_compat
 
-from ._launch import LeaseOverrides
+from ._fleet import PoolLimits
 from ._ledger import Spent
 from .background import on_background, run_on_background, start_on_background, tell_background
 from .command_hooks import CommandFailedError, command_hook
@@ -36,13 +36,17 @@ from .errors import (
 )
 from .frames import Content
 from .hooks import Hook, HookResult, hook
+from .launch import Launch, LeaseOverrides
+from .login import CLOUD_VARIABLES, Login, login_of
 from .matchers import EVENTS
 from .mcp_servers import HTTPServer, McpServer, SSEServer, StdioServer
-from .options import has_api_key, sealed_options
+from .options import sealed_options
 from .policy import Ask, Policy, Verdict
 from .policy_presets import is_below
 from .policy_rules import Rule
 from .pool import SessionPool
+from .pool_core import Lease, PoolCore
+from .pool_owner import PoolOwner
 from .pool_stats import PoolStats
 from .query import query
 from .session import Session, SessionState
@@ -51,10 +55,12 @@ from .timeouts import Timeouts
 from .tool_calls import TOOL_CALL_ID, TOOL_META, ToolCall, ToolContent, ToolDefinition, check_length, with_tool_server
 from .turn import Turn
 from .turn_errors import TurnError, TurnErrorKind
+from .worker import PooledSession, ResetBy, Worker
 
 _ = _cc_compat
 
 __all__ = [
+    "CLOUD_VARIABLES",
     "EVENTS",
     "TOOL_CALL_ID",
     "TOOL_META",
@@ -65,7 +71,10 @@ __all__ = [
     "Hook",
     "HookResult",
     "HooksDisabledError",
+    "Launch",
+    "Lease",
     "LeaseOverrides",
+    "Login",
     "McpServer",
     "McpServerFailedError",
     "McpServerStatus",
@@ -74,11 +83,16 @@ __all__ = [
     "PermissionResultAllow",
     "PermissionResultDeny",
     "Policy",
+    "PoolCore",
+    "PoolLimits",
+    "PoolOwner",
     "PoolStats",
+    "PooledSession",
     "PostToolUseFailureHookInput",
     "PostToolUseHookInput",
     "PreCompactHookInput",
     "PreToolUseHookInput",
+    "ResetBy",
     "Rule",
     "SSEServer",
     "Session",
@@ -103,11 +117,12 @@ __all__ = [
     "UnknownToolCallError",
     "UserPromptSubmitHookInput",
     "Verdict",
+    "Worker",
     "check_length",
     "command_hook",
-    "has_api_key",
     "hook",
     "is_below",
+    "login_of",
     "on_background",
     "query",
     "run_on_background",

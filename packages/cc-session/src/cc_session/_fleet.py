@@ -11,14 +11,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from . import _driver
-from ._launch import Launch
 from ._memory import Memory, memory_of
-from ._worker import ResetBy, Worker
+from .launch import Launch
+from .worker import ResetBy, Worker
 
-__all__ = ["Fleet", "Limits"]
+__all__ = ["Fleet", "PoolLimits"]
+
+W = TypeVar("W", bound=Worker)
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +40,7 @@ _STARTS_REMEMBERED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PoolLimits:
     """How much a pool may use. See `SessionPool`."""
 
     size: int
@@ -61,7 +63,7 @@ class Limits:
             raise ValueError(f"reset is {self.reset!r}: it must be 'rewind', 'clear' or 'fresh'")
 
 
-class Fleet:
+class Fleet(Generic[W]):
     """At most `limits.size` processes. Lives on the background loop.
 
     Args:
@@ -74,18 +76,18 @@ class Fleet:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: PoolLimits,
         keep: Callable[[Hashable], int],
         on_change: Callable[[], None],
         on_failure: Callable[[Hashable, Exception], None],
-        start: Callable[[Launch], Awaitable[Worker]] = Worker.start,
+        start: Callable[[Launch], Awaitable[W]],
     ) -> None:
         self._limits = limits
         self._keep = keep
         self._on_change = on_change
         self._on_failure = on_failure
         self._start_worker = start
-        self.workers: set[Worker] = set()
+        self.workers: set[W] = set()
         """The processes that are ready. Other threads count them, so a change of state is one step."""
         self.starting: dict[asyncio.Task[None], Hashable] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,7 +100,7 @@ class Fleet:
         self.start_seconds: deque[float] = deque(maxlen=_STARTS_REMEMBERED)
 
     @property
-    def idle(self) -> list[Worker]:
+    def idle(self) -> list[W]:
         """The clean ones, in order of their last use, the longest unused first."""
         return sorted((worker for worker in self.workers if worker.state == "idle"), key=lambda worker: worker.since)
 
@@ -116,7 +118,7 @@ class Fleet:
         resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
         return Counter([*self.starting.values(), *(worker.launch.key for worker in resetting)])
 
-    def take(self, launch: Launch) -> Worker | None:
+    def take(self, launch: Launch) -> W | None:
         """Take the idle process that suits best: one that needs no change, and of these the one used last."""
         fitting = [worker for worker in self.idle if worker.launch.key == launch.key]
         if not fitting:
@@ -132,7 +134,7 @@ class Fleet:
         self.starting[self._go_on_with(self._start(launch))] = launch.key
         return True
 
-    def give_back(self, worker: Worker) -> None:
+    def give_back(self, worker: W) -> None:
         """Take a process back, which is then reset and idle, or replaced."""
         worker.take_back()
         reason = worker.unfit(self._limits.reset)
@@ -147,7 +149,7 @@ class Fleet:
             self._go_on_with(self._reset(worker))
         self._on_change()
 
-    def end(self, worker: Worker, reason: str) -> None:
+    def end(self, worker: W, reason: str) -> None:
         """End a process, and count it under `reason`."""
         self.workers.discard(worker)
         if not self._is_closed:
@@ -201,7 +203,7 @@ class Fleet:
             self._on_failure(launch.key, failure)
         self._on_change()
 
-    async def _reset(self, worker: Worker) -> None:
+    async def _reset(self, worker: W) -> None:
         reason = None
         try:
             async with asyncio.timeout(_RESET_SECONDS):
@@ -219,7 +221,7 @@ class Fleet:
             self.end(worker, reason)
         self._on_change()
 
-    def _settle(self, worker: Worker) -> None:
+    def _settle(self, worker: W) -> None:
         if self._is_closed:
             self._go_on_with(worker.close())
             return
@@ -237,7 +239,7 @@ class Fleet:
                 return True
         return False
 
-    def _fits(self, gone: Iterable[Worker]) -> bool:
+    def _fits(self, gone: Iterable[W]) -> bool:
         """Whether there is room for one more when those have gone."""
         rest = self.workers - {*gone}
         count = len(rest) + len(self.starting)

@@ -16,7 +16,8 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
 from ._family import MARK
-from .options import has_api_key, is_sealed
+from .login import Login, login_of
+from .options import is_sealed
 
 __all__ = ["PrivateFolder"]
 
@@ -34,14 +35,14 @@ class PrivateFolder:
         """Return `options` as they go on the command line, with the folder in use."""
         own = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
         mark = {MARK: str(self.path)}
-        if "bare" in options.extra_args or (is_sealed(options) and has_api_key(options.env)):
+        if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env) is Login.API_KEY):
             # Without a login to find there, the process needs nothing of the user's configuration.
             own["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
         options = self._with_prompt_file(options)
         return replace(
             options,
             env={**own, **options.env, **mark},
-            cwd=options.cwd or self._folder("cwd"),
+            cwd=options.cwd or self._working_folder(options),
             settings=self._settings(options.settings),
             mcp_servers=self._mcp_servers(options.mcp_servers),
             # The SDK sets it for a transport of its own only; without it nobody is asked for a permission.
@@ -84,6 +85,15 @@ class PrivateFolder:
             name: {key: value for key, value in server.items() if key != "instance"} for name, server in servers.items()
         }
         return self._file("mcp.json", json.dumps({"mcpServers": plain}))
+
+    def _working_folder(self, options: ClaudeAgentOptions) -> Path:
+        folder = self._folder("cwd")
+        if is_sealed(options) and options.tools == []:
+            # After each change of settings the CLI has git say whether the folder's settings are tracked, which takes
+            # it several milliseconds. Here it does not come to that; of a sealed process there are no such settings.
+            (folder / ".claude").mkdir(mode=0o700)
+            (folder / ".claude" / ".git").touch(mode=0o600)
+        return folder
 
     def _folder(self, name: str) -> Path:
         folder = self.path / name

@@ -82,11 +82,11 @@ class Run:
         self._driver.finish(self.exchange)
         return self.checked_turn()
 
-    async def leave(self) -> None:
-        """End the turn, if it runs; nobody reads it any more."""
+    async def leave(self, error: Exception | None = None) -> None:
+        """End the turn, if it runs; its reader, if there is one, gets `error`."""
         for task in self._watching:
             task.cancel()
-        self._driver.leave(self.exchange)
+        self._driver.leave(self.exchange, error)
 
     async def left(self) -> None:
         """End the turn and wait until it has ended, or its process is being discarded. Bounded by `timeouts.close`."""

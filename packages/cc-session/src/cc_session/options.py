@@ -5,13 +5,14 @@ as data, keeps no transcript, does not think, retry, compact or fall back on its
 exactly one API call. What a caller wants of Claude Code beyond that, it asks for by name.
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-__all__ = ["has_api_key", "is_sealed", "sealed_options"]
+from .login import Login, login_of
+
+__all__ = ["is_sealed", "sealed_options"]
 
 # Each of these keeps the CLI from doing something by itself that the direct API would not do.
 _SEALED_ENV = {
@@ -51,11 +52,6 @@ _SEALED_ENV = {
 }
 
 
-def has_api_key(env: Mapping[str, str]) -> bool:
-    """Whether a CLI started with `env` on top of this process's environment logs in with an API key."""
-    return bool(env.get("ANTHROPIC_API_KEY", os.environ.get("ANTHROPIC_API_KEY", "")))
-
-
 def is_sealed(options: ClaudeAgentOptions) -> bool:
     """Whether options were made by `sealed_options()`, whatever was changed about them since."""
     return _SEALED_ENV.keys() <= options.env.keys()
@@ -84,7 +80,7 @@ def sealed_options(
     """
     own_env = dict(env or {})
     extra_args: dict[str, str | None] = {"no-session-persistence": None}
-    if has_api_key(own_env):
+    if login_of(own_env) is Login.API_KEY:
         extra_args["bare"] = None
     return ClaudeAgentOptions(
         tools=[],

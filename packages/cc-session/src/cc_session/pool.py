@@ -4,27 +4,26 @@ It is the face for all threads and loops; the processes are driven on the backgr
 """
 
 import functools
-import os
-import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self, Unpack
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-from ._fleet import Limits
-from ._launch import Defaults, LeaseOverrides
-from ._pool_core import Lease, PoolCore
-from ._worker import ResetBy
+from ._fleet import PoolLimits
 from .background import on_background, run_on_background, tell_background
 from .frames import Content
 from .hooks import Hook
+from .launch import Defaults, LeaseOverrides
 from .mcp_servers import McpServer
 from .policy import Policy
+from .pool_core import Lease, PoolCore
+from .pool_owner import PoolOwner
 from .pool_stats import PoolStats
 from .session import Session
 from .timeouts import Timeouts
 from .turn import Turn
+from .worker import ResetBy, Worker
 
 __all__ = ["SessionPool"]
 
@@ -92,13 +91,11 @@ class SessionPool:
         require_mcp: bool = True,
         timeouts: Timeouts | None = None,
     ) -> None:
-        self._limits = Limits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, reset)
+        self._limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, reset)
         self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts())
-        self._launch = self._defaults.launch(None, {})
-        self._core = PoolCore(self._launch, self._limits)
-        # Forgotten pools end their processes, too.
-        self._finalizer = self._finalize()
-        _pools.add(self)
+        spare = functools.partial(self._defaults.launch, None, {})
+        spare()  # raises where the options make no sense
+        self._owner = PoolOwner(self, functools.partial(PoolCore[Worker], spare, self._limits, Worker.start))
 
     @asynccontextmanager
     async def lease(
@@ -116,7 +113,7 @@ class SessionPool:
         Raises:
             ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
         """
-        lease = Lease(self._defaults.launch(options, overrides))
+        lease = Lease[Worker](self._defaults.launch(options, overrides))
         core = self._core
         try:
             yield await on_background(core.lend, lease)
@@ -212,37 +209,14 @@ class SessionPool:
         self.close_sync()
 
     def __repr__(self) -> str:
-        stats = self.stats()
-        names = ("idle", "busy", "resetting", "starting", "waiting", "size")
-        return f"<SessionPool {' '.join(f'{name}={getattr(stats, name)}' for name in names)}>"
+        return f"<SessionPool {self.stats().summary}>"
 
-    def _begin_anew(self) -> None:
-        """In a forked child: the processes, and the loop that drives them, are the parent's."""
-        if self._core.is_closed:
-            return
-        self._finalizer.detach()
-        self._core = PoolCore(self._launch, self._limits)
-        self._finalizer = self._finalize()
-
-    def _finalize(self) -> "weakref.finalize[..., Self]":
-        finalizer = weakref.finalize(self, tell_background, self._core.aclose)
-        finalizer.atexit = False  # when Python ends, the sessions themselves see to it
-        return finalizer
+    @property
+    def _core(self) -> PoolCore[Worker]:
+        return self._owner.core
 
 
 def _asking(
     prompt: Content, verbatim: bool, timeout: float | None, max_cost_usd: float | None
 ) -> Callable[[Session], Awaitable[Turn]]:
     return functools.partial(Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
-
-
-_pools: "weakref.WeakSet[SessionPool]" = weakref.WeakSet()
-
-
-def _begin_all_anew() -> None:
-    for pool in [*_pools]:
-        pool._begin_anew()  # pyright: ignore[reportPrivateUsage] - of this module
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_all_anew)

@@ -43,6 +43,12 @@ class PoolStats:
     """What the idle and leased processes took when it was last measured, in megabytes; 0 where it cannot be."""
 
     @property
+    def summary(self) -> str:
+        """The figures of the moment, in a line."""
+        names = ("idle", "busy", "resetting", "starting", "waiting", "size")
+        return " ".join(f"{name}={getattr(self, name)}" for name in names)
+
+    @property
     def running(self) -> int:
         """Processes that are ready: idle, busy or resetting."""
         return self.idle + self.busy + self.resetting

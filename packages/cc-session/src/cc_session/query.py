@@ -2,8 +2,8 @@
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-from ._launch import LeaseOverrides
 from .frames import Content
+from .launch import LeaseOverrides
 from .pool import SessionPool
 from .timeouts import Timeouts
 from .turn import Turn

@@ -39,6 +39,10 @@ class TurnStream(AsyncIterator[Message]):
             raise RuntimeError("The turn was not read to its result, so nobody knows what came of it")
         return self._run.turn()
 
+    def give_up(self, error: Exception) -> None:
+        """Have the turn interrupted, and its reader raise `error` after the messages that have come."""
+        tell_background(self._run.leave, error)
+
     async def __aenter__(self) -> Self:
         """Send the prompt.
 

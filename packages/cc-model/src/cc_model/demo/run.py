@@ -83,7 +83,7 @@ async def _demo(screen: Screen, options: Options, choice: Choice, signals: Signa
         timed = TimedModel(model, provider.transport)
         await signals.work(_turns(screen, timed, options.prompt or FIRST_PROMPT, is_offline=is_offline))
         note = _PACED if pace else "" if is_offline else _ONLINE
-        show_timings(screen, timed.timings, provider.transport.start_seconds, note=note)
+        show_timings(screen, timed.timings, provider.transport.stats().start_seconds, note=note)
 
 
 async def _turns(screen: Screen, model: TimedModel, first_prompt: str, *, is_offline: bool) -> None:
@@ -117,7 +117,7 @@ class _Turn:
     def __init__(self, screen: Screen, model: TimedModel) -> None:
         self._screen = screen
         self._model = model
-        self._starts_seen = len(model.transport.start_seconds)
+        self._starts_seen = model.transport.stats().starts
         self._tool_times = ToolTimes()
 
     async def run(self, prompt: str, desk: TravelDesk, history: Sequence[ModelMessage]) -> AgentRunResult[TripPlan]:
@@ -153,7 +153,7 @@ class _Turn:
 
     def _show_start(self) -> None:
         """Say it when a process has been started: the first event shows that it was."""
-        starts = self._model.transport.start_seconds
+        starts = self._model.transport.stats().start_seconds
         for seconds in starts[self._starts_seen :]:
             self._screen.started(seconds)
         self._starts_seen = len(starts)

@@ -35,7 +35,7 @@ def show_timings(screen: Screen, timings: Sequence[Timing], start_seconds: Seque
     screen.console.print(_table(timings))
     starts = " and ".join(milliseconds(seconds) for seconds in start_seconds)
     screen.remark(f"Claude Code was started {_times(len(start_seconds))}, in {starts}.")
-    if warm := [timing.wait for timing in timings if "start" not in timing.route]:
+    if warm := [timing.wait for timing in timings if not timing.has_started]:
         screen.remark(_comparison(timings[0].wait, warm), "bold green")
     screen.remark(f"Waited: until the answer began. Wrote: from there to its end, at the model's pace. {note}", "dim")
 
@@ -56,12 +56,12 @@ def _ratio(value: float) -> str:
 def _table(timings: Sequence[Timing]) -> Table:
     table = Table(border_style="dim", header_style="bold")
     table.add_column("#", justify="right")
-    table.add_column("route")
+    table.add_column("process")
     for name in ("waited", "wrote", "in all"):
         table.add_column(name, justify="right", no_wrap=True)
     for number, timing in enumerate(timings, start=1):
         times = (milliseconds(seconds) for seconds in (timing.wait, timing.writing, timing.total))
-        table.add_row(str(number), timing.route, *times)
+        table.add_row(str(number), "started" if timing.has_started else "warm", *times)
     return table
 
 

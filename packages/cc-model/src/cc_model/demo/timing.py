@@ -1,7 +1,6 @@
 """The times of model requests and of tool calls, taken where they happen. It shows nothing, and changes nothing."""
 
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,8 +24,8 @@ __all__ = ["TimedModel", "Timing", "ToolTimes"]
 class Timing:
     """One request, in seconds."""
 
-    route: str
-    """How it came to a process; more than one if it was sent again."""
+    has_started: bool
+    """Whether a process was started for it."""
     wait: float
     """From sending it to the first event of the answer."""
     total: float
@@ -43,7 +42,7 @@ class TimedModel(WrapperModel):
 
     Args:
         wrapped: The model.
-        transport: The transport under it, which knows how requests came to their processes.
+        transport: The transport under it, which knows of the processes that were started.
     """
 
     def __init__(self, wrapped: ClaudeCodeModel, transport: ClaudeCodeTransport) -> None:
@@ -60,15 +59,15 @@ class TimedModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Make one request, and note its times if it ends well."""
-        routes = self.transport.routes
+        starts = self.transport.stats().starts
         sent = time.perf_counter()
         async with super().request_stream(messages, model_settings, model_request_parameters, run_context) as response:
             # The stream is handed out when its first event is there.
             begun = time.perf_counter()
             yield response
             ended = time.perf_counter()
-        taken = Counter(self.transport.routes) - Counter(routes)
-        self.timings.append(Timing(", ".join(taken), begun - sent, ended - sent))
+        has_started = self.transport.stats().starts > starts
+        self.timings.append(Timing(has_started, begun - sent, ended - sent))
 
 
 class ToolTimes(AbstractCapability[Any]):

@@ -9,48 +9,66 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
-from ._fleet import Fleet, Limits
-from ._launch import Launch
-from ._worker import Worker
+from ._fleet import Fleet, PoolLimits
+from .launch import Launch
 from .pool_stats import PoolStats
 from .session import Session
 from .turn import Turn
+from .worker import Worker
 
 __all__ = ["Lease", "PoolCore"]
+
+W = TypeVar("W", bound=Worker)
 
 logger = logging.getLogger(__name__)
 
 
-class Lease:
-    """A wish for a session, from when it is made until it is given back."""
+class Lease(Generic[W]):
+    """A wish for a process, from when it is made until it is given back.
 
-    def __init__(self, launch: Launch) -> None:
+    Args:
+        launch: How the process is to be started.
+        prepare: Makes a process ready for this lease; `Worker.prepare()` if None. If the process fails meanwhile, the
+            lease gets another one.
+    """
+
+    def __init__(self, launch: Launch, prepare: Callable[[W], Awaitable[None]] | None = None) -> None:
         self.launch = launch
+        self._prepare = prepare
         self.is_over = False
-        self.worker: Worker | None = None
-        self.coming: asyncio.Future[Worker] | None = None
+        self.worker: W | None = None
+        self.coming: asyncio.Future[W] | None = None
         """Set while it waits."""
 
+    async def prepare(self, worker: W) -> None:
+        """Make a process ready.
 
-class PoolCore:
+        Raises:
+            ClaudeCodeError: The process failed or refused.
+        """
+        await (worker.prepare(self.launch) if self._prepare is None else self._prepare(worker))
+
+
+class PoolCore(Generic[W]):
     """Leases, and the fleet that serves them. Nothing in here may be called from another loop, but `stats()`.
 
     Args:
-        launch: What spare processes are started with.
+        spare: Says how spare processes are started; asked each time, because the login may have changed.
         limits: How many processes there may be, and so on.
         start: Starts a process.
     """
 
     def __init__(
-        self, launch: Launch, limits: Limits, start: Callable[[Launch], Awaitable[Worker]] = Worker.start
+        self, spare: Callable[[], Launch], limits: PoolLimits, start: Callable[[Launch], Awaitable[W]]
     ) -> None:
-        self._launch = launch
+        self._spare = spare
         self._limits = limits
         self._fleet = Fleet(limits, self._spares, self._decide, self._fail, start)
-        self._waiting: list[Lease] = []
+        self._waiting: list[Lease[W]] = []
         self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
         self._keeps_spares = False
         self.is_closed = False
@@ -58,44 +76,46 @@ class PoolCore:
         self._reuses = 0
         self._waits = 0
 
-    async def acquire(self, lease: Lease) -> Worker:
+    async def acquire(self, lease: Lease[W]) -> W:
         """Return a clean process. Whatever becomes of this, `give_back()` the lease.
 
         Raises:
             ClaudeCodeError: A process could not be started, or the pool is closed.
         """
         self._keeps_spares = True
-        waits = is_second_try = False
+        waits, failures = False, 0
         while True:
-            coming = self._ask_for(lease, first=is_second_try)
+            coming = self._ask_for(lease, first=failures > 0)
             waits |= not coming.done()
             worker = await coming
             try:
-                await worker.prepare(lease.launch)
+                await lease.prepare(worker)
                 break
             except ControlRequestError:
                 raise  # another process would refuse it as well
             except ClaudeCodeError:
                 lease.worker = None
                 self._fleet.end(worker, "dead")
-                is_second_try = True
+                failures += 1
+                if failures > self._limits.size:  # more than all idle ones that may have died
+                    raise
         self._leases += 1
         self._waits += waits
         self._reuses += worker.uses > 0
         return worker
 
-    async def lend(self, lease: Lease) -> Session:
+    async def lend(self, lease: Lease[W]) -> Session:
         """Acquire a process, and return the face of its session."""
         return (await self.acquire(lease)).lend()
 
-    async def release(self, lease: Lease) -> None:
+    async def release(self, lease: Lease[W]) -> None:
         """`give_back()`, from other threads."""
         self.give_back(lease)
 
     async def run(self, launch: Launch, ask: Callable[[Session], Awaitable[Turn]], retries: int) -> Turn:
         """Run one turn in a session of its own; if its process dies before it answers, so often again in others."""
         while True:
-            lease = Lease(launch)
+            lease = Lease[W](launch)
             try:
                 return await ask((await self.acquire(lease)).keep())
             except ProcessExitedError:
@@ -105,7 +125,7 @@ class PoolCore:
             finally:
                 self.give_back(lease)
 
-    def give_back(self, lease: Lease) -> None:
+    def give_back(self, lease: Lease[W]) -> None:
         """End a lease, wherever it is. The second time does nothing."""
         if lease.is_over:
             return
@@ -147,6 +167,10 @@ class PoolCore:
                 future.set_exception(_closed())
         await self._fleet.aclose()
 
+    def pids(self) -> list[int]:
+        """The processes that run. May be called from any thread."""
+        return [pid for worker in self._fleet.workers.copy() if (pid := worker.pid) is not None]
+
     def stats(self) -> PoolStats:
         """The figures of now. May be called from any thread."""
         fleet = self._fleet
@@ -169,7 +193,7 @@ class PoolCore:
             memory_mb=fleet.memory_mb(),
         )
 
-    def _ask_for(self, lease: Lease, *, first: bool) -> asyncio.Future[Worker]:
+    def _ask_for(self, lease: Lease[W], *, first: bool) -> asyncio.Future[W]:
         self._check_open()
         if lease.is_over:  # given back before it began
             raise asyncio.CancelledError
@@ -197,7 +221,7 @@ class PoolCore:
         self._warm_up()
         self._start_spares()
 
-    def _hand_over(self, lease: Lease, worker: Worker) -> None:
+    def _hand_over(self, lease: Lease[W], worker: W) -> None:
         self._waiting.remove(lease)
         lease.worker = worker
         if lease.coming is not None:
@@ -215,16 +239,19 @@ class PoolCore:
             done.set_result(None)
 
     def _start_spares(self) -> None:
-        if not self._keeps_spares or self._waiting:
+        if not self._keeps_spares or self._waiting or not self._limits.prewarm:
             return
-        key = self._launch.key
+        launch = self._spare()
+        key = launch.key
         clean = sum(worker.launch.key == key for worker in self._fleet.idle) + self._fleet.coming()[key]
         for _ in range(self._limits.prewarm - clean):
-            self._fleet.start(self._launch, may_evict=False)
+            self._fleet.start(launch, may_evict=False)
 
     def _spares(self, key: Hashable) -> int:
         wanted = [count for launch, count, done in self._warming if launch.key == key and not done.done()]
-        return max([*wanted, self._limits.prewarm if key == self._launch.key else 0])
+        if self._limits.prewarm and key == self._spare().key:
+            wanted.append(self._limits.prewarm)
+        return max(wanted, default=0)
 
     def _fail(self, key: Hashable, error: Exception) -> None:
         """Tell the first that waits for such a process why there is none."""

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from cc_messages.exchange import Body, Exchange, Head
+from cc_messages.reply import Body, Head, Reply
 from cc_session import start_on_background
 
 HEAD = Head(200, {"content-type": "text/plain"})
@@ -34,10 +34,10 @@ def on_background(function: Callable[[], object]) -> None:
     start_on_background(call)
 
 
-def listened(exchange: Exchange) -> threading.Event:
+def listened(reply: Reply) -> threading.Event:
     """Set when the background side was told that nobody reads any more."""
     told = threading.Event()
-    on_background(lambda: exchange.on_abandon(told.set))
+    on_background(lambda: reply.on_abandon(told.set))
     return told
 
 
@@ -46,105 +46,105 @@ async def told_within_five_seconds(told: threading.Event) -> bool:
 
 
 async def test_head_and_body_arrive_in_order_and_once() -> None:
-    exchange = Exchange()
+    reply = Reply()
 
     async def write() -> None:
-        exchange.start(200, HEAD.headers)
-        exchange.start(500, {})
+        reply.start(200, HEAD.headers)
+        reply.start(500, {})
         for number in range(100):
-            exchange.write(b"%d," % number)
+            reply.write(b"%d," % number)
             if number % 10 == 0:
                 await asyncio.sleep(0)
-        exchange.end()
-        exchange.end(ValueError("too late"))
+        reply.end()
+        reply.end(ValueError("too late"))
 
     start_on_background(write)
-    assert await exchange.head(None) == HEAD
-    data = b"".join([chunk async for chunk in Body(exchange, None)])
+    assert await reply.head(None) == HEAD
+    data = b"".join([chunk async for chunk in Body(reply, None)])
     assert data == b"".join(b"%d," % number for number in range(100))
-    assert await exchange.read(None) == b""
+    assert await reply.read(None) == b""
 
 
 async def test_each_chunk_wakes_a_reader_that_waits() -> None:
     """A word that comes between the look into the buffer and the wait must not be lost."""
-    exchange = Exchange()
+    reply = Reply()
     for number in range(300):
-        on_background(lambda number=number: exchange.write(b"%d" % number))
+        on_background(lambda number=number: reply.write(b"%d" % number))
         received = b""
         while received != b"%d" % number:
-            received += await exchange.read(1)
+            received += await reply.read(1)
 
 
 async def test_an_error_is_raised_where_the_body_stands_and_again() -> None:
-    exchange = Exchange()
+    reply = Reply()
     error = httpx2.ReadError("lost")
-    exchange.start(200, {})
-    exchange.write(b"some")
-    exchange.end(error)
-    assert await exchange.head(None) == Head(200, {})
-    assert await exchange.read(None) == b"some"
+    reply.start(200, {})
+    reply.write(b"some")
+    reply.end(error)
+    assert await reply.head(None) == Head(200, {})
+    assert await reply.read(None) == b"some"
     for _ in range(2):
         with pytest.raises(httpx2.ReadError) as caught:
-            await exchange.read(None)
+            await reply.read(None)
         assert caught.value is error
 
 
 async def test_an_error_before_the_head_is_raised_for_the_head() -> None:
-    exchange = Exchange()
+    reply = Reply()
     error = httpx2.ReadError("lost")
-    on_background(lambda: exchange.end(error))
+    on_background(lambda: reply.end(error))
     with pytest.raises(httpx2.ReadError) as caught:
-        await exchange.head(None)
+        await reply.head(None)
     assert caught.value is error
-    assert exchange.has_head
+    assert reply.has_head
 
 
 async def test_a_head_that_does_not_come_is_a_timeout_and_given_up() -> None:
-    exchange = Exchange()
-    told = listened(exchange)
+    reply = Reply()
+    told = listened(reply)
     with pytest.raises(httpx2.ReadTimeout, match=r"0\.01 seconds"):
-        await exchange.head(0.01)
+        await reply.head(0.01)
     assert await told_within_five_seconds(told)
 
 
 async def test_a_body_that_does_not_go_on_is_a_timeout_and_may_be_read_on() -> None:
-    exchange = Exchange()
+    reply = Reply()
     with pytest.raises(httpx2.ReadTimeout, match=r"0\.01 seconds"):
-        await exchange.read(0.01)
-    on_background(lambda: exchange.write(b"late"))
-    assert await exchange.read(5) == b"late"
+        await reply.read(0.01)
+    on_background(lambda: reply.write(b"late"))
+    assert await reply.read(5) == b"late"
 
 
 async def test_whoever_is_cancelled_while_waiting_for_the_head_has_given_up() -> None:
-    exchange = Exchange()
-    told = listened(exchange)
-    task = asyncio.create_task(exchange.head(None))
+    reply = Reply()
+    told = listened(reply)
+    task = asyncio.create_task(reply.head(None))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await told_within_five_seconds(told)
     # The other side may not have heard of it yet, and goes on without harm.
-    exchange.start(200, {})
-    exchange.write(b"unread")
-    exchange.end()
+    reply.start(200, {})
+    reply.write(b"unread")
+    reply.end()
 
 
 async def test_giving_up_before_the_other_side_listens_is_told_at_once() -> None:
-    exchange = Exchange()
-    exchange.abandon()
+    reply = Reply()
+    reply.abandon()
     calls: list[str] = []
-    exchange.on_abandon(lambda: calls.append("first phase"))
-    exchange.on_abandon(lambda: calls.append("second phase"))
+    reply.on_abandon(lambda: calls.append("first phase"))
+    reply.on_abandon(lambda: calls.append("second phase"))
     assert calls == ["first phase", "second phase"]
 
 
 async def test_giving_up_is_told_once_however_often_it_is_said() -> None:
-    exchange = Exchange()
+    reply = Reply()
     calls: list[int] = []
-    on_background(lambda: exchange.on_abandon(lambda: calls.append(threading.get_ident())))
+    on_background(lambda: reply.on_abandon(lambda: calls.append(threading.get_ident())))
     for _ in range(3):
-        exchange.abandon()
+        reply.abandon()
     told = threading.Event()
     on_background(told.set)
     assert await told_within_five_seconds(told)
@@ -153,12 +153,12 @@ async def test_giving_up_is_told_once_however_often_it_is_said() -> None:
 
 
 async def test_nobody_is_told_once_the_body_has_ended() -> None:
-    exchange = Exchange()
+    reply = Reply()
     calls: list[None] = []
-    exchange.on_abandon(lambda: calls.append(None))
-    exchange.end()
-    exchange.abandon()
-    await Body(exchange, None).aclose()
+    reply.on_abandon(lambda: calls.append(None))
+    reply.end()
+    reply.abandon()
+    await Body(reply, None).aclose()
     told = threading.Event()
     on_background(told.set)
     assert await told_within_five_seconds(told)
@@ -171,23 +171,23 @@ async def forget(body: Body) -> None:
 
 @pytest.mark.parametrize("part_with", [Body.aclose, forget])
 async def test_a_body_that_is_closed_or_forgotten_is_given_up(part_with: Callable[[Body], Awaitable[None]]) -> None:
-    exchange = Exchange()
-    told = listened(exchange)
-    await part_with(Body(exchange, None))
+    reply = Reply()
+    told = listened(reply)
+    await part_with(Body(reply, None))
     gc.collect()
     assert await told_within_five_seconds(told)
 
 
 def test_a_response_is_read_by_another_loop_than_the_one_that_opened_it() -> None:
-    exchange = Exchange()
+    reply = Reply()
     results: list[Any] = []
-    on_background(lambda: exchange.start(200, {}))
-    results.append(asyncio.run(exchange.head(5)))
+    on_background(lambda: reply.start(200, {}))
+    results.append(asyncio.run(reply.head(5)))
     with pytest.raises(httpx2.ReadTimeout):
-        asyncio.run(exchange.read(0.01))
+        asyncio.run(reply.read(0.01))
     # The loop that waited is closed now.
-    on_background(lambda: exchange.write(b"some"))
-    on_background(exchange.end)
-    results.append(asyncio.run(exchange.read(5)))
-    results.append(asyncio.run(exchange.read(5)))
+    on_background(lambda: reply.write(b"some"))
+    on_background(reply.end)
+    results.append(asyncio.run(reply.read(5)))
+    results.append(asyncio.run(reply.read(5)))
     assert results == [Head(200, {}), b"some", b""]

@@ -1,4 +1,4 @@
-"""An exchange: one HTTP response on its way from the background loop to a caller on any loop.
+"""A reply: one HTTP response on its way from the background loop to a caller on any loop.
 
 The background side never waits for the caller, and the caller never touches the background side: between them are a
 future for the head and a buffer for the body. A response may be opened, read and closed in different tasks. Whoever
@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from cc_session import tell_background
 
-__all__ = ["Body", "Exchange", "Head"]
+__all__ = ["Body", "Head", "Reply"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Head:
     headers: dict[str, str]
 
 
-class Exchange:
+class Reply:
     """Head and body of a response, written on the background loop and read on another."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Exchange:
     # On the caller's loop.
 
     async def head(self, seconds: float | None) -> Head:
-        """Wait for status and headers; whoever stops waiting has abandoned the exchange.
+        """Wait for status and headers; whoever stops waiting has abandoned the reply.
 
         Raises:
             httpx2.ReadTimeout: They did not come within `seconds` seconds.
@@ -148,21 +148,21 @@ class Exchange:
 class Body(httpx2.AsyncByteStream):
     """The body of a response as `httpx2` reads it."""
 
-    def __init__(self, exchange: Exchange, timeout: float | None) -> None:
-        self._exchange = exchange
+    def __init__(self, reply: Reply, timeout: float | None) -> None:
+        self._reply = reply
         self._timeout = timeout
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while data := await self._exchange.read(self._timeout):
+        while data := await self._reply.read(self._timeout):
             yield data
 
     @override
     async def aclose(self) -> None:
-        self._exchange.abandon()
+        self._reply.abandon()
 
     def __del__(self) -> None:
-        self._exchange.abandon()
+        self._reply.abandon()
 
 
 def _nothing() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .approvals import Approvals
     from .cli_tools import Beside
 
-__all__ = ["Caller", "OwnTools", "with_own_tools"]
+__all__ = ["Caller", "OwnTools", "with_own_tools", "with_skills"]
 
 # `Read`, `Bash(git *)`, `mcp__server__tool`, as the CLI's rules name them.
 _ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
@@ -76,13 +76,10 @@ class OwnTools:
         return list(dict.fromkeys(tool.partition("(")[0] for tool in self.tools))
 
 
-def with_own_tools(options: ClaudeAgentOptions, own: OwnTools, skills: SkillFolder | None = None) -> ClaudeAgentOptions:
+def with_own_tools(options: ClaudeAgentOptions, own: OwnTools) -> ClaudeAgentOptions:
     """Return the options of a sealed process, opened as far as `own` says."""
     if not _IN_BARE_MODE.issuperset(own.names):
         options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
-    if skills is not None:
-        names = [known for name in own.skills for known in (name, f"{PLUGIN}:{name}")]
-        options = replace(options, plugins=[{"type": "local", "path": str(skills.path)}], skills=names)
     return replace(
         options,
         tools=[name for name in own.names if not name.startswith("mcp__")],
@@ -91,6 +88,12 @@ def with_own_tools(options: ClaudeAgentOptions, own: OwnTools, skills: SkillFold
         cwd=own.cwd or options.cwd,
         agents=dict(own.agents) or None,
     )
+
+
+def with_skills(options: ClaudeAgentOptions, own: OwnTools, folder: SkillFolder) -> ClaudeAgentOptions:
+    """Return options with the skills of `own`, which lie in `folder`."""
+    names = [known for name in own.skills for known in (name, f"{PLUGIN}:{name}")]
+    return replace(options, plugins=[{"type": "local", "path": str(folder.path)}], skills=names)
 
 
 _ENDED = "the request that the call belongs to has ended"

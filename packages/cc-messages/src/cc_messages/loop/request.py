@@ -6,19 +6,25 @@ says of a tool reaches the API as it stands there, unless the CLI has tools of i
 
 import json
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import cast
 
 from cc_types import JsonValue
 
+from ..failure import invalid
+from .answer import unfolded
 from .cli_tools import Beside
-from .conversation import Block, Message
-from .failure import invalid
+from .conversation import Block, Message, as_blocks, merged, without_cache_control
+from .history import check_message, check_pairs
 from .own_tools import OwnTools
 from .tool_server import ToolServerKey
 
-__all__ = ["loop_parameters", "tool_server_key", "with_cli_names"]
+__all__ = ["LoopRequest", "loop_request"]
 
 _Object = dict[str, JsonValue]
+
+# What is no parameter: the CLI sends it, or places it, by itself.
+_OF_THE_CLI = frozenset({"cache_control", "messages", "model", "stream", "system"})
 
 # The server of tools whose calls all end the answer.
 _SERVER_NAME = "caller"
@@ -27,12 +33,37 @@ _SERVER_NAME = "caller"
 _TOLD = frozenset({"cache_control", "description", "input_schema", "name", "type"})
 
 
-def tool_server_key(fields: _Object, beside: Beside | None) -> ToolServerKey | None:
-    """What a process must know of the request's tools from its start; None if the CLI need not know them.
+@dataclass(frozen=True, slots=True)
+class LoopRequest:
+    """The conversation, which ends in the user message to be answered, and the tools."""
+
+    messages: tuple[Message, ...]
+    parameters: _Object
+    """What goes to the API beside the conversation."""
+    tool_server: ToolServerKey | None
+    """The tools of the request that the CLI knows; None where it knows none of them."""
+    own: OwnTools | None
+    """The tools of its own; None where it has none."""
+
+
+def loop_request(fields: _Object, beside: Beside | None) -> LoopRequest | None:
+    """Read what the CLI's loop needs of a request's body; None where the caller owns the loop.
 
     Raises:
-        APIError: A tool of the request is none that can be described to an MCP client, with status 400.
+        APIError: The CLI could not carry it (status 400).
     """
+    server = _tool_server(fields, beside)
+    own = beside.own if beside is not None else None
+    if server is None and own is None:
+        return None
+    messages = _messages(cast("list[JsonValue]", fields["messages"]), server)
+    parameters: _Object = {
+        name: value for name, value in fields.items() if name not in _OF_THE_CLI and value is not None
+    }
+    return LoopRequest(messages, _with_cli_tools(parameters, server, own), server, own)
+
+
+def _tool_server(fields: _Object, beside: Beside | None) -> ToolServerKey | None:
     tools = beside.tools if beside is not None else None
     own = beside.own if beside is not None else None
     described = fields.get("tools")
@@ -50,25 +81,47 @@ def tool_server_key(fields: _Object, beside: Beside | None) -> ToolServerKey | N
     return ToolServerKey(_SERVER_NAME, "sdk", text, is_plain=True) if own is not None else None
 
 
-def loop_parameters(parameters: _Object, server: ToolServerKey | None, own: OwnTools | None) -> _Object:
-    """The parameters of a request that the CLI's loop answers, with the CLI's names for its tools.
+def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tuple[Message, ...]:
+    read = [_message(message, f"messages.{index}") for index, message in enumerate(messages)]
+    flat = [part for message in read for part in unfolded(message)]
+    parsed = merged(_with_cli_names(flat, server) if server is not None else flat)
+    check_pairs(parsed)
+    if parsed[-1].role != "user":
+        place = f"messages.{len(parsed) - 1}.role"
+        raise invalid(f"{place}: Claude Code does not continue an answer that the caller has begun")
+    return parsed
 
-    Beside tools of its own the CLI tells the API of all tools itself.
-    """
+
+def _message(message: JsonValue, place: str) -> Message:
+    if not isinstance(message, dict):
+        raise invalid(f"{place}: an object is required")
+    role = message.get("role")
+    if role not in ("assistant", "user"):
+        raise invalid(f"{place}.role: must be 'user' or 'assistant' in Claude Code's own loop, not {role!r}")
+    for name, value in message.items():
+        if name not in ("content", "role") and value is not None:
+            raise invalid(f"{place}.{name}: Claude Code does not carry this field")
+    read = Message(role, as_blocks(message.get("content"), f"{place}.content"))
+    check_message(read, place)
+    return read
+
+
+def _with_cli_tools(parameters: _Object, server: ToolServerKey | None, own: OwnTools | None) -> _Object:
+    """Give tools the CLI's names. Beside tools of its own the CLI tells the API of all tools itself."""
     changed = dict(parameters)
     if own is not None:
         changed.pop("tools", None)
     if server is None:
         return changed
     if isinstance(tools := changed.get("tools"), list):
-        changed["tools"] = [_renamed(cast(_Object, tool), server) for tool in tools]
+        changed["tools"] = [without_cache_control(_renamed(cast(_Object, tool), server)) for tool in tools]
     choice = changed.get("tool_choice")
     if isinstance(choice, dict) and choice.get("name") in server.names():
         changed["tool_choice"] = _renamed(choice, server)
     return changed
 
 
-def with_cli_names(messages: Iterable[Message], server: ToolServerKey) -> list[Message]:
+def _with_cli_names(messages: Iterable[Message], server: ToolServerKey) -> list[Message]:
     """A conversation in which the calls of a server's tools have the CLI's names for them, as they had when made."""
     return [
         Message(message.role, tuple(_with_cli_name(block, server) for block in message.content)) for message in messages
@@ -77,10 +130,10 @@ def with_cli_names(messages: Iterable[Message], server: ToolServerKey) -> list[M
 
 def _with_cli_name(block: Block, server: ToolServerKey) -> Block:
     is_one = block.get("type") == "tool_use" and block.get("name") in server.names()
-    return cast(Block, _renamed(block, server)) if is_one else block
+    return _renamed(block, server) if is_one else block
 
 
-def _renamed(named: _Object, server: ToolServerKey) -> JsonValue:
+def _renamed(named: _Object, server: ToolServerKey) -> _Object:
     return {**named, "name": server.cli_name(str(named.get("name")))}
 
 

@@ -57,7 +57,12 @@ class Launch:
 
     def __post_init__(self) -> None:
         equipment = (self.policy, self.hooks, self.mcp_servers, self.require_mcp, self.timeouts)
-        object.__setattr__(self, "key", (_keys.frozen((self._fixed(), *equipment)), _keys.environment()))
+        key = (_keys.frozen((self._fixed(), *equipment)), _keys.environment(), self._companions())
+        object.__setattr__(self, "key", key)
+
+    def _companions(self) -> Hashable:
+        """What else belongs to the key, for launches that start more than a session."""
+        return None
 
     def _fixed(self) -> ClaudeAgentOptions:
         mode, model = self.options.permission_mode, self.options.model

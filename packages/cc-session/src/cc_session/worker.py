@@ -10,7 +10,7 @@ import datetime
 import os
 import time
 from contextlib import suppress
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from claude_agent_sdk import ClaudeAgentOptions
 
@@ -18,12 +18,12 @@ from cc_types import ControlRequestError, JsonValue
 
 from . import _keys
 from ._borrowed import Borrowed, Term
-from ._launch import Launch
 from ._memory import Memory
 from ._traces import Traces
+from .launch import Launch
 from .session import Session
 
-__all__ = ["ResetBy", "Worker", "WorkerState"]
+__all__ = ["PooledSession", "ResetBy", "Worker", "WorkerState"]
 
 # A process that was killed, or hangs, is asked in vain. The question takes a millisecond, so one that gave an answer a
 # moment ago is not asked again.
@@ -37,14 +37,16 @@ ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
 """How a process is brought back to an empty conversation."""
 
 
-class _Owned(Session):
+class PooledSession(Session):
     """A session that can be lent."""
 
     @property
     def traces(self) -> Traces:
+        """The changes to the process that a rewind does not take back."""
         return self._driver.traces
 
     def lent_for(self, term: Term) -> Session:
+        """Return a face of the session that is of use until `term` ends."""
         return Session(Borrowed(self._driver, term).as_driver)
 
     async def vacate(self) -> None:
@@ -57,7 +59,7 @@ class _Owned(Session):
 class Worker:
     """One process of a pool."""
 
-    def __init__(self, launch: Launch, session: _Owned) -> None:
+    def __init__(self, launch: Launch, session: PooledSession) -> None:
         self.launch = launch
         self.session = session
         self.model = launch.options.model
@@ -75,17 +77,21 @@ class Worker:
         self._term = Term()
 
     @classmethod
-    async def start(cls, launch: Launch) -> "Worker":
+    async def start(cls, launch: Launch) -> Self:
         """Start a process. Raises what `Session.open()` raises."""
-        session = await _Owned.open(
-            launch.options,
+        return cls(launch, await cls.open(launch, launch.options))
+
+    @staticmethod
+    async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
+        """Open a session as `launch` says, with these options. Raises what `Session.open()` raises."""
+        return await PooledSession.open(
+            options,
             policy=launch.policy,
             hooks=launch.hooks,
             mcp_servers=launch.mcp_servers,
             require_mcp=launch.require_mcp,
             timeouts=launch.timeouts,
         )
-        return cls(launch, session)
 
     def enter(self, state: WorkerState) -> None:
         """Change the state, which is its pool's to do."""
@@ -98,6 +104,11 @@ class Worker:
     def is_alive(self) -> bool:
         """Whether the process can take a prompt."""
         return self.session.state == "idle" and self.session.is_running
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process while it runs."""
+        return self.session.pid if self.session.is_running else None
 
     @property
     def has_answered(self) -> bool:
@@ -119,17 +130,30 @@ class Worker:
         Raises:
             ClaudeCodeError: The process failed or refused.
         """
-        if self.was_idle_for > _SURE_SECONDS:
-            with suppress(ControlRequestError):  # an answer all the same
-                await self.session.control("mcp_status", timeout=_PING_SECONDS)
+        await self.ping()
         model, mode = launch.options.model, launch.options.permission_mode
         if model != self.model:
-            await self.session.control("set_model", model=model)
+            await self._set_model(model)
             self.model = model
         if mode != self.mode:
             await self.session.control("set_permission_mode", mode=mode)
             self.mode = mode
         self.session.traces.clear()
+
+    async def _set_model(self, model: str | None) -> None:
+        # Not by `set_model`: to a model that is new to the process the CLI makes an API call of its own then.
+        await self.session.control("apply_flag_settings", settings={"model": model})
+
+    async def ping(self) -> None:
+        """Make sure that the process answers, unless it did a moment ago.
+
+        Raises:
+            ClaudeCodeError: It does not.
+        """
+        if self.was_idle_for <= _SURE_SECONDS:
+            return
+        with suppress(ControlRequestError):  # an answer all the same
+            await self.session.control("mcp_status", timeout=_PING_SECONDS)
 
     def lend(self) -> Session:
         """Return a face for one lease, to somebody who may hold on to it."""
@@ -180,7 +204,7 @@ class Worker:
         traces = self.session.traces
         await self.session.reset(tools_changed=by == "clear")
         if traces.model:
-            await self.session.control("set_model", model=self.model)
+            await self._set_model(self.model)
         if traces.mode is not None:
             await self.session.control("set_permission_mode", mode=self.mode)
         if traces.env:

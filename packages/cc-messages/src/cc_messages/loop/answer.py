@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from cc_types import JsonValue
 
-from .answer import Answer, Event
+from ..answer import Answer, Event
 from .cli_tools import OWN_SERVER, mcp_name
 from .conversation import Block, Message
 
@@ -58,7 +58,7 @@ class LoopAnswer:
     @property
     def calls_others(self) -> bool:
         """Whether the message ends in calls that the CLI does not make, and waits for."""
-        return self.told.is_complete and self.told.as_history().calls_tools
+        return self.told.is_complete and self.told.calls_tools
 
     @property
     def is_within_answer(self) -> bool:
@@ -70,17 +70,10 @@ class LoopAnswer:
         """Whether the API's last message has ended without a reason, as the CLI ends one that was cut."""
         return bool(self._steps) and self._steps[-1].has_ended and not self._steps[-1].answer.is_complete
 
-    def said(self) -> list[Message]:
-        """The messages of the loop, as the CLI holds them: the model's and, between them, the tools' results.
-
-        Results that came together with a call of another tool are left out: the caller sends them with that one's.
-        """
-        messages: list[Message] = []
-        for step in self._steps:
-            messages.append(step.answer.as_history())
-            if step is not self._steps[-1] and step.results:
-                messages.append(Message("user", tuple(step.results)))
-        return messages
+    @property
+    def shows_something_at_last(self) -> bool:
+        """Whether the API's last answer has more in it than thinking and blanks."""
+        return self._steps[-1].answer.shows_something
 
     def feed(self, event: Event) -> list[Event]:
         """Take the API's next event; returns what is to be told of it."""
@@ -115,7 +108,6 @@ class LoopAnswer:
         events: list[Event] = []
         for result in results:
             call_id = str(result["tool_use_id"])
-            self._steps[-1].results.append(result)
             self._steps[-1].answered.add(call_id)
             self._unanswered.discard(call_id)
             events += self._tell_block(_as_mcp_result(result))
@@ -176,7 +168,7 @@ class LoopAnswer:
         step.has_ended = True
         if not step.answer.is_complete:
             return []
-        calls = [block for block in step.answer.as_history().content if block.get("type") == "tool_use"]
+        calls = [block for block in step.answer.content if block["type"] == "tool_use"]
         waiting = [call for call in calls if call["name"] in self._others or call["id"] in step.waiting]
         made = {str(call["id"]) for call in calls if call not in waiting}
         if made and not waiting and step.answer.stop_reason == "tool_use":
@@ -203,7 +195,7 @@ class LoopAnswer:
 
 
 class _Step:
-    """One API call of the loop, and the results of the tools that its answer called."""
+    """One API call of the loop."""
 
     def __init__(self) -> None:
         self.answer = Answer()
@@ -212,7 +204,6 @@ class _Step:
         self.has_input: set[int] = set()
         self.end: Event = {}
         self.has_ended = False
-        self.results: list[Block] = []
         self.answered: set[str] = set()
         self.held: list[Event] = []
         self.waiting: set[str] = set()

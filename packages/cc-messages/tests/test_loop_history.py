@@ -1,12 +1,16 @@
-"""What the API refuses, and Claude Code would repair, is refused in the words of the API; all else is carried."""
+"""Conversations that the CLI's history cannot hold, or would change, are refused by their place; others are carried."""
 
+import asyncio
 import base64
 import json
 from typing import Any
 
 import pytest
 
-from cc_messages.request import MessagesRequest, parse_request
+from cc_messages.loop.cli_tools import Beside
+from cc_messages.loop.own_tools import OwnTools
+from cc_messages.loop.request import LoopRequest
+from cc_messages.request import parse_request
 from cc_types import APIError
 
 JPEG = base64.b64encode(b"\xff\xd8\xff and more ").decode()
@@ -36,12 +40,25 @@ def image(data: str, media_type: str = "image/png") -> dict[str, Any]:
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-def parse(*contents: Any) -> MessagesRequest:
+OWN = OwnTools(tools=["Read"])
+
+
+def parse_messages(messages: list[Any], **fields: Any) -> LoopRequest:
+    async def beside() -> Beside:
+        return Beside(None, OWN, None)
+
+    body = json.dumps({"model": "m", "max_tokens": 9, "messages": messages, **fields}).encode()
+    request = parse_request(body, "", asyncio.run(beside()))
+    assert request.loop is not None
+    return request.loop
+
+
+def parse(*contents: Any) -> LoopRequest:
     """Contents of the user's and the model's messages in turn."""
     messages = [
         {"role": ("user", "assistant")[index % 2], "content": content} for index, content in enumerate(contents)
     ]
-    return parse_request(json.dumps({"model": "m", "max_tokens": 9, "messages": messages}).encode())
+    return parse_messages(messages)
 
 
 THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
@@ -55,9 +72,25 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "no text": ([[{"type": "text"}]], "messages.0.content.0.text: a string is required"),
     "blank text": ([[text("a"), text(" \n\u3000\ufeff")]], "messages.0.content.1.text: text content blocks"),
     "empty text of an answer": (["a", [text("x"), text("")], "b"], "messages.1.content.1.text: text content blocks"),
-    "no image": ([[image("AAAA")]], "messages.0.content.0.source.data: "),
-    "no base64": ([[image("§§§§")]], "messages.0.content.0.source.data: "),
-    "other image": ([[image(PNG, "image/gif")]], "messages.0.content.0.source.media_type: the image is image/png"),
+    "no image": ([[image("AAAA")]], "messages.0.content.0.source: "),
+    "no base64": ([[image("§§§§")]], "messages.0.content.0.source: "),
+    "other image": ([[image(PNG, "image/gif")]], "messages.0.content.0.source: "),
+    "blank answer": (["a", "\n", "b"], "messages.1.content: "),
+    "the CLI's blank": (["a", "(no content)", "b"], "messages.1.content: "),
+    "thinking alone": (["a", [THINKING, REDACTED, text("\n\n")], "b"], "messages.1.content: "),
+    "citation": (["a", [text("x", citations=[WEB_CITATION, {"type": "char_location"}])], "b"], ".0.citations: "),
+    "caller": (["a", [call("t", caller={"type": "code"})], [result("t")]], "messages.1.content.0.caller: "),
+    "tool reference": (
+        ["a", [call("t")], [result("t", [{"type": "tool_reference"}])]],
+        "messages.2.content.0.content: ",
+    ),
+    "server tool without result": (["a", [SEARCH, text("x")], "b"], "call without result: s"),
+    "answer begun": (["a", "I think"], "messages.1.role: "),
+    "JPEG": ([[image(JPEG, "image/jpeg")]], "messages.0.content.0.source: "),
+    "wide image": ([[image(png_header(2001, 1))]], "messages.0.content.0.source: "),
+    "high image": ([[image(png_header(1, 2001))]], "messages.0.content.0.source: "),
+    "no size": ([[image(png_header(0, 0))]], "messages.0.content.0.source: "),
+    "large image": ([[image(png_header(9, 9) + "A" * 700_000)]], "messages.0.content.0.source: "),
     "image in an error": (
         ["a", [call("t")], [result("t", [text("x"), image(PNG)], is_error=True)]],
         'messages.2.content.0.content.1: all content must be type "text" if "is_error" is true',
@@ -103,42 +136,51 @@ ACCEPTED: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("contents", ACCEPTED.values(), ids=ACCEPTED)
-def test_what_arrives_as_it_is_stays_in_the_history(contents: list[Any]) -> None:
+def test_the_rest_is_carried_as_it_is(contents: list[Any]) -> None:
     """MSG-08."""
-    assert not parse(*contents).is_verbatim
+    sent = [text(content) if isinstance(content, str) else content for content in contents]
+    assert [message.blocks() for message in parse(*contents).messages] == [
+        content if isinstance(content, list) else [content] for content in sent
+    ]
 
 
-VERBATIM: dict[str, list[Any]] = {
-    "blank answer": ["a", "\n", "b"],
-    "the CLI's blank": ["a", "(no content)", "b"],
-    "thinking alone": ["a", [THINKING, REDACTED, text("\n\n")], "b"],
-    "citation": ["a", [text("x", citations=[WEB_CITATION, {"type": "char_location"}])], "b"],
-    "caller": ["a", [call("t", caller={"type": "code"})], [result("t")]],
-    "tool reference": ["a", [call("t")], [result("t", [{"type": "tool_reference", "tool_name": "f"}])]],
-    "server tool without result": ["a", [SEARCH, text("x")], "b"],
-    "answer begun": ["a", "I think"],
-    "JPEG": [[image(JPEG, "image/jpeg")]],
-    "wide image": [[image(png_header(2001, 1))]],
-    "high image": [[image(png_header(1, 2001))]],
-    "no size": [[image(png_header(0, 0))]],
-    "large image": [[image(png_header(9, 9) + "A" * 700_000)]],
-}
+WRONG: list[tuple[list[Any], str]] = [
+    (["Hello."], "messages.0: "),
+    ([{"content": "Hello."}], "messages.0.role: "),
+    ([{"role": "user", "content": "a"}, {"role": "system", "content": "b"}], "messages.1.role: must be 'user' or"),
+    ([{"role": "user"}], "messages.0.content: "),
+    ([{"role": "user", "content": []}], "messages.0.content: must not be empty"),
+    ([{"role": "user", "content": "a", "name": "Ann"}], "messages.0.name: "),
+    ([{"role": "user", "content": ["a"]}], "messages.0.content.0: "),
+]
 
 
-@pytest.mark.parametrize("contents", VERBATIM.values(), ids=VERBATIM)
-def test_what_the_history_would_change_goes_past_it(contents: list[Any]) -> None:
-    """MSG-08, MSG-66."""
-    request = parse(*contents)
-    assert request.is_verbatim
-    assert len(json.loads(request.parameters)["messages"]) == len(contents)
+@pytest.mark.parametrize(("messages", "place"), WRONG)
+def test_a_message_that_is_none_is_refused_by_its_place(messages: list[Any], place: str) -> None:
+    """MSG-09."""
+    with pytest.raises(APIError, match=place):
+        parse_messages(messages)
 
 
-def test_thinking_alone_passes_beside_another_message_of_the_model() -> None:
+def test_neighbours_of_one_role_are_one_message() -> None:
     messages: list[Any] = [
         {"role": "user", "content": "a"},
-        {"role": "assistant", "content": [THINKING]},
+        {"role": "user", "content": [text("b")]},
         {"role": "assistant", "content": "x"},
-        {"role": "user", "content": "b"},
+        {"role": "user", "content": "c"},
     ]
-    request = parse_request(json.dumps({"model": "m", "max_tokens": 9, "messages": messages}).encode())
-    assert [message.role for message in request.messages] == ["user", "assistant", "user"]
+    read = parse_messages(messages).messages
+    assert [[block["text"] for block in message.blocks()] for message in read] == [["a", "b"], ["x"], ["c"]]
+
+
+def test_cache_breakpoints_are_the_clis_to_place_but_data_stays() -> None:
+    """MSG-06."""
+    data = {"cache_control": "a field of the tool's"}
+    mark = {"cache_control": {"type": "ephemeral"}}
+    document = {"type": "document", "source": {"type": "content", "content": [text("d", **mark)]}}
+    given = [[{**document, **mark}], [call("t", input=data, **mark)], [result("t", [text("r", **mark)], **mark)]]
+    assert [message.blocks() for message in parse(*given).messages] == [
+        [{**document, "source": {"type": "content", "content": [text("d")]}}],
+        [call("t", input=data)],
+        [result("t", [text("r")])],
+    ]

@@ -1,0 +1,121 @@
+"""Answering a request: through the pool and a process back into a reply. All on the background loop."""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+import httpx2
+
+from cc_session import Launch, Lease, PoolCore, TurnTimeoutError
+from cc_types import APIError, CLIConnectionError
+
+from .answer import Answer, sse
+from .failure import error_body
+from .launch import RequestLaunch
+from .loop.process import LoopProcess
+from .process import RequestProcess
+from .reply import Reply
+from .request import MessagesRequest
+from .response import REQUEST_ID, error_headers, new_request_id
+
+__all__ = ["answer", "start"]
+
+T = TypeVar("T")
+
+_EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
+_JSON = {"content-type": "application/json"}
+_NO_RETRY = {"x-should-retry": "false"}
+
+
+async def start(launch: Launch) -> RequestProcess:
+    """Start a process, with a loop where the launch has one. Raises what `Session.open()` raises."""
+    has_loop = isinstance(launch, RequestLaunch) and launch.has_loop
+    return await (LoopProcess if has_loop else RequestProcess).start(launch)
+
+
+async def answer(core: PoolCore[RequestProcess], launch: Launch, request: MessagesRequest, reply: Reply) -> None:
+    """Answer `request` into `reply`, with a process of `core`. Never raises."""
+    lease = Lease[RequestProcess](launch, lambda process: process.take(launch, request))
+    headers: Mapping[str, str] = {}
+    may_repeat = True
+    try:
+        process = await _while_wanted(reply, core.acquire(lease))
+        try:
+            await _while_wanted(reply, _answer(core, lease, process, request, reply))
+        finally:
+            headers, may_repeat = {**process.log.headers}, not process.has_run_tools
+    except (Exception, asyncio.CancelledError) as error:
+        # Before the caller can know, and come with its next request.
+        core.give_back(lease)
+        _tell(reply, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
+    finally:
+        core.give_back(lease)
+
+
+async def _while_wanted(reply: Reply, work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`, which is cancelled when the caller has lost interest."""
+    task = asyncio.ensure_future(work)
+    reply.on_abandon(task.cancel)
+    return await task
+
+
+async def _answer(
+    core: PoolCore[RequestProcess],
+    lease: Lease[RequestProcess],
+    process: RequestProcess,
+    request: MessagesRequest,
+    reply: Reply,
+) -> None:
+    whole, headers = Answer(), dict[str, str]()
+    async for event in process.answer():
+        if event["type"] == "message_stop":
+            # Before the caller can know that the answer is complete, and come with its next request.
+            headers = _told_headers(process)
+            core.give_back(lease)
+        if request.stream:
+            if not reply.has_head:
+                reply.start(200, {**_EVENT_STREAM, **_told_headers(process)})
+            reply.write(sse(event))
+        else:
+            whole.feed(event)
+    if not request.stream:
+        reply.start(200, {**_JSON, **headers})
+        reply.write(json.dumps(whole.as_json()).encode())
+    reply.end()
+
+
+def _told_headers(process: RequestProcess) -> dict[str, str]:
+    """The headers of the API's response, as far as they are known."""
+    return {REQUEST_ID: new_request_id(), **process.log.headers}
+
+
+def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
+    """Tell of an error as the API would: by a status, by an event once the answer has begun, or by a broken line.
+
+    A request that has run tools, or has had its time, must not be repeated, and clients repeat one whose line broke.
+    """
+    if isinstance(error, TurnTimeoutError):
+        error, may_repeat = APIError(status=504, error_type="timeout_error", message=str(error)), False
+    if not may_repeat and not isinstance(error, APIError):
+        error = APIError(status=500, message=str(error) or "The request was given up")
+    if not isinstance(error, APIError):
+        broken = httpx2.ReadError(str(error) or "The request was given up")
+        broken.__cause__ = error
+        reply.end(broken)
+        return
+    headers = {**error_headers(error), **api_headers}
+    body = error_body(error, headers[REQUEST_ID])
+    if reply.has_head:
+        reply.write(sse(body))
+    else:
+        reply.start(error.status or 500, {**_JSON, **headers, **({} if may_repeat else _NO_RETRY)})
+        reply.write(json.dumps(body).encode())
+    reply.end()
+
+
+def _closed() -> CLIConnectionError:
+    return CLIConnectionError(
+        reason="The processes were closed while a request was being answered",
+        advice="Send it again if its answer is still wanted.",
+    )

@@ -1,0 +1,68 @@
+"""Cache breakpoints of a request that sets none: where Claude Code would place them. Pure functions.
+
+Measured in the bodies of CLI 2.1.329: the last block of the system prompt, which covers the tools as well, and the last
+block of the last message. A request without a system prompt has the first of them at its last tool.
+"""
+
+from collections.abc import Mapping
+from typing import TypeAlias, cast
+
+from cc_types import JsonValue
+
+__all__ = ["has_breakpoints", "with_breakpoints"]
+
+_Object: TypeAlias = dict[str, JsonValue]
+
+_BREAKPOINT: _Object = {"type": "ephemeral"}
+
+# What the API lets carry one; empty texts and thinking cannot.
+_CACHEABLE = frozenset({"document", "image", "search_result", "text", "tool_result"})
+
+
+def has_breakpoints(fields: Mapping[str, JsonValue]) -> bool:
+    """Whether a request says anywhere what is to be cached."""
+    messages = [_field(message, "content") for message in _list(fields.get("messages"))]
+    return _is_marked(fields) or any(map(_is_marked_in, [fields.get("tools"), fields.get("system"), *messages]))
+
+
+def with_breakpoints(fields: _Object) -> _Object:
+    """Return a request with breakpoints; one that has any, as it is."""
+    if has_breakpoints(fields):
+        return fields
+    changed = dict(fields)
+    for name in ("system", "tools"):
+        if fields.get(name):
+            changed[name] = _marked_at_end(fields[name])
+            break
+    messages = _list(fields.get("messages"))
+    if messages and isinstance(last := messages[-1], dict) and last.get("role") == "user":
+        changed["messages"] = [*messages[:-1], {**last, "content": _marked_at_end(last.get("content"))}]
+    return changed
+
+
+def _marked_at_end(content: JsonValue) -> JsonValue:
+    """Blocks, or tools, with a breakpoint at the last one, if it can carry one."""
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content.strip() else content
+    if not isinstance(blocks, list) or not blocks or not isinstance(last := blocks[-1], dict):
+        return content
+    is_empty = last.get("type") == "text" and not str(last.get("text")).strip()
+    is_tool = "input_schema" in last
+    if is_empty or not (is_tool or last.get("type") in _CACHEABLE):
+        return content
+    return cast(JsonValue, [*blocks[:-1], {**last, "cache_control": _BREAKPOINT}])
+
+
+def _is_marked_in(content: JsonValue) -> bool:
+    return any(isinstance(block, dict) and _is_marked(block) for block in _list(content))
+
+
+def _is_marked(block: Mapping[str, JsonValue]) -> bool:
+    return block.get("cache_control") is not None or _is_marked_in(block.get("content"))
+
+
+def _field(value: JsonValue, name: str) -> JsonValue:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []

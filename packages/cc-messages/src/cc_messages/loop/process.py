@@ -1,0 +1,165 @@
+"""A process in which Claude Code runs the loop: with the conversation in its history, and what it needs beside it."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from os import environ
+from typing import Self, cast
+
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
+from typing_extensions import override
+
+from cc_session import Content, Launch, PooledSession, ResetBy, Worker, with_tool_server
+from cc_types import CLIConnectionError
+
+from ..api_log import APILog
+from ..launch import RequestLaunch
+from ..process import RequestProcess
+from ..reading import Reading
+from ..request import MessagesRequest
+from .approvals import Approvals, approved_calls
+from .own_tools import Caller, OwnTools, with_skills
+from .reading import LoopReading
+from .request import LoopRequest
+from .skill_folder import SkillFolder, skill_places
+from .tool_server import ToolServer, ToolServerKey
+
+__all__ = ["LoopProcess"]
+
+
+class LoopProcess(RequestProcess):
+    """A process for requests some of whose tools the CLI calls."""
+
+    _caller: Caller
+    _tools: ToolServer | None
+    _belongings: AsyncExitStack
+    """What ends with the process."""
+
+    @override
+    @classmethod
+    async def start(cls, launch: Launch) -> Self:
+        launch = cast(RequestLaunch, launch)
+        caller, log = Caller(), APILog()
+        async with AsyncExitStack() as belongings:
+            options = replace(launch.options, stderr=log.take)
+            tools = None
+            if launch.tool_server is not None:
+                tools = ToolServer(launch.tool_server)
+                belongings.push_async_callback(tools.stop)
+                options = with_tool_server(options, launch.tool_server.name, await tools.start())
+            if launch.own is not None:
+                options = _with_skills(options, launch.own, belongings)
+            policy = None if launch.own is None else caller.policy(launch.own)
+            session = await cls.open(replace(launch, policy=policy), options)
+            belongings.push_async_callback(session.close)
+            if launch.tool_server is not None and launch.tool_server.transport == "stdio":
+                await _check_tools(session, launch.tool_server, launch.timeouts.mcp)
+            process = cls(launch, session, log)
+            process._caller, process._tools, process._belongings = caller, tools, belongings.pop_all()
+            return process
+
+    @property
+    @override
+    def has_run_tools(self) -> bool:
+        return self._tools is not None and self._tools.has_run
+
+    @override
+    async def take(self, launch: Launch, request: MessagesRequest) -> None:
+        await super().take(launch, request)
+        model = launch.options.model or ""
+        for message in _loop(request).messages[:-1]:
+            if message.role == "user":
+                await self.session.add_user(message.blocks())
+            else:
+                await self.session.add_assistant(message.blocks(), model=model)
+
+    @property
+    @override
+    def is_of_another_day(self) -> bool:
+        return Worker.is_of_another_day.fget(self)  # type: ignore[misc]
+
+    @override
+    async def reset(self, by: ResetBy) -> None:
+        try:
+            await super().reset(by)
+        finally:
+            self._caller.beside = self._caller.approvals = None
+            if self._tools is not None:
+                self._tools.unbind()
+
+    @override
+    async def close(self) -> None:
+        await super().close()
+        await self._belongings.aclose()
+
+    @override
+    def _new_reading(self) -> Reading:
+        request = cast(MessagesRequest, self._request)
+        beside, loop = request.beside, _loop(request)
+        assert beside is not None  # noqa: S101  # or there would be no loop
+        self._caller.beside = beside
+        self._caller.approvals = _approvals(loop)
+        if self._tools is not None:
+            self._tools.bind(beside.call)
+        own = beside.tools.names if beside.tools is not None else frozenset[str]()
+        return LoopReading(loop.tool_server, own, self._caller.approvals)
+
+    @override
+    def _prompt(self) -> Content:
+        return _loop(cast(MessagesRequest, self._request)).messages[-1].blocks()
+
+    @override
+    def _on_refusal(self) -> None:
+        pass  # what the CLI tries then is a part of its loop
+
+    @override
+    def _with_cost(self, result: ResultMessage) -> ResultMessage:
+        # The CLI tells what the process has cost since it was started, for whatever requests.
+        spent = self.session.last_spent
+        models = {name: usage.model_dump(by_alias=True) for name, usage in spent.models.items()}
+        return replace(result, total_cost_usd=spent.cost_usd, model_usage=models)
+
+    @override
+    async def _forget(self) -> None:
+        await self.session.reset()
+        await self._connect_tools()
+
+    async def _connect_tools(self) -> None:
+        """Start a bridge that has gone anew. The CLI tries that once, with the next call, and then never again."""
+        server = cast(RequestLaunch, self.launch).tool_server
+        if server is None or self._tools is None or not isinstance(self._reading, LoopReading):
+            return
+        if self._tools.has_missed(self._reading.failed_calls):
+            await self.session.reconnect_mcp(server.name)
+
+
+async def _check_tools(session: PooledSession, key: ToolServerKey, seconds: float) -> None:
+    """Raise if the CLI did not get all tools.
+
+    If its bridge dies while it connects, it takes what it has got, and would itself answer all later calls of the
+    others: that there is no such tool.
+    """
+    [status] = await session.wait_mcp([key.name], timeout=seconds)
+    if missing := key.names() - {tool["name"] for tool in status.get("tools", [])}:
+        raise CLIConnectionError(reason=f"the bridge ended before Claude Code knew {', '.join(sorted(missing))}")
+
+
+def _with_skills(options: ClaudeAgentOptions, own: OwnTools, belongings: AsyncExitStack) -> ClaudeAgentOptions:
+    if not own.skills:
+        return options
+    env: Mapping[str, str] = {**environ, **options.env}
+    folder = SkillFolder(own.skills, skill_places(options.cwd, env))
+    belongings.callback(folder.remove)
+    return with_skills(options, own, folder)
+
+
+def _loop(request: MessagesRequest) -> LoopRequest:
+    assert request.loop is not None  # noqa: S101  # or the pool would have another kind of process for it
+    return request.loop
+
+
+def _approvals(loop: LoopRequest) -> Approvals | None:
+    own = loop.own
+    if own is None or not own.defers or own.policy is None:
+        return None
+    return Approvals(own.policy, approved_calls(loop.messages))

@@ -1,0 +1,87 @@
+"""Where cache breakpoints are placed in a request that sets none, and nowhere else."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from cc_messages.breakpoints import with_breakpoints
+
+BREAK = {"cache_control": {"type": "ephemeral"}}
+LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+TOOL: dict[str, Any] = {"name": "f", "input_schema": {"properties": {"cache_control": {"type": "string"}}}}
+
+
+def text(value: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": value, **fields}
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content}
+
+
+PLACED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "system and last message": (
+        {"tools": [TOOL], "system": "S", "messages": [user("a"), assistant("x"), user([text("b"), text("c")])]},
+        {
+            "tools": [TOOL],
+            "system": [text("S", **BREAK)],
+            "messages": [user("a"), assistant("x"), user([text("b"), text("c", **BREAK)])],
+        },
+    ),
+    "tools without system": (
+        {"tools": [TOOL, TOOL], "messages": [user("a")]},
+        {"tools": [TOOL, {**TOOL, **BREAK}], "messages": [user([text("a", **BREAK)])]},
+    ),
+    "last block of the system": (
+        {"system": [text("A"), text("B")], "messages": [user("a")]},
+        {"system": [text("A"), text("B", **BREAK)], "messages": [user([text("a", **BREAK)])]},
+    ),
+    "a result": (
+        {"messages": [user([{"type": "tool_result", "tool_use_id": "t", "content": "ok"}])]},
+        {"messages": [user([{"type": "tool_result", "tool_use_id": "t", "content": "ok", **BREAK}])]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "placed"), PLACED.values(), ids=PLACED)
+def test_breakpoints_stand_where_claude_code_places_them(given: dict[str, Any], placed: dict[str, Any]) -> None:
+    """MSG-05."""
+    before = copy.deepcopy(given)
+    assert with_breakpoints(given) == placed
+    assert given == before
+
+
+UNTOUCHED: dict[str, dict[str, Any]] = {
+    "automatic": {"system": "S", "messages": [user("a")], **BREAK},
+    "at a tool": {"system": "S", "tools": [{**TOOL, **LONG}], "messages": [user("a")]},
+    "in the system": {"system": [text("S", **LONG)], "messages": [user("a")]},
+    "in an early message": {"system": "S", "messages": [user([text("a", **LONG)]), assistant("x"), user("b")]},
+    "in a result": {
+        "system": "S",
+        "messages": [user([{"type": "tool_result", "tool_use_id": "t", "content": [text("r", **BREAK)]}])],
+    },
+}
+
+
+@pytest.mark.parametrize("given", UNTOUCHED.values(), ids=UNTOUCHED)
+def test_the_callers_breakpoints_are_the_only_ones(given: dict[str, Any]) -> None:
+    """MSG-05, MSG-06."""
+    assert with_breakpoints(given) == given
+
+
+NO_PLACE: dict[str, dict[str, Any]] = {
+    "blank texts": {"system": " ", "messages": [user("\n")]},
+    "an answer begun": {"messages": [user("a"), assistant("I think")]},
+    "unknown blocks": {"system": [{"type": "hologram"}], "messages": [user([{"type": "hologram"}])]},
+    "nonsense": {"system": 1, "tools": "f", "messages": ["a"]},
+}
+
+
+@pytest.mark.parametrize("given", NO_PLACE.values(), ids=NO_PLACE)
+def test_what_cannot_carry_one_gets_none(given: dict[str, Any]) -> None:
+    assert with_breakpoints(given) == given

@@ -1,0 +1,55 @@
+"""The login of a CLI, as its environment says it.
+
+The login decides to whom the system prompt belongs: with a key of the caller's own it is the caller's alone; with a
+subscription the CLI's own system blocks stand before it, and say which program asks.
+"""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+
+__all__ = ["CLOUD_VARIABLES", "Login", "login_of"]
+
+CLOUD_VARIABLES = (
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_GATEWAY",
+    "CLAUDE_CODE_USE_MANTLE",
+    "CLAUDE_CODE_USE_VERTEX",
+)
+"""Variables with which Claude Code uses another API than Anthropic's own, with that API's login."""
+
+_OFF = frozenset({"", "0", "false", "no", "off"})
+
+
+class Login(StrEnum):
+    """The kinds of login."""
+
+    CLOUD = "cloud"
+    """One of `CLOUD_VARIABLES` is set."""
+    API_KEY = "api-key"
+    """`ANTHROPIC_API_KEY` is set."""
+    GATEWAY = "gateway"
+    """`ANTHROPIC_AUTH_TOKEN` is set: a bearer token for an API that is chosen with `ANTHROPIC_BASE_URL`."""
+    SUBSCRIPTION = "subscription"
+    """The login of the `claude` command, or `CLAUDE_CODE_OAUTH_TOKEN`."""
+
+    @property
+    def owns_prompt(self) -> bool:
+        """Whether the system prompt is the caller's alone."""
+        return self is not Login.SUBSCRIPTION
+
+
+def login_of(env: Mapping[str, str]) -> Login:
+    """Return the login of a CLI that is started with `env` on top of this process's environment."""
+
+    def value(name: str) -> str:
+        return env.get(name, os.environ.get(name, "")).strip()
+
+    if any(value(name).lower() not in _OFF for name in CLOUD_VARIABLES):
+        return Login.CLOUD
+    if value("ANTHROPIC_API_KEY"):
+        return Login.API_KEY
+    return Login.GATEWAY if value("ANTHROPIC_AUTH_TOKEN") else Login.SUBSCRIPTION
