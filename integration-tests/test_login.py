@@ -15,8 +15,7 @@ def without_system(body: dict[str, Any]) -> list[dict[str, Any]]:
 async def test_an_oauth_login_adds_system_messages_about_the_environment_and_nothing_else(
     loopback: LoopbackServer,
 ) -> None:
-    env = {**loopback.env(), "ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-made-up"}
-    async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
+    async with ClaudeCodeProvider(env=loopback.env("oauth"), max_retries=0) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider), instructions="Answer briefly.")
 
         @agent.tool_plain
@@ -28,7 +27,7 @@ async def test_an_oauth_login_adds_system_messages_about_the_environment_and_not
         second = await agent.run("/help @/etc/hostname", message_history=first.all_messages())
 
     assert "lucky_number returned: 7" in second.output
-    assert [call.headers["authorization"] for call in loopback.calls] == ["Bearer sk-ant-oat01-made-up"] * 4
+    assert [call.headers["authorization"] for call in loopback.calls] == ["Bearer sk-ant-oat01-loopback"] * 4
     for body in loopback.requests:
         own = without_system(body)
         assert [message["role"] for message in own] == ["user", "assistant"] * (len(own) // 2) + ["user"]

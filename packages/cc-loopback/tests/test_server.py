@@ -19,7 +19,7 @@ from anthropic import Anthropic, AsyncAnthropic
 from anthropic.types import MessageParam
 from starlette.types import Receive, Scope, Send
 
-from cc_loopback import LoopbackServer, Respond, ServerStateError
+from cc_loopback import Login, LoopbackServer, Respond, ServerStateError
 from cc_loopback.thread import ServerThread
 
 Serve = Callable[[Respond | None], LoopbackServer]
@@ -125,6 +125,26 @@ def test_environment_points_the_cli_at_the_server_and_claims_a_sandbox_for_root_
     assert env["ANTHROPIC_AUTH_TOKEN"] == env["CLAUDE_CODE_OAUTH_TOKEN"] == ""
     assert env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] == "1"
     assert env["NO_PROXY"] == env["no_proxy"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("login", "own"),
+    [
+        ("api-key", {"ANTHROPIC_API_KEY"}),
+        ("oauth", {"CLAUDE_CODE_OAUTH_TOKEN"}),
+        ("vertex", {"CLAUDE_CODE_USE_VERTEX"}),
+        ("bedrock", {"CLAUDE_CODE_USE_BEDROCK"}),
+    ],
+)
+def test_environment_has_one_login_and_empties_all_others(serve: Serve, login: Login, own: set[str]) -> None:
+    """LOOP-09."""
+    server = serve(None)
+    env = server.env(login)
+    logins = {name for name in env if name.startswith("CLAUDE_CODE_USE_") or name.endswith(("KEY", "TOKEN", "HEADERS"))}
+    assert {name for name in logins if env[name]} == own
+    assert logins == {name for name in server.env() if name in logins}
+    assert "AWS_BEARER_TOKEN_BEDROCK" in env
+    assert {value for value in env.values() if value.startswith("http")} <= {server.url, f"{server.url}/v1"}
 
 
 def test_private_folder_is_private_and_gone_after_the_run() -> None:

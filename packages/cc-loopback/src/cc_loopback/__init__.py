@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from .responder import default_respond
     from .schema import SchemaError, example
     from .server import LoopbackServer
-    from .types import Call, JsonObject, JsonValue, Reply, Respond
+    from .types import Call, JsonObject, JsonValue, Login, Reply, Respond
 
 __all__ = [
     "Call",
     "JsonObject",
     "JsonValue",
+    "Login",
     "LoopbackError",
     "LoopbackServer",
     "Reply",
@@ -34,7 +35,7 @@ _MODULES = {
     "responder": ("default_respond",),
     "schema": ("SchemaError", "example"),
     "server": ("LoopbackServer",),
-    "types": ("Call", "JsonObject", "JsonValue", "Reply", "Respond"),
+    "types": ("Call", "JsonObject", "JsonValue", "Login", "Reply", "Respond"),
 }
 
 

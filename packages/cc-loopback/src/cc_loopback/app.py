@@ -8,27 +8,23 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .checks import problem_with
-from .errors import error_body, error_type_for
+from .errors import error_type_for
 from .events import stream_events
 from .faults import Fault, FaultQueue
 from .ids import new_id
 from .models import model_info, model_page
 from .reply import input_tokens, make_message
-from .responses import cut_json_response, error_response, event_response
+from .responses import Responses
+from .routes import MESSAGES, MODELS, Route, route_of
 from .types import Call, JsonObject, Reply, Respond
-
-MESSAGES = "/v1/messages"
-COUNT_TOKENS = "/v1/messages/count_tokens"
-MODELS = "/v1/models"
 
 _log = logging.getLogger("cc_loopback")
 _NO_FAULT = Fault()
@@ -77,93 +73,94 @@ class MessagesApp:
             gone.cancel()
 
     async def _serve(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
-        self._note(call)
-        response = await self._response(call)
-        _log_call(call, response.status_code)
+        route = route_of(call.path)
+        self._note(call, route)
+        response = await self._response(call, route)
+        _log_call(call, route, response.status_code)
         await response(scope, receive, send)
 
-    def _note(self, call: Call) -> None:
+    def _note(self, call: Call, route: Route) -> None:
         self._record.calls.append(call)
-        if (call.method, call.path) == ("POST", MESSAGES) and call.body is not None:
-            self._record.requests.append(call.body)
+        if (call.method, route.path) == ("POST", MESSAGES) and call.body is not None:
+            self._record.requests.append({**call.body, **route.fields})
 
-    async def _response(self, call: Call) -> Response:
-        request_id = new_id("req")
-        fault = self._faults.take(call.path) or _NO_FAULT
+    async def _response(self, call: Call, route: Route) -> Response:
+        responses = Responses(route.dialect, new_id("req"))
+        fault = self._faults.take(route.path) or _NO_FAULT
         await asyncio.sleep(fault.delay)
         if fault.refuses and fault.status is not None:
-            return error_response(fault.status, fault.error_type, fault.message, request_id, fault.headers)
-        match call.method, call.path:
+            return responses.error(fault.status, fault.error_type, fault.message, fault.headers)
+        match call.method, route.path:
             case "POST", "/v1/messages":
-                return await self._messages(call, fault, request_id)
+                return await self._messages(call, route, fault, responses)
             case "POST", "/v1/messages/count_tokens":
-                return _count_tokens(call, request_id)
+                return _count_tokens(call, responses)
             case "GET", path if path == MODELS or path.startswith(f"{MODELS}/"):
-                return _models(call, request_id)
+                return _models(call, responses)
+            case "GET", "/inference-profiles":
+                # None of its own: for each of its models the CLI then takes Bedrock's usual name.
+                return responses.whole({"inferenceProfileSummaries": []})
             case _:
-                message = f"{call.method} {call.path} is not served here"
-                return error_response(404, "not_found_error", message, request_id)
+                return _refuse(404, f"{call.method} {call.path} is not served here", responses)
 
-    async def _messages(self, call: Call, fault: Fault, request_id: str) -> Response:
-        if problem := problem_with(call):
-            return error_response(400, "invalid_request_error", problem, request_id)
-        body = cast("JsonObject", json.loads(call.raw))
+    async def _messages(self, call: Call, route: Route, fault: Fault, responses: Responses) -> Response:
+        if problem := problem_with(call.body, route.fields):
+            return _refuse(400, problem, responses)
+        # Parsed once more: the responder may change what it gets, and not what is recorded.
+        body: JsonObject = {**json.loads(call.raw), **route.fields}
         try:
             message = make_message(await self._ask(body), body)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # A test's `pytest.fail()` must come out too, and the server must live on.
             self._record.errors.append(error)
-            text = f"{type(error).__name__}: {error}"
-            return error_response(500, "api_error", text, request_id, _DO_NOT_RETRY)
-        headers = {"request-id": request_id, **fault.headers}
+            return responses.error(500, "api_error", f"{type(error).__name__}: {error}", _DO_NOT_RETRY)
         if body.get("stream"):
-            return self._stream(message, fault, headers)
-        return _whole(message, fault, headers)
+            return self._stream(message, fault, responses)
+        return _whole(message, fault, responses)
 
     async def _ask(self, body: JsonObject) -> Reply:
         reply = self.respond(body)
         return await reply if inspect.isawaitable(reply) else reply
 
-    def _stream(self, message: JsonObject, fault: Fault, headers: Mapping[str, str]) -> Response:
+    def _stream(self, message: JsonObject, fault: Fault, responses: Responses) -> Response:
         events = list(stream_events(message))
         if fault.after_events is None:
-            return event_response(events, headers, pause=self._event_delay)
+            return responses.stream(events, fault.headers, pause=self._event_delay)
         events = events[: fault.after_events]
         if fault.status is not None:
-            events.append(error_body(fault.error_type, fault.message, headers["request-id"]))
-        return event_response(events, headers, pause=self._event_delay, cut=fault.status is None)
+            events.append(responses.error_body(fault.error_type, fault.message))
+        return responses.stream(events, fault.headers, pause=self._event_delay, cut=fault.status is None)
 
 
-def _whole(message: JsonObject, fault: Fault, headers: Mapping[str, str]) -> Response:
+def _whole(message: JsonObject, fault: Fault, responses: Responses) -> Response:
     if fault.after_events is None:
-        return JSONResponse(message, headers=headers)
+        return responses.whole(message, fault.headers)
     if fault.status is None:
-        return cut_json_response(message, headers)
+        return responses.half(message, fault.headers)
     # Nothing of a message that is not streamed has been sent yet when it fails, so the status can still say so.
-    return error_response(fault.status, fault.error_type, fault.message, headers["request-id"], fault.headers)
+    return responses.error(fault.status, fault.error_type, fault.message, fault.headers)
 
 
-def _count_tokens(call: Call, request_id: str) -> Response:
-    if problem := problem_with(call, counting=True):
-        return error_response(400, "invalid_request_error", problem, request_id)
-    return JSONResponse({"input_tokens": input_tokens(call.body or {})}, headers={"request-id": request_id})
+def _count_tokens(call: Call, responses: Responses) -> Response:
+    if problem := problem_with(call.body, counting=True):
+        return _refuse(400, problem, responses)
+    return responses.whole({"input_tokens": input_tokens(call.body or {})})
 
 
-def _models(call: Call, request_id: str) -> Response:
-    headers = {"request-id": request_id}
+def _models(call: Call, responses: Responses) -> Response:
     name = call.path.removeprefix(MODELS).removeprefix("/")
     if name:
         info = model_info(name)
-        return JSONResponse(info, headers=headers) if info else _refuse(404, f"model: {name}", request_id)
+        return responses.whole(info) if info else _refuse(404, f"model: {name}", responses)
     try:
-        return JSONResponse(model_page(call.query), headers=headers)
+        return responses.whole(model_page(call.query))
     except ValueError as error:
-        return _refuse(400, f"query: {error}", request_id)
+        return _refuse(400, f"query: {error}", responses)
 
 
-def _refuse(status: int, message: str, request_id: str) -> Response:
-    return error_response(status, error_type_for(status), message, request_id)
+def _refuse(status: int, message: str, responses: Responses) -> Response:
+    return responses.error(status, error_type_for(status), message)
 
 
 async def _read_call(request: Request) -> Call:
@@ -187,8 +184,8 @@ async def _client_gone(receive: Receive) -> None:
         pass
 
 
-def _log_call(call: Call, status: int) -> None:
-    body = call.body or {}
+def _log_call(call: Call, route: Route, status: int) -> None:
+    body = {**(call.body or {}), **route.fields}
     sizes = [len(cast("list[object]", body.get(key) or [])) for key in ("messages", "tools")]
     _log.info(
         "%s %s model=%s messages=%d tools=%d -> %d",

@@ -4,20 +4,35 @@ Knows the few fields without which nothing can be answered, and words problems a
 schema of the Messages API: a field it does not know passes.
 """
 
+from collections.abc import Mapping
 from typing import Any, cast
 
-from .types import Call, JsonObject
+from .types import JsonObject, JsonValue
+
+_NOTHING: Mapping[str, JsonValue] = {}
 
 
-def problem_with(call: Call, *, counting: bool = False) -> str | None:
-    """Return what is wrong with a message request, or None; `counting` asks for no `max_tokens`."""
-    if call.body is None:
+def problem_with(
+    given: JsonObject | None, in_path: Mapping[str, JsonValue] = _NOTHING, *, counting: bool = False
+) -> str | None:
+    """Return what is wrong with the body of a message request, or None.
+
+    Args:
+        given: The body, or None where it is no JSON object.
+        in_path: The fields that stand in the path, and so must not stand in the body.
+        counting: Whether tokens are only counted, for which no `max_tokens` is needed.
+    """
+    if given is None:
         return "The request body is not valid JSON: expected an object"
+    for name in in_path:
+        if name in given:
+            return f"{name}: Extra inputs are not permitted"
+    body: JsonObject = {**given, **in_path}
     required = ["model", "messages"] if counting else ["model", "max_tokens", "messages"]
     for name in required:
-        if name not in call.body:
+        if name not in body:
             return f"{name}: Field required"
-    return _wrong_type(call.body, counting=counting) or _wrong_message(call.body["messages"])
+    return _wrong_type(body, counting=counting) or _wrong_message(body["messages"])
 
 
 def _wrong_type(body: JsonObject, *, counting: bool) -> str | None:

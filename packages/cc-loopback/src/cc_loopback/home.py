@@ -7,6 +7,9 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import assert_never
+
+from .types import Login
 
 # Each of these sends the CLI to another API.
 _CLOUDS = (
@@ -17,6 +20,14 @@ _CLOUDS = (
     "CLAUDE_CODE_USE_GATEWAY",
     "CLAUDE_CODE_USE_MANTLE",
     "CLAUDE_CODE_USE_VERTEX",
+)
+# Each of these is sent along where it is set, some of them also on a cloud whose login is skipped.
+_CREDENTIALS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "CLAUDE_CODE_OAUTH_TOKEN",
 )
 
 
@@ -38,15 +49,14 @@ class PrivateHome:
             shutil.rmtree(self._root, ignore_errors=True)
 
 
-def cli_environment(url: str, home: PrivateHome) -> dict[str, str]:
+def cli_environment(url: str, home: PrivateHome, login: Login) -> dict[str, str]:
     """Return the variables to lay over `os.environ` for a CLI that shall use `url` and no login of the user's."""
     environment = {
+        # Also where a cloud is used: nothing is to leave the machine.
         "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "loopback",
         # Empty, not absent: a login of the user's would otherwise come in from the caller's environment.
-        "ANTHROPIC_AUTH_TOKEN": "",
-        "CLAUDE_CODE_OAUTH_TOKEN": "",
-        **dict.fromkeys(_CLOUDS, ""),
+        **dict.fromkeys((*_CREDENTIALS, *_CLOUDS), ""),
+        **_login(url, login),
         "HOME": str(home.home),
         "CLAUDE_CONFIG_DIR": str(home.config),
         "CLAUDE_CODE_TMPDIR": str(home.temporary),
@@ -58,3 +68,29 @@ def cli_environment(url: str, home: PrivateHome) -> dict[str, str]:
         # As root the CLI refuses some permission modes unless it is told that it runs in a sandbox.
         environment["IS_SANDBOX"] = "1"
     return environment
+
+
+def _login(url: str, login: Login) -> dict[str, str]:
+    """Return the made-up credentials of a login, or what makes the CLI do without them."""
+    match login:
+        case "api-key":
+            return {"ANTHROPIC_API_KEY": "loopback"}
+        case "oauth":
+            return {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-loopback"}
+        case "vertex":
+            return {
+                "CLAUDE_CODE_USE_VERTEX": "1",
+                "CLAUDE_CODE_SKIP_VERTEX_AUTH": "1",
+                "ANTHROPIC_VERTEX_BASE_URL": f"{url}/v1",
+                "ANTHROPIC_VERTEX_PROJECT_ID": "loopback",
+                "CLOUD_ML_REGION": "us-east5",
+            }
+        case "bedrock":
+            return {
+                "CLAUDE_CODE_USE_BEDROCK": "1",
+                "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
+                "ANTHROPIC_BEDROCK_BASE_URL": url,
+                "AWS_REGION": "us-east-1",
+            }
+        case _:
+            assert_never(login)

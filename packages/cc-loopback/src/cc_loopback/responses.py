@@ -5,15 +5,16 @@ Knows ASGI; what the bytes mean is decided elsewhere.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from .dialects import Dialect
 from .errors import error_body
-from .events import encode_event
 from .types import JsonObject
 
-EVENT_STREAM = "text/event-stream; charset=utf-8"
+_NONE: Mapping[str, str] = {}
 
 
 class SteppedResponse(Response):
@@ -46,25 +47,39 @@ class SteppedResponse(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def event_response(
-    events: Sequence[JsonObject], headers: Mapping[str, str], *, pause: float, cut: bool = False
-) -> Response:
-    """Return a stream of events, `pause` seconds before each; with `cut` it ends in the middle of the HTTP body."""
-    chunks = [encode_event(event) for event in events]
-    all_headers = {"content-type": EVENT_STREAM, "cache-control": "no-cache", **headers}
-    return SteppedResponse(chunks, headers=all_headers, pause=pause, cut=cut)
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """The responses to one request: in the dialect of its API, with its id."""
 
+    dialect: Dialect
+    request_id: str
 
-def cut_json_response(content: JsonObject, headers: Mapping[str, str]) -> Response:
-    """Return a JSON response that breaks off half-way."""
-    whole = bytes(JSONResponse(content).body)
-    half = whole[: len(whole) // 2]
-    return SteppedResponse([half], headers={"content-type": "application/json", **headers}, cut=True)
+    def whole(self, content: JsonObject, headers: Mapping[str, str] = _NONE) -> Response:
+        """Return a JSON response."""
+        return JSONResponse(content, headers=self._headers(headers))
 
+    def half(self, content: JsonObject, headers: Mapping[str, str]) -> Response:
+        """Return a JSON response that breaks off half-way."""
+        whole = bytes(JSONResponse(content).body)
+        half = whole[: len(whole) // 2]
+        return SteppedResponse([half], headers=self._headers({"content-type": "application/json", **headers}), cut=True)
 
-def error_response(
-    status: int, error_type: str, message: str | None, request_id: str, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Return the API's error body under an HTTP status."""
-    body = error_body(error_type, message, request_id)
-    return JSONResponse(body, status, {"request-id": request_id, **(headers or {})})
+    def stream(
+        self, events: Sequence[JsonObject], headers: Mapping[str, str], *, pause: float, cut: bool = False
+    ) -> Response:
+        """Return a stream of events, `pause` seconds before each; with `cut` it ends in the middle of the HTTP body."""
+        chunks = [self.dialect.encode_event(event) for event in events]
+        all_headers = {"content-type": self.dialect.event_stream, "cache-control": "no-cache", **headers}
+        return SteppedResponse(chunks, headers=self._headers(all_headers), pause=pause, cut=cut)
+
+    def error(self, status: int, error_type: str, message: str | None, headers: Mapping[str, str] = _NONE) -> Response:
+        """Return an error body under an HTTP status."""
+        body, own_headers = self.dialect.error_parts(self.error_body(error_type, message))
+        return JSONResponse(body, status, self._headers({**own_headers, **headers}))
+
+    def error_body(self, error_type: str, message: str | None) -> JsonObject:
+        """Return the error as the Messages API says it, which is also the event that ends a stream."""
+        return error_body(error_type, message, self.request_id)
+
+    def _headers(self, others: Mapping[str, str]) -> dict[str, str]:
+        return {self.dialect.id_header: self.request_id, **others}

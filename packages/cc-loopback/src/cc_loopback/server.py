@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from .app import MESSAGES, MessagesApp, Record
+from .app import MessagesApp, Record
 from .errors import ServerStateError
 from .faults import FaultQueue, make_fault
 from .home import PrivateHome, cli_environment
 from .responder import default_respond
+from .routes import MESSAGES
 from .thread import ServerThread
-from .types import Call, JsonObject, Respond
+from .types import Call, JsonObject, Login, Respond
 
 
 class _Running(NamedTuple):
@@ -28,10 +29,10 @@ class LoopbackServer:
     Use it with `with` or `async with`; it serves from a thread with an event loop of its own. It runs once.
 
     Args:
-        respond: Called with each valid `POST /v1/messages` body, in the server's thread, so a sync one must not wait
-            for another request. It may be a coroutine function; it is cancelled when the client goes away. It returns
-            content blocks, a text, or a message with `content`; what it raises becomes a 500 and stands in `errors`.
-            Default: call each offered tool once, then answer with a summary.
+        respond: Called with the body of each valid request for a message, in the server's thread, so a sync one must
+            not wait for another request. It may be a coroutine function; it is cancelled when the client goes away. It
+            returns content blocks, a text, or a message with `content`; what it raises becomes a 500 and stands in
+            `errors`. Default: call each offered tool once, then answer with a summary.
         event_delay: Seconds before each event of a stream.
         port: Port to listen on; 0 takes a free one.
     """
@@ -56,7 +57,9 @@ class LoopbackServer:
 
     @property
     def requests(self) -> list[JsonObject]:
-        """Every `POST /v1/messages` body, parsed, in order of arrival; those that got a fault too.
+        """The body of every request for a message, parsed, in order of arrival; those that got a fault too.
+
+        One of a cloud has the `model` of its path in it, on Amazon Bedrock also `stream`; `calls` has it as it came.
 
         The live list: the server's thread only appends to it, so it may be read and cleared from any thread.
         """
@@ -81,16 +84,20 @@ class LoopbackServer:
         """
         return self._state().url
 
-    def env(self) -> dict[str, str]:
+    def env(self, login: Login = "api-key") -> dict[str, str]:
         """Return the variables that point a Claude Code CLI here, to be laid over `os.environ`.
 
         They name a home and a config folder of the server's own, which are removed when it stops.
+
+        Args:
+            login: What the CLI has: a made-up API key, a made-up OAuth token, or Vertex AI or Amazon Bedrock at the
+                server's address, without credentials. The variables of the other logins are emptied.
 
         Raises:
             ServerStateError: The server is not running.
         """
         running = self._state()
-        return cli_environment(running.url, running.home)
+        return cli_environment(running.url, running.home, login)
 
     def fail_next(
         self,
@@ -116,7 +123,7 @@ class LoopbackServer:
             message: The error's message, where it is not the usual one.
             headers: Further response headers, such as `retry-after`.
             delay: Seconds before answering; given alone, the answer is late and otherwise as it would have been.
-            path: The path whose requests fail.
+            path: The path whose requests fail; those of a cloud count as requests to the API's own path for the same.
 
         Raises:
             ValueError: None of `status`, `after_events` and `delay` is given, or a number makes no sense.

@@ -1,11 +1,11 @@
-"""The JSON shapes that the package's public signatures name.
+"""The types that the package's public signatures name.
 
 Lowest layer: it imports nothing of the package and knows no server.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 JsonValue: TypeAlias = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 """Anything that JSON can say."""
@@ -18,6 +18,9 @@ Reply: TypeAlias = Sequence[Mapping[str, object]] | str | Mapping[str, object]
 
 Respond: TypeAlias = Callable[[JsonObject], Reply | Awaitable[Reply]]
 """Answers one request body, sync or async."""
+
+Login: TypeAlias = Literal["api-key", "oauth", "vertex", "bedrock"]
+"""How a CLI logs in: with an API key, with a subscription's token, on Vertex AI, or on Amazon Bedrock."""
 
 
 @dataclass(frozen=True, slots=True)
