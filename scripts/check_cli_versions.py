@@ -1,0 +1,327 @@
+"""Tells what works with older and newer versions of the Claude Code CLI, each from its wheel of claude-agent-sdk.
+
+    uv run scripts/check_cli_versions.py [--write] [VERSION ...]
+
+Drives each CLI through the public API against a loopback API: with an API key, and with an OAuth token that is made up.
+Prints a table; with --write, `docs/reference/cli-versions.md` is made of it. A version takes 50 s on two slow cores.
+Its wheel has 80 to 160 MB, and uv keeps it.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from anthropic import APIError, AsyncAnthropic
+from pydantic_ai import Agent, BinaryContent
+from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from commands import CheckError, finish
+from commands import run as run_command
+from workspace import ROOT, find_uv
+
+sys.path.append(str(ROOT / "integration-tests" / "support"))
+
+from api_script import Body, Reply, Respond, call, steps, stopped, text, thought
+from both_ways import BothWays, Run
+
+PAGE = ROOT / "docs" / "reference" / "cli-versions.md"
+# A year, from the first CLI that knows --bare on.
+VERSIONS = ["0.1.50", "0.1.66", "0.1.81", "0.2.100", "0.2.110", "0.2.120", "0.2.140", "0.2.155", "0.2.170", "newest"]
+LOGINS = {
+    "API key": {},
+    "OAuth token": {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-made-up"},
+}
+# Of two families, since a CLI has defaults of its own for some models.
+MODEL, OTHER_MODEL = "claude-sonnet-4-6", "claude-opus-4-8"
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c020000000b4944415478da63fcff1f0003030200efa2a75b"
+    "0000000049454e44ae426082"
+)
+# Where the output goes into a file; a terminal says its own.
+WIDTH = 160
+# What a step here needs at most; a CLI that waits for something it does not get waits for ever.
+STEP_SECONDS = 30.0
+
+INTRODUCTION = """\
+# CLI versions
+
+Made by `scripts/check_cli_versions.py --write`, which drives each version of the CLI against a loopback API.
+
+- **exact**: in how many scenarios the API gets the same bodies, and the agent the same results, as without Claude Code.
+- **warm**: how many processes were started for how many requests of one agent after the other.
+- **one API call**: in how many cases an answer that the CLI would ask about again costs one API call, and which others.
+- **loop**: whether the CLI runs the agent's tools after `set_agent_toolsets()`.
+- **own tools**: whether Claude Code's own tools work.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What holds for one version and one login; the fields are the columns."""
+
+    cli: str
+    sdk: str
+    login: str
+    exact: str
+    warm: str = ""
+    one_api_call: str = ""
+    loop: str = ""
+    own_tools: str = ""
+
+
+async def text_twice(model: AnthropicModel) -> object:
+    """Run an agent, and go on with its conversation."""
+    agent = Agent(model, instructions="Answer briefly.")
+    first = await agent.run("One.")
+    return await agent.run("Two.", message_history=first.all_messages())
+
+
+async def with_tools(model: AnthropicModel) -> object:
+    """Run an agent that calls a tool."""
+    settings = AnthropicModelSettings(max_tokens=1000, temperature=0.5, stop_sequences=["STOP"])
+    return await Agent(model, tools=[lucky_number], model_settings=settings).run("What is my lucky number?")
+
+
+async def streamed(model: AnthropicModel) -> object:
+    """Run an agent and read its answer as it comes."""
+    async with Agent(model).run_stream("Hello.") as stream:
+        return await stream.get_output()
+
+
+async def with_an_image(model: AnthropicModel) -> object:
+    """Ask about an image."""
+    return await Agent(model, system_prompt=("One.", "Two.")).run(
+        ["What is it?", BinaryContent(data=PNG, media_type="image/png")]
+    )
+
+
+async def structured(model: AnthropicModel) -> object:
+    """Have the answer given as the arguments of a call."""
+    return await Agent(model, output_type=dict[str, int]).run("Count.")
+
+
+def lucky_number() -> int:
+    """Return a number."""
+    return 7
+
+
+def always(reply: Reply) -> Respond:
+    """Return what gives the same answer to every request."""
+
+    def respond(body: Body) -> Reply:
+        return reply
+
+    return respond
+
+
+SCENARIOS: dict[str, tuple[str, Run, Respond | None]] = {
+    "text": (MODEL, text_twice, None),
+    "another model": (OTHER_MODEL, text_twice, None),
+    "tools": (MODEL, with_tools, steps([thought("Hm."), call("lucky_number")], "Seven.")),
+    "stream": (MODEL, streamed, None),
+    "image": (MODEL, with_an_image, None),
+    "structured": (MODEL, structured, always([call("final_result", one=1)])),
+}
+ANSWERS = {
+    "max_tokens": stopped("max_tokens", text("And so")),
+    "context window": stopped("model_context_window_exceeded", text("And so")),
+    "pause_turn": stopped("pause_turn", text("Wait.")),
+    "refusal": stopped("refusal", text("No.")),
+    "empty": stopped("end_turn"),
+    "no call": stopped("tool_use", text("I call.")),
+}
+# The status of the answer, and how many events of it come before the connection breaks off.
+FAULTS: dict[str, tuple[int | None, int | None]] = {
+    "cut after a block": (None, 5),
+    "cut in a block": (None, 3),
+    "overloaded": (529, None),
+    "not found": (404, None),
+}
+
+
+async def exact(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+    """Count the scenarios that are the same both ways, and name the others."""
+    async with AsyncAnthropic(api_key="loopback", base_url=api.url, max_retries=0) as client:
+        both = BothWays(api, client, provider)
+        differ: list[str] = []
+        for name, (model, run, respond) in SCENARIOS.items():
+            direct = await both.watch(run, both.direct(model), respond)
+            async with asyncio.timeout(STEP_SECONDS):
+                through = await both.watch(run, both.through(model), respond)
+            if (through.outcome, through.bodies) != (direct.outcome, direct.bodies):
+                differ.append(name)
+    return of(len(SCENARIOS), differ)
+
+
+async def warm(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+    """Count starts for agents of different instructions, one after the other."""
+    started, asked = len(provider.transport.start_seconds), 6
+    for index in range(asked):
+        await Agent(ClaudeCodeModel(MODEL, provider=provider), instructions=f"You are {index % 3}.").run("Hello.")
+    return f"{len(provider.transport.start_seconds) - started} for {asked}"
+
+
+async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+    """Count the answers after which the CLI makes no second API call, and name the others."""
+    more: list[str] = []
+    for name in (*ANSWERS, *FAULTS):
+        api.respond = always(ANSWERS.get(name, "Hello there."))
+        if name in FAULTS:
+            status, events = FAULTS[name]
+            api.fail_next(status, after_events=events)
+        before = len(api.requests)
+        try:
+            # Streamed, since a client refuses what is not if it may take long.
+            stream = await provider.client.messages.create(
+                model=MODEL, max_tokens=100, messages=[{"role": "user", "content": "Hello."}], stream=True
+            )
+            async for _ in stream:
+                pass
+        except (APIError, httpx2.TransportError):
+            pass  # what the client gets is the integration tests' to look at
+        await at_rest(provider)
+        if len(api.requests) != before + 1:
+            more.append(name)
+    return of(len(ANSWERS) + len(FAULTS), more)
+
+
+async def loop(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+    """Have the CLI call a tool of the agent's."""
+    api.respond = steps([call("mcp__pydantic_tools__lucky_number")], "Seven.")
+    model = ClaudeCodeModel(MODEL, provider=provider)
+    agent = Agent(model, tools=[lucky_number])
+    model.set_agent_toolsets(agent.toolsets)
+    return await through_the_cli(agent, "7")
+
+
+async def own_tools(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+    """Have the CLI call a tool of its own."""
+    with tempfile.TemporaryDirectory(prefix="check-cli-") as folder:
+        api.respond = steps([call("Bash", command="echo $((6 * 7))")], "Seven.")
+        tools = claude_code(tools=["Bash"], cwd=folder)
+        return await through_the_cli(Agent(ClaudeCodeModel(MODEL, provider=provider), capabilities=[tools]), "42")
+
+
+async def through_the_cli(agent: Agent[Any, str], expected: str) -> str:
+    """Tell whether a run comes to its end, and has the result of the tool in it."""
+    result = await agent.run("Go.")
+    good = result.output == "Seven." and expected in result.all_messages_json().decode()
+    return "yes" if good else "no result"
+
+
+async def at_rest(provider: ClaudeCodeProvider) -> None:
+    """Wait until no process has anything left to do: a second API call may come late."""
+    async with asyncio.timeout(STEP_SECONDS):
+        while "busy=0 starting=0" not in repr(provider.transport):  # noqa: ASYNC110  # there is no event for it
+            await asyncio.sleep(0.01)
+
+
+def of(count: int, others: list[str]) -> str:
+    """Say how many of `count` are good, and which are not."""
+    named = f"; not {', '.join(others)}" if 0 < len(others) < count else ""
+    return f"{count - len(others)} of {count}{named}"
+
+
+Check = Callable[[LoopbackServer, ClaudeCodeProvider], Awaitable[str]]
+CHECKS: tuple[Check, ...] = (exact, warm, one_api_call, loop, own_tools)
+
+
+async def check(cli: Path, sdk: str, login: str, problems: list[str]) -> Row:
+    """Make all checks with one CLI and one login, each with processes of its own; add what went wrong to `problems`."""
+    name = (await run_command([str(cli), "--version"], Path(tempfile.gettempdir()))).split()[0]
+    found: list[str] = []
+    for one in CHECKS:
+        with LoopbackServer() as api:
+            env = {**api.env(), **LOGINS[login]}
+            try:
+                async with ClaudeCodeProvider(cli_path=cli, env=env, max_retries=0, pool=4) as provider:
+                    found.append(await one(api, provider))
+            except Exception as error:
+                found.append(type(error).__name__)
+                problems.append(f"CLI {name}, {login}, {one.__name__}: {error}")
+    return Row(name, sdk, login, *found)
+
+
+@asynccontextmanager
+async def wheel(version: str) -> AsyncGenerator[tuple[Path, str]]:
+    """Fetch a version of the SDK; yield its CLI and its own version."""
+    asked = "claude-agent-sdk" if version == "newest" else f"claude-agent-sdk=={version}"
+    with tempfile.TemporaryDirectory(prefix="check-cli-") as folder:
+        install = ["pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", f"--target={folder}", asked]
+        # Outside the repository, since its pins would apply there.
+        await run_command([*find_uv(), *install], Path(folder))
+        yield found_in(Path(folder))
+
+
+def found_in(folder: Path) -> tuple[Path, str]:
+    """Return the CLI of an SDK that was put into a folder, and the version of the SDK."""
+    [metadata] = folder.glob("claude_agent_sdk-*.dist-info")
+    cli = folder / "claude_agent_sdk" / "_bundled" / "claude"
+    if not cli.exists():
+        raise CheckError(f"{metadata.name} brings no CLI for this platform")
+    return cli, metadata.name.removeprefix("claude_agent_sdk-").removesuffix(".dist-info")
+
+
+def table(rows: list[Row]) -> Table:
+    """Lay out rows for a terminal."""
+    made = Table(*headings(), box=SIMPLE)
+    for row in rows:
+        made.add_row(*astuple(row))
+    return made
+
+
+def markdown(rows: list[Row]) -> str:
+    """Lay out rows as a page of the documentation."""
+    lines = [headings(), ["---"] * len(fields(Row)), *map(astuple, rows)]
+    return "\n".join([INTRODUCTION, *(f"| {' | '.join(line)} |" for line in lines), ""])
+
+
+def headings() -> list[str]:
+    """Return the names of the columns."""
+    names = [field.name.replace("_", " ") for field in fields(Row)]
+    return ["CLI", "SDK", *(name.replace("api", "API") for name in names[2:])]
+
+
+async def work(versions: list[str], write: bool) -> list[str]:
+    """Check each version, newest last, and return what could not be checked."""
+    rows: list[Row] = []
+    failed: list[str] = []
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    for version in versions:
+        try:
+            async with wheel(version) as (cli, sdk):
+                rows += [await check(cli, sdk, login, failed) for login in LOGINS]
+            console.print(f"{version}: checked")
+        except CheckError as error:
+            failed.append(f"{version}: {error}")
+    console.print(table(rows))
+    if write:
+        PAGE.write_text(markdown(rows), "utf-8")
+    return failed
+
+
+def main() -> int:
+    """Check the versions that were asked for, or the usual ones."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("versions", nargs="*", metavar="VERSION", default=VERSIONS, help="of claude-agent-sdk")
+    parser.add_argument("--write", action="store_true", help="write the page of the documentation")
+    given = parser.parse_args()
+    return finish(work(given.versions, given.write))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
