@@ -40,7 +40,7 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 
 def is_at_rest(provider: ClaudeCodeProvider) -> bool:
-    return "busy=0 starting=0" in repr(provider.transport)
+    return provider.transport.stats().is_at_rest
 
 
 async def at_rest(provider: ClaudeCodeProvider) -> list[int]:

@@ -68,7 +68,7 @@ async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: 
     """Wait until no process works; returns what still does, or is there beyond the pools' `places`."""
 
     def busy() -> list[str]:
-        working = [repr(one.transport) for one in providers if "busy=0 starting=0" not in repr(one.transport)]
+        working = [repr(one.transport) for one in providers if not one.transport.stats().is_at_rest]
         processes = _processes() - before.processes
         too_many = len(processes) > _PROCESSES_PER_PLACE * places
         return [*working, *([f"{len(processes)} processes in {places} places"] if too_many else [])]

@@ -154,7 +154,7 @@ class Client:
 
     async def settled(self) -> None:
         """Wait until no process is in use."""
-        await eventually(lambda: "busy=0 resetting=0 starting=0" in repr(self.transport))
+        await eventually(lambda: self.transport.stats().is_at_rest)
 
     def arrivals(self, *messages: Any) -> int:
         """How many requests with exactly these messages have reached the API.

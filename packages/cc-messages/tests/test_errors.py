@@ -216,7 +216,7 @@ async def test_a_process_that_dies_before_it_is_asked_is_replaced(client: Client
     process.suspend()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(answers_once_killed, client)
-        while "busy=1" not in repr(client.transport):  # noqa: ASYNC110 - there is no event for it
+        while not client.transport.stats().busy:  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.005)
         process.kill()
     assert client.starts == 1

@@ -186,7 +186,7 @@ async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, seve
         for task in running:
             task.cancel()
         served.api.respond = always("Fine.")
-        await eventually(lambda: "busy=0" in repr(served.transport))
+        await eventually(lambda: served.transport.stats().is_at_rest)
         assert (await http.post(MESSAGES, json=BODY)).status_code == 200
 
 
@@ -211,7 +211,7 @@ async def test_a_client_that_leaves_ends_its_turn(
         served.api.respond = wait_for_ever
         async with served.http() as http:
             task = asyncio.ensure_future(http.post(MESSAGES, json={**BODY, "stream": stream}))
-            await eventually(lambda: "busy=1" in repr(served.transport) and bool(served.api.requests))
+            await eventually(lambda: served.transport.stats().busy == 1 and bool(served.api.requests))
             task.cancel()
         await client.settled()
         served.api.requests.clear()

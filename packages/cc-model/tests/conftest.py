@@ -22,7 +22,7 @@ def provider(shared_provider: ClaudeCodeProvider, shared_api: LoopbackServer) ->
     """Processes that other tests have used before, and will use when these have come to rest."""
     yield shared_provider
     deadline = time.monotonic() + 30
-    while "busy=0 starting=0" not in repr(shared_provider.transport):
+    while not shared_provider.transport.stats().is_at_rest:
         assert time.monotonic() < deadline, f"not at rest: {shared_provider}"
         time.sleep(0.002)
 

@@ -76,7 +76,7 @@ class ClaudeCodeModel(AnthropicModel):
         return None
 
     def resolve_cache_retention(self, model_settings: ModelSettings | None) -> timedelta | None:
-        """The lifetime of the longest-lived cache breakpoint: one of the settings, or one where Claude Code places it."""
+        """The lifetime of the longest-lived cache breakpoint, of the settings or else of those that are placed."""
         retention = super().resolve_cache_retention(model_settings)
         if retention is None and cast(ClaudeCodeProvider, self._provider).cache_breakpoints:
             return _CLAUDE_CODE_RETENTION

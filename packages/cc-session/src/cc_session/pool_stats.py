@@ -43,6 +43,11 @@ class PoolStats:
     """What the idle and leased processes took when it was last measured, in megabytes; 0 where it cannot be."""
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether no process is being started, used or brought back, and no lease waits."""
+        return not (self.busy or self.resetting or self.starting or self.waiting)
+
+    @property
     def summary(self) -> str:
         """The figures of the moment, in a line."""
         names = ("idle", "busy", "resetting", "starting", "waiting", "size")
