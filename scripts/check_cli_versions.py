@@ -167,10 +167,10 @@ async def exact(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
 
 async def warm(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
     """Count starts for agents of different instructions, one after the other."""
-    started, asked = len(provider.transport.start_seconds), 6
+    started, asked = provider.transport.stats().starts, 6
     for index in range(asked):
         await Agent(ClaudeCodeModel(MODEL, provider=provider), instructions=f"You are {index % 3}.").run("Hello.")
-    return f"{len(provider.transport.start_seconds) - started} for {asked}"
+    return f"{provider.transport.stats().starts - started} for {asked}"
 
 
 async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:

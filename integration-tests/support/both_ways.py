@@ -23,10 +23,9 @@ from processes import at_rest
 
 Run = Callable[[AnthropicModel], Awaitable[object]]
 
-# The CLI's own two short blocks before the system prompt.
+# The CLI's own two short blocks before the system prompt, with a subscription's login.
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on Anthropic's Claude Agent SDK.")
-# What the CLI says when it asks the API again by itself.
-_ASKING_AGAIN = "[Your previous response had no visible output."
+_OF_THE_WIRE = frozenset({"anthropic_beta", "anthropic_version", "metadata", "stream"})
 # Ids are made anew in each run; equal ones must stay equal.
 _IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai)_\w+")
 # What the graph notes of a run, and where the answer came from.
@@ -101,11 +100,6 @@ def comparable(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [_renamed(_allowed(body), ids) for body in bodies]
 
 
-def asks_again(body: dict[str, Any]) -> bool:
-    """Whether the CLI has asked by itself, after an answer that shows nothing."""
-    return str(body["messages"][-1]["content"][-1].get("text")).startswith(_ASKING_AGAIN)
-
-
 def comparable_messages(messages: list[ModelMessage]) -> Any:
     """Messages of a run without times, ids and the provider's name."""
     return _renamed(_without(ModelMessagesTypeAdapter.dump_python(messages, mode="json"), _OF_THE_RUN), {})
@@ -146,16 +140,14 @@ def _plain(value: object) -> Any:
 
 def _allowed(body: dict[str, Any]) -> dict[str, Any]:
     # `stream`: the CLI always streams; the transport puts the answer together where the caller did not ask for it.
-    body = _without(body, frozenset({"cache_control"}))
-    body = {name: value for name, value in body.items() if name not in {"metadata", "stream"}}
+    # `anthropic_version` and `anthropic_beta`: how the cloud providers' APIs have the headers of the same names.
+    body = {name: value for name, value in body.items() if name not in _OF_THE_WIRE}
     system = body.pop("system", [])
     blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
     body["system"] = [block for block in blocks if not block["text"].startswith(_CLI_SYSTEM)]
-    # Values that only spell out the API's default, where the caller set none.
+    # The CLI spells out that there are none.
     if body.get("tools") == []:
         del body["tools"]
-    if body.get("temperature") == 1:
-        del body["temperature"]
     return body
 
 

@@ -16,7 +16,6 @@ from pydantic_ai.usage import UsageLimits
 
 from api_script import USAGE, Body, Reply, call, echo, steps, stopped, text, thought
 
-from .differences import neighbours_as_one_message
 from .outputs import City
 from .scenario import HAIKU, SONNET, Theme
 from .tools import lucky_number
@@ -94,13 +93,13 @@ def only_when_asked_twice(body: Body) -> Reply:
     return "Here I am." if "Please return text" in str(body["messages"][-1]) else []
 
 
-@responses.scenario(only_when_asked_twice, may_ask_again=True, differ=neighbours_as_one_message)
+@responses.scenario(only_when_asked_twice)
 async def an_empty_answer(model: AnthropicModel) -> object:
     """MODEL-36: the framework asks again, once."""
     return await Agent(model).run("Are you there?")
 
 
-@responses.scenario(steps([thought("Hm.")], "Here I am."), may_ask_again=True)
+@responses.scenario(steps([thought("Hm.")], "Here I am."))
 async def an_answer_of_thinking_alone(model: AnthropicModel) -> object:
     """MODEL-20, MODEL-36: the framework asks again, once."""
     return await Agent(model).run("Are you there?")

@@ -40,7 +40,6 @@ class Scenario:
     raises: type[Exception] | None
     differ: Differ | None
     is_unordered: bool
-    may_ask_again: bool
     defect: str | None
 
     def __str__(self) -> str:
@@ -67,7 +66,6 @@ class Theme:
         raises: type[Exception] | None = None,
         differ: Differ | None = None,
         is_unordered: bool = False,
-        may_ask_again: bool = False,
         defect: str | None = None,
     ) -> Callable[[Run], Run]:
         """Add a scenario.
@@ -79,17 +77,13 @@ class Theme:
             differ: From what is seen of `AnthropicModel` to what is to be seen through Claude Code, where a limit that
                 is documented makes a difference. It must make one.
             is_unordered: Its requests come in no particular order.
-            may_ask_again: After such an answer the CLI may ask the API again by itself (README of cc-messages,
-                "Limits"). That is broken off, and must leave no other trace.
             defect: What is wrong at present; the scenario is expected to fail until it is mended.
         """
 
         def add(run: Callable[[AnthropicModel], Awaitable[object]]) -> Run:
             for model in [on] if isinstance(on, str) else on:
                 name = f"{self._name}.{run.__name__}-{model}"
-                self._scenarios.append(
-                    Scenario(name, run, respond, model, raises, differ, is_unordered, may_ask_again, defect)
-                )
+                self._scenarios.append(Scenario(name, run, respond, model, raises, differ, is_unordered, defect))
             return run
 
         return add

@@ -24,7 +24,6 @@ from pydantic_ai.usage import UsageLimits
 
 from api_script import call, steps, text
 
-from .differences import texts_before_calls
 from .media import PDF, PNG
 from .scenario import HAIKU, SONNET, Theme
 
@@ -72,7 +71,6 @@ async def parallel_calls_of_which_one_is_retried(model: AnthropicModel) -> objec
 
 @tools.scenario(
     steps([text("A "), call("slow", name="a"), text("B "), call("slow", name="b"), call("quick")], "Done."),
-    differ=texts_before_calls,
 )
 async def calls_with_text_between_that_end_in_another_order(model: AnthropicModel) -> object:
     """MODEL-37, MODEL-57"""

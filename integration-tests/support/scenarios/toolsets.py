@@ -12,7 +12,6 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionTools
 
 from api_script import call, steps
 
-from .differences import system_as_one_block
 from .scenario import HAIKU, SONNET, Theme
 
 toolsets = Theme("toolsets")
@@ -123,7 +122,6 @@ async def tools_that_have_to_be_searched_for(model: AnthropicModel) -> object:
 @toolsets.scenario(
     steps([call("load_capability", id="math")], [call("negate", a=3)], "Minus three."),
     on=(SONNET, HAIKU),
-    differ=system_as_one_block,
 )
 async def a_capability_that_is_loaded_on_demand(model: AnthropicModel) -> object:
     """MODEL-24, MODEL-56"""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.request import parse_request
+from cc_messages.request import PLAIN_MODEL, parse_request
 from cc_session import Login
 from cc_types import APIError
 
@@ -15,7 +15,7 @@ BREAK = {"type": "ephemeral"}
 
 
 def body(**fields: Any) -> bytes:
-    full = {"model": "m", "max_tokens": 9, "messages": HELLO, **fields}
+    full = {"model": "claude-m", "max_tokens": 9, "messages": HELLO, **fields}
     return json.dumps({name: value for name, value in full.items() if value is not ...}).encode()
 
 
@@ -84,9 +84,35 @@ def test_a_body_is_passed_on_as_it_is() -> None:
         "something_new": {"a": []},
     }
     request = parse_request(body(system="Be brief.", stream=True, **odd), "b-2, a-1,", places_breakpoints=False)
-    sent = {**odd, "betas": ["b-2", "a-1"], "system": "Be brief.", "messages": HELLO}
+    sent = {**odd, "model": "claude-m", "betas": ["b-2", "a-1"], "system": "Be brief.", "messages": HELLO}
     assert json.loads(request.extra_body) == sent
-    assert (request.model, request.stream, request.betas, request.system) == ("m", True, "", ())
+    assert (request.model, request.stream, request.betas, request.system) == ("claude-m", True, "", ())
+
+
+MODELS: list[tuple[Login, str, bool]] = [
+    (Login.API_KEY, "claude-haiku-4-5", True),
+    (Login.API_KEY, "haiku", False),
+    (Login.API_KEY, "claude-sonnet-5[1m]", False),
+    (Login.GATEWAY, "my-model", False),
+    (Login.SUBSCRIPTION, "claude-haiku-4-5", True),
+    (Login.VERTEX, "claude-haiku-4-5@20251001", True),
+    (Login.BEDROCK, "claude-haiku-4-5", False),
+    (Login.BEDROCK, "us.anthropic.claude-haiku-4-5-20251001-v1:0", True),
+    (Login.CLOUD, "claude-haiku-4-5", False),
+]
+
+
+@pytest.mark.parametrize(("login", "model", "is_in_body"), MODELS)
+def test_the_id_of_a_model_stands_in_the_body(login: Login, model: str, is_in_body: bool) -> None:
+    """MSG-02. Other names are set on the process, because the CLI knows their ids."""
+    request = parse_request(body(model=model), login=login)
+    assert json.loads(request.extra_body).get("model") == (model if is_in_body else None)
+    assert request.process_model == (PLAIN_MODEL if is_in_body else model)
+
+
+def test_betas_stand_where_bedrock_takes_them() -> None:
+    request = parse_request(body(), "b-2, a-1,", login=Login.BEDROCK)
+    assert json.loads(request.extra_body)["anthropic_beta"] == ["b-2", "a-1"]
 
 
 @pytest.mark.parametrize("login", [Login.SUBSCRIPTION, Login.CLOUD])

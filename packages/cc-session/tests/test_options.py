@@ -18,8 +18,9 @@ LOGINS: list[tuple[dict[str, str], Login]] = [
     ({"CLAUDE_CODE_OAUTH_TOKEN": "token"}, Login.SUBSCRIPTION),
     ({"ANTHROPIC_API_KEY": "key", "CLAUDE_CODE_OAUTH_TOKEN": "token"}, Login.API_KEY),
     ({"ANTHROPIC_AUTH_TOKEN": "token"}, Login.GATEWAY),
-    ({"CLAUDE_CODE_USE_VERTEX": "1", "ANTHROPIC_API_KEY": "key"}, Login.CLOUD),
-    ({"CLAUDE_CODE_USE_BEDROCK": "true"}, Login.CLOUD),
+    ({"CLAUDE_CODE_USE_VERTEX": "1", "ANTHROPIC_API_KEY": "key"}, Login.VERTEX),
+    ({"CLAUDE_CODE_USE_BEDROCK": "true"}, Login.BEDROCK),
+    ({"CLAUDE_CODE_USE_FOUNDRY": "1"}, Login.CLOUD),
     ({"CLAUDE_CODE_USE_BEDROCK": "0"}, Login.SUBSCRIPTION),
 ]
 

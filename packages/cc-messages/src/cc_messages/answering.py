@@ -8,18 +8,18 @@ from typing import Any, TypeVar
 import httpx2
 
 from cc_session import Launch, Lease, PoolCore, TurnTimeoutError
-from cc_types import APIError, CLIConnectionError
+from cc_types import APIError, CLIConnectionError, ProcessExitedError
 
 from .answer import Answer, sse
 from .failure import error_body
-from .launch import RequestLaunch
+from .launch import Launches, RequestLaunch
 from .loop.process import LoopProcess
 from .process import RequestProcess
 from .reply import Reply
 from .request import MessagesRequest
 from .response import REQUEST_ID, error_headers, new_request_id
 
-__all__ = ["answer", "start"]
+__all__ = ["Starter", "answer"]
 
 T = TypeVar("T")
 
@@ -28,10 +28,25 @@ _JSON = {"content-type": "application/json"}
 _NO_RETRY = {"x-should-retry": "false"}
 
 
-async def start(launch: Launch) -> RequestProcess:
-    """Start a process, with a loop where the launch has one. Raises what `Session.open()` raises."""
-    has_loop = isinstance(launch, RequestLaunch) and launch.has_loop
-    return await (LoopProcess if has_loop else RequestProcess).start(launch)
+class Starter:
+    """Starts processes, with a loop where the launch has one.
+
+    Args:
+        launches: Where to note what the CLI cannot do.
+    """
+
+    def __init__(self, launches: Launches) -> None:
+        self._launches = launches
+
+    async def __call__(self, launch: Launch) -> RequestProcess:
+        """Start a process. Raises what `Session.open()` raises."""
+        has_loop = isinstance(launch, RequestLaunch) and launch.has_loop
+        try:
+            return await (LoopProcess if has_loop else RequestProcess).start(launch)
+        except ProcessExitedError:
+            if launch.is_spare:
+                self._launches.cannot_claim()
+            raise
 
 
 async def answer(core: PoolCore[RequestProcess], launch: Launch, request: MessagesRequest, reply: Reply) -> None:

@@ -1,5 +1,6 @@
 """How the process for a request is started: sealed, opened only as far as the request's own loop needs it."""
 
+import logging
 import os
 from collections import ChainMap
 from collections.abc import Hashable, Mapping
@@ -12,6 +13,7 @@ from typing_extensions import override
 from cc_session import Launch, Login, Timeouts, login_of, sealed_options
 
 from .api_log import LOG_ARGUMENTS, LOG_ENV
+from .claim import CLAIM_ARGUMENTS
 from .counting import APIAccess
 from .loop.own_tools import OwnTools, with_own_tools
 from .loop.request import LoopRequest
@@ -20,6 +22,8 @@ from .request import PLAIN_MODEL, MessagesRequest
 from .single_call import LIMIT_ENV, Allowance
 
 __all__ = ["Launches", "RequestLaunch"]
+
+logger = logging.getLogger(__name__)
 
 # What a process without a loop can do without: the CLI would look for commands again after each change of parameters.
 _ARGUMENTS: Mapping[str, str | None] = {"disable-slash-commands": None}
@@ -71,6 +75,7 @@ class Launches:
     ) -> None:
         self._env, self._cwd, self._cli_path, self._timeouts = dict(env), cwd, cli_path, timeouts
         self._allowances: dict[Login, Allowance] = {}
+        self._can_claim = True
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -95,11 +100,27 @@ class Launches:
         """Return how a process for `request` is started."""
         if request.loop is not None:
             return self._loop(request, request.loop)
-        return self._whole(request.system, request.process_model, _betas(request))
+        launch = self._whole(request.system, request.process_model, _betas(request))
+        can_claim = self._can_claim and not self.login.owns_prompt and not request.betas
+        return replace(launch, spare=self._claimable()) if can_claim else launch
 
     def spare(self) -> RequestLaunch:
         """Return how a process is started for requests that are still to come."""
+        return self._claimable() if self._can_claim and not self.login.owns_prompt else self._plain()
+
+    def cannot_claim(self) -> None:
+        """Take note that the CLI has no processes that take a system prompt later."""
+        if self._can_claim:
+            logger.warning("This Claude Code CLI is started for each system prompt: it cannot wait for one")
+        self._can_claim = False
+
+    def _plain(self) -> RequestLaunch:
         return self._whole((), PLAIN_MODEL, {})
+
+    def _claimable(self) -> RequestLaunch:
+        plain = self._plain()
+        options = replace(plain.options, extra_args={**plain.options.extra_args, **CLAIM_ARGUMENTS})
+        return replace(plain, options=options, is_spare=True)
 
     def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
         options = self._sealed(system, model, {**env, **LIMIT_ENV})
@@ -134,7 +155,7 @@ class Launches:
             timeouts=self._timeouts,
             tool_server=None if loop is None else loop.tool_server,
             own=own,
-            allowance=self._allowances.setdefault(self.login, Allowance()),
+            allowance=self._allowances.setdefault(self.login, Allowance.of(self.login)),
         )
 
 

@@ -20,6 +20,7 @@ from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from .answer import Event
 from .api_log import APILog
+from .claim import claim
 from .cost import with_cost
 from .failure import as_logged
 from .launch import RequestLaunch
@@ -53,6 +54,7 @@ class RequestProcess(Worker):
         """What the process has logged of its last API call."""
         self._allowance = launch.allowance if isinstance(launch, RequestLaunch) else Allowance()
         self._allowed = 0
+        self._is_unclaimed = launch.is_spare
         self._told: dict[str, str] = {}
         self._request: MessagesRequest | None = None
         self._reading = Reading()
@@ -65,17 +67,18 @@ class RequestProcess(Worker):
         log = APILog()
         session = await cls.open(launch, replace(launch.options, stderr=log.take))
         process = cls(launch, session, log)
-        try:
+        if not launch.is_spare:  # which could not be claimed after a message
             await process.mark()
-        except BaseException:
-            await session.close()
-            raise
         return process
 
     async def mark(self) -> None:
-        """Let prompts pass, as far as is known how long the CLI reckons them to be."""
+        """Let prompts pass, as far as is known how long the CLI reckons them to be. Closes the process if it fails."""
         self._allowed = self._allowance.tokens
-        await mark(self.session, self._allowed)
+        try:
+            await mark(self.session, self._allowed)
+        except BaseException:
+            await self.session.close()
+            raise
 
     @property
     def has_run_tools(self) -> bool:
@@ -90,6 +93,10 @@ class RequestProcess(Worker):
         """
         self._request = request
         self.log.forget()
+        if self._is_unclaimed:
+            await claim(self.session, request.system)
+            self._is_unclaimed = False
+            await self.mark()
         await self._tell_process(launch.options.model, request.env)
 
     async def _tell_process(self, model: str | None, env: Mapping[str, str]) -> None:
@@ -174,9 +181,16 @@ class RequestProcess(Worker):
         self._stream = stream
         self.log.on_refusal = self._on_refusal
         try:
+            early: list[Message] = []
             async for message in stream:
-                self._tell(message)
-                for event in self._reading.feed(message):
+                events = self._reading.feed(message)
+                early.append(message)
+                # Of a turn that was stopped before its API call nothing is told.
+                if self._reading.answer.has_begun or (self._reading.has_ended and not self._reading.was_blocked):
+                    for told in early:
+                        self._tell(told)
+                    early.clear()
+                for event in events:
                     yield event
                 if self._reading.is_broken:
                     break

@@ -44,6 +44,11 @@ class Reading:
         return ()
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the CLI has ended the turn."""
+        return self._result is not None
+
+    @property
     def was_blocked(self) -> bool:
         """Whether the CLI has asked the API nothing, because it took the prompt for too long."""
         result = self._result

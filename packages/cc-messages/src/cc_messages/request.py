@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from cc_session import Login
 from cc_types import JsonValue
 
 from .breakpoints import with_breakpoints
 from .failure import DetailedError, invalid
+from .loop.answer import unfolded_messages
 from .loop.cli_tools import Beside
 from .loop.request import LoopRequest, loop_request
 from .passed_headers import PassedHeaders
@@ -25,14 +26,28 @@ __all__ = ["PLAIN_MODEL", "MessagesRequest", "parse_object", "parse_request"]
 
 _Object: TypeAlias = dict[str, JsonValue]
 
-# With these the API is asked at one address for all models, and takes the model from the body. The CLI spells out
-# parameters for some models, such as a temperature; for this one it spells out none. Measured on CLI 2.1.139 and newer.
-_ONE_ADDRESS = frozenset({Login.API_KEY, Login.GATEWAY, Login.SUBSCRIPTION})
+# The names of models that can stand in the body. Any other is the CLI's to make an id of: it is set on the process.
+_ID = re.compile(r"claude-[a-z0-9.@-]+")
+_MODEL_IDS = {
+    Login.API_KEY: _ID,
+    Login.GATEWAY: _ID,
+    Login.SUBSCRIPTION: _ID,
+    Login.VERTEX: _ID,
+    Login.BEDROCK: re.compile(r"([a-z-]+\.)?anthropic\..+|arn:.+"),
+}
 PLAIN_MODEL = "claude-sonnet-5"
-# Any other name is for the CLI to make an id of.
-_MODEL_ID = re.compile(r"claude-[a-z0-9.-]+")
-# Elsewhere the CLI's own betas are a part of the login, or go another way.
-_BETAS_IN_BODY = frozenset({Login.API_KEY, Login.GATEWAY})
+"""The model that a process has then. For some others the CLI spells out parameters, such as a temperature; for this one
+it spells out none. Measured on CLI 2.1.139 and newer."""
+
+# The field of the body from which the betas of a request go where the API has them: into a header, in place of the
+# CLI's own, or into the body beside the CLI's own. Elsewhere a process is started with them, since the CLI's own are a
+# part of the login.
+_BETAS = {
+    Login.API_KEY: "betas",
+    Login.GATEWAY: "betas",
+    Login.VERTEX: "betas",
+    Login.BEDROCK: "anthropic_beta",
+}
 # How the CLI says for whom an API call is made. One that is a client of ours says it, too, and the process that really
 # makes the call says it again.
 _BILLING_HEADER = "x-anthropic-billing-header:"
@@ -112,16 +127,16 @@ def _in_the_body(make: Callable[..., MessagesRequest], fields: _Object, betas: s
     """A request that goes to the API whole."""
     model, system = str(fields["model"]), fields.get("system")
     extra = {name: value for name, value in fields.items() if name not in ("model", "stream", "system")}
+    extra["messages"] = unfolded_messages(cast("list[JsonValue]", fields["messages"]))
     process_model, texts = model, ()
-    if login in _ONE_ADDRESS and _MODEL_ID.fullmatch(model):
+    if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(model):
         extra["model"], process_model = model, PLAIN_MODEL
     if login.owns_prompt:
         extra["system"] = system or []  # which takes the place of the CLI's own blocks
     else:
         texts = _texts(system)
-    if betas and login in _BETAS_IN_BODY:
-        # The CLI's client makes a header of it, in place of the CLI's own betas.
-        extra["betas"], betas = [beta.strip() for beta in betas.split(",") if beta.strip()], ""
+    if betas and login in _BETAS:
+        extra[_BETAS[login]], betas = [beta.strip() for beta in betas.split(",") if beta.strip()], ""
     return make(process_model=process_model, extra_body=json.dumps(extra), system=texts, betas=betas)
 
 

@@ -23,7 +23,7 @@ from cc_session import (
 )
 from cc_types import APIError, ClaudeCodeError, JsonValue
 
-from .answering import answer, start
+from .answering import Starter, answer
 from .launch import Launches
 from .loop.cli_tools import current_beside
 from .models import catalogue, find, page, resolve
@@ -86,7 +86,9 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         self._places_breakpoints = cache_breakpoints
         self._launches = Launches(env or {}, cwd, cli_path, timeouts or Timeouts())
         self._models: JsonValue = None
-        self._pool = PoolOwner(self, partial(PoolCore[RequestProcess], self._launches.spare, limits, start))
+        self._pool = PoolOwner(
+            self, partial(PoolCore[RequestProcess], self._launches.spare, limits, Starter(self._launches))
+        )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer one HTTP request.

@@ -48,10 +48,14 @@ class Connection:
         self._on_message = on_message
         self._on_end = on_end
         self._folder: PrivateFolder | None = None
+        self.cwd: str | None = None
+        """The folder in which the process runs, if it is one of this machine."""
         if transport is None:
             try:
                 self._folder = PrivateFolder()
-                transport = CLIProcess(self._folder.options(options), self._folder.path, close_seconds=timeouts.close)
+                private = self._folder.options(options)
+                self.cwd = str(private.cwd)
+                transport = CLIProcess(private, self._folder.path, close_seconds=timeouts.close)
             except BaseException as error:
                 if self._folder is not None:
                     self._folder.remove()

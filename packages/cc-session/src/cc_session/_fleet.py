@@ -119,13 +119,22 @@ class Fleet(Generic[W]):
         return Counter([*self.starting.values(), *(worker.launch.key for worker in resetting)])
 
     def take(self, launch: Launch) -> W | None:
-        """Take the idle process that suits best: one that needs no change, and of these the one used last."""
-        fitting = [worker for worker in self.idle if worker.launch.key == launch.key]
+        """Take the idle process that suits best: one that needs no change, and of these the one used last.
+
+        If there is none, a spare one is made one.
+        """
+        fitting = self._idle_with(launch)
+        if not fitting and launch.spare is not None:
+            fitting = self._idle_with(launch.spare)
         if not fitting:
             return None
         worker = ([worker for worker in fitting if worker.matches(launch)] or fitting)[-1]
+        worker.launch = launch
         worker.enter("busy")
         return worker
+
+    def _idle_with(self, launch: Launch) -> list[W]:
+        return [worker for worker in self.idle if worker.launch.key == launch.key]
 
     def start(self, launch: Launch, *, may_evict: bool) -> bool:
         """Begin to start a process, in the place of idle ones if need be. Returns whether that is allowed now."""

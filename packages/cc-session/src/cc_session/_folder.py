@@ -16,7 +16,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
 from ._family import MARK
-from .login import Login, login_of
+from .login import login_of
 from .options import is_sealed
 
 __all__ = ["PrivateFolder"]
@@ -35,7 +35,7 @@ class PrivateFolder:
         """Return `options` as they go on the command line, with the folder in use."""
         own = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
         mark = {MARK: str(self.path)}
-        if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env) is Login.API_KEY):
+        if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env).is_in_environment):
             # Without a login to find there, the process needs nothing of the user's configuration.
             own["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
         options = self._with_prompt_file(options)

@@ -52,6 +52,10 @@ class Launch:
     mcp_servers: Mapping[str, McpServer] | None
     require_mcp: bool
     timeouts: Timeouts
+    spare: "Launch | None" = field(default=None, compare=False, repr=False)
+    """How a process is started that can be made one of these when it is needed; None if there is no such process."""
+    is_spare: bool = field(default=False, compare=False)
+    """Whether processes are started so that they can be made others."""
     key: Hashable = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
 

@@ -27,8 +27,12 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 class Login(StrEnum):
     """The kinds of login."""
 
+    BEDROCK = "bedrock"
+    """`CLAUDE_CODE_USE_BEDROCK` is set."""
+    VERTEX = "vertex"
+    """`CLAUDE_CODE_USE_VERTEX` is set."""
     CLOUD = "cloud"
-    """One of `CLOUD_VARIABLES` is set."""
+    """Another one of `CLOUD_VARIABLES` is set."""
     API_KEY = "api-key"
     """`ANTHROPIC_API_KEY` is set."""
     GATEWAY = "gateway"
@@ -37,9 +41,17 @@ class Login(StrEnum):
     """The login of the `claude` command, or `CLAUDE_CODE_OAUTH_TOKEN`."""
 
     @property
+    def is_in_environment(self) -> bool:
+        """Whether the environment has all of it, so that `--bare` can use it and no configuration is needed."""
+        return self not in (Login.GATEWAY, Login.SUBSCRIPTION)
+
+    @property
     def owns_prompt(self) -> bool:
         """Whether the system prompt is the caller's alone."""
         return self is not Login.SUBSCRIPTION
+
+
+_CLOUDS = {"CLAUDE_CODE_USE_BEDROCK": Login.BEDROCK, "CLAUDE_CODE_USE_VERTEX": Login.VERTEX}
 
 
 def login_of(env: Mapping[str, str]) -> Login:
@@ -48,8 +60,8 @@ def login_of(env: Mapping[str, str]) -> Login:
     def value(name: str) -> str:
         return env.get(name, os.environ.get(name, "")).strip()
 
-    if any(value(name).lower() not in _OFF for name in CLOUD_VARIABLES):
-        return Login.CLOUD
+    if clouds := [name for name in CLOUD_VARIABLES if value(name).lower() not in _OFF]:
+        return _CLOUDS.get(clouds[0], Login.CLOUD)
     if value("ANTHROPIC_API_KEY"):
         return Login.API_KEY
     return Login.GATEWAY if value("ANTHROPIC_AUTH_TOKEN") else Login.SUBSCRIPTION

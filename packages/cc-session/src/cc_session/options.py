@@ -10,7 +10,7 @@ from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-from .login import Login, login_of
+from .login import login_of
 
 __all__ = ["is_sealed", "sealed_options"]
 
@@ -74,13 +74,14 @@ def sealed_options(
         cwd: The folder the process runs in; an empty private one if None.
         cli_path: The CLI to run; the one in the SDK's wheel if None.
 
-    With an API key the process also runs `--bare`, which leaves out the messages about the machine that the CLI adds
-    otherwise. `--bare` cannot use an OAuth login, so without a key it is not set. Nor can it run hooks: a session with
-    hooks or a policy takes it away. Of the built-in tools it has `Bash`, `Edit` and `Read`, whatever `tools` says.
+    With an API key or a cloud provider the process also runs `--bare`, which leaves out the messages about the machine
+    that the CLI adds otherwise. `--bare` cannot use an OAuth login, so there it is not set. Nor can it run hooks: a
+    session with hooks or a policy takes it away. Of the built-in tools it has `Bash`, `Edit` and `Read`,
+    whatever `tools` says.
     """
     own_env = dict(env or {})
     extra_args: dict[str, str | None] = {"no-session-persistence": None}
-    if login_of(own_env) is Login.API_KEY:
+    if login_of(own_env).is_in_environment:
         extra_args["bare"] = None
     return ClaudeAgentOptions(
         tools=[],

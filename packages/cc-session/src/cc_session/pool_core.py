@@ -243,9 +243,12 @@ class PoolCore(Generic[W]):
             return
         launch = self._spare()
         key = launch.key
-        clean = sum(worker.launch.key == key for worker in self._fleet.idle) + self._fleet.coming()[key]
-        for _ in range(self._limits.prewarm - clean):
-            self._fleet.start(launch, may_evict=False)
+        idle = self._fleet.idle
+        clean = sum(worker.launch.key == key for worker in idle)
+        # One that can be made any other is worth more than the longest unused of several that cannot.
+        may_evict = launch.is_spare and len(idle) - clean > 1
+        for _ in range(self._limits.prewarm - clean - self._fleet.coming()[key]):
+            self._fleet.start(launch, may_evict=may_evict)
 
     def _spares(self, key: Hashable) -> int:
         wanted = [count for launch, count, done in self._warming if launch.key == key and not done.done()]

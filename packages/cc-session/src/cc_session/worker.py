@@ -45,6 +45,11 @@ class PooledSession(Session):
         """The changes to the process that a rewind does not take back."""
         return self._driver.traces
 
+    @property
+    def cwd(self) -> str | None:
+        """The folder in which the process runs, if it is one of this machine."""
+        return self._driver.connection.cwd
+
     def lent_for(self, term: Term) -> Session:
         """Return a face of the session that is of use until `term` ends."""
         return Session(Borrowed(self._driver, term).as_driver)

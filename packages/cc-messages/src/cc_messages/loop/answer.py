@@ -15,7 +15,7 @@ from ..answer import Answer, Event
 from .cli_tools import OWN_SERVER, mcp_name
 from .conversation import Block, Message
 
-__all__ = ["LoopAnswer", "unfolded"]
+__all__ = ["LoopAnswer", "unfolded", "unfolded_messages"]
 
 Waits: TypeAlias = Callable[[str, str, dict[str, Any]], bool]
 
@@ -226,6 +226,25 @@ def unfolded(message: Message) -> list[Message]:
         said.append(_as_tool_use(block) if _is_folded(block) else block)
     messages.append(Message("assistant", tuple(said)))
     return [*messages, Message("user", tuple(results))] if results else messages
+
+
+def unfolded_messages(messages: Sequence[JsonValue]) -> list[JsonValue]:
+    """The messages of a request's body with all loops unfolded; what is no folded loop stays as it is."""
+    result: list[JsonValue] = []
+    for message in messages:
+        blocks = _answer_blocks(message)
+        if any(map(_is_folded, blocks)):
+            parts = unfolded(Message("assistant", tuple(blocks)))
+            result.extend({"role": part.role, "content": [*part.content]} for part in parts)
+        else:
+            result.append(message)
+    return result
+
+
+def _answer_blocks(message: JsonValue) -> list[Block]:
+    content = message.get("content") if isinstance(message, dict) and message.get("role") == "assistant" else None
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return blocks if isinstance(content, list) and len(blocks) == len(content) else []
 
 
 def _is_folded(block: Block) -> bool:

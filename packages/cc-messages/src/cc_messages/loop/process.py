@@ -149,7 +149,8 @@ def _with_skills(options: ClaudeAgentOptions, own: OwnTools, belongings: AsyncEx
         return options
     env: Mapping[str, str] = {**environ, **options.env}
     folder = SkillFolder(own.skills, skill_places(options.cwd, env))
-    belongings.callback(folder.remove)
+    # With the folder, which goes when it is forgotten.
+    belongings.callback(SkillFolder.close, folder)
     return with_skills(options, own, folder)
 
 

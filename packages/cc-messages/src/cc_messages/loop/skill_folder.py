@@ -21,7 +21,7 @@ PLUGIN = "skills"
 
 
 class SkillFolder:
-    """A plugin with links to skills. It is removed with `remove()`, when it is forgotten, and with the interpreter."""
+    """A plugin with links to skills. It is removed with `close()`, when it is forgotten, and with the interpreter."""
 
     def __init__(self, names: Sequence[str], places: Sequence[Path]) -> None:
         """Find the skills; the first place that has one wins.
@@ -31,12 +31,16 @@ class SkillFolder:
         """
         found = [_found(name, places) for name in names]
         self.path = Path(tempfile.mkdtemp(prefix="cc-skills-"))
-        self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
         (self.path / ".claude-plugin").mkdir()
         (self.path / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": PLUGIN}), encoding="utf-8")
         (self.path / "skills").mkdir()
         for skill in found:
             (self.path / "skills" / skill.name).symlink_to(skill.resolve(), target_is_directory=True)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._remove()
 
 
 def skill_places(cwd: str | Path | None, env: Mapping[str, str]) -> list[Path]:
