@@ -144,11 +144,12 @@ async def test_cache_settings_reach_the_api_as_they_do_directly(
     settings: Any, loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-31: the breakpoints of the settings with their TTL, and no others."""
-    direct = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(api_key="key", base_url=loopback.url))
-    for model in (direct, ClaudeCodeModel("claude-sonnet-5", provider=provider)):
-        agent = Agent(model, instructions="Be brief.", model_settings=settings)
-        agent.tool_plain(now)
-        await agent.run("What time is it?")
+    async with AsyncAnthropic(api_key="key", base_url=loopback.url) as client:
+        direct = AnthropicModel("claude-sonnet-5", provider=AnthropicProvider(anthropic_client=client))
+        for model in (direct, ClaudeCodeModel("claude-sonnet-5", provider=provider)):
+            agent = Agent(model, instructions="Be brief.", model_settings=settings)
+            agent.tool_plain(now)
+            await agent.run("What time is it?")
     half = len(loopback.requests) // 2
     sent, expected = comparable(loopback.requests[half:]), comparable(loopback.requests[:half])
     assert sent == expected

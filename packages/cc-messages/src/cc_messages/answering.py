@@ -45,7 +45,7 @@ class Starter:
             return await (LoopProcess if has_loop else RequestProcess).start(launch)
         except ProcessExitedError:
             if launch.is_spare:
-                self._launches.cannot_claim()
+                self._launches.abilities.cannot_claim()
             raise
 
 

@@ -1,6 +1,5 @@
 """How the process for a request is started: sealed, opened only as far as the request's own loop needs it."""
 
-import logging
 import os
 from collections import ChainMap
 from collections.abc import Hashable, Mapping
@@ -12,6 +11,7 @@ from typing_extensions import override
 
 from cc_session import Launch, Login, Timeouts, login_of, sealed_options
 
+from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
 from .claim import CLAIM_ARGUMENTS
 from .counting import APIAccess
@@ -22,8 +22,6 @@ from .request import PLAIN_MODEL, MessagesRequest
 from .single_call import LIMIT_ENV, Allowance
 
 __all__ = ["Launches", "RequestLaunch"]
-
-logger = logging.getLogger(__name__)
 
 # What a process without a loop can do without: the CLI would look for commands again after each change of parameters.
 _ARGUMENTS: Mapping[str, str | None] = {"disable-slash-commands": None}
@@ -48,7 +46,9 @@ class RequestLaunch(Launch):
     own: OwnTools | None = None
     """The tools of its own; None where it has none."""
     allowance: Allowance = field(default_factory=Allowance, compare=False)
-    """What is known of how the processes reckon."""
+    """The length of the prompt, as the processes reckon."""
+    abilities: Abilities = field(default_factory=Abilities, compare=False)
+    """The abilities of the CLI."""
 
     @override
     def _companions(self) -> Hashable:
@@ -75,7 +75,8 @@ class Launches:
     ) -> None:
         self._env, self._cwd, self._cli_path, self._timeouts = dict(env), cwd, cli_path, timeouts
         self._allowances: dict[Login, Allowance] = {}
-        self._can_claim = True
+        self.abilities = Abilities()
+        """The abilities of the CLI."""
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -101,18 +102,12 @@ class Launches:
         if request.loop is not None:
             return self._loop(request, request.loop)
         launch = self._whole(request.system, request.process_model, _betas(request))
-        can_claim = self._can_claim and not self.login.owns_prompt and not request.betas
+        can_claim = self.abilities.can_claim and not self.login.owns_prompt and not request.betas
         return replace(launch, spare=self._claimable()) if can_claim else launch
 
     def spare(self) -> RequestLaunch:
         """Return how a process is started for requests that are still to come."""
-        return self._claimable() if self._can_claim and not self.login.owns_prompt else self._plain()
-
-    def cannot_claim(self) -> None:
-        """Take note that the CLI has no processes that take a system prompt later."""
-        if self._can_claim:
-            logger.warning("This Claude Code CLI is started for each system prompt: it cannot wait for one")
-        self._can_claim = False
+        return self._claimable() if self.abilities.can_claim and not self.login.owns_prompt else self._plain()
 
     def _plain(self) -> RequestLaunch:
         return self._whole((), PLAIN_MODEL, {})
@@ -124,7 +119,9 @@ class Launches:
 
     def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
         options = self._sealed(system, model, {**env, **LIMIT_ENV})
-        return self._launch(replace(options, extra_args={**options.extra_args, **_ARGUMENTS}), None)
+        if self.abilities.can_rewind:  # otherwise a command clears the conversation
+            options = replace(options, extra_args={**options.extra_args, **_ARGUMENTS})
+        return self._launch(options, None)
 
     def _loop(self, request: MessagesRequest, loop: LoopRequest) -> RequestLaunch:
         plain = _PLAIN_NAMES if loop.tool_server is not None and loop.tool_server.is_plain else {}
@@ -155,6 +152,7 @@ class Launches:
             timeouts=self._timeouts,
             tool_server=None if loop is None else loop.tool_server,
             own=own,
+            abilities=self.abilities,
             allowance=self._allowances.setdefault(self.login, Allowance.of(self.login)),
         )
 

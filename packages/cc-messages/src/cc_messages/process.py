@@ -7,10 +7,10 @@ the answer is there. Any process answers any request of its launch key.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from claude_agent_sdk import Message, ResultMessage
 from typing_extensions import override
@@ -18,6 +18,7 @@ from typing_extensions import override
 from cc_session import Content, Launch, PooledSession, ResetBy, TurnError, TurnStream, Worker
 from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
+from .abilities import Abilities
 from .answer import Event
 from .api_log import APILog
 from .claim import claim
@@ -52,7 +53,9 @@ class RequestProcess(Worker):
         super().__init__(launch, session)
         self.log = log
         """What the process has logged of its last API call."""
-        self._allowance = launch.allowance if isinstance(launch, RequestLaunch) else Allowance()
+        known = launch if isinstance(launch, RequestLaunch) else None
+        self._allowance = known.allowance if known is not None else Allowance()
+        self._abilities = known.abilities if known is not None else Abilities()
         self._allowed = 0
         self._is_unclaimed = launch.is_spare
         self._told: dict[str, str] = {}
@@ -67,6 +70,7 @@ class RequestProcess(Worker):
         log = APILog()
         session = await cls.open(launch, replace(launch.options, stderr=log.take))
         process = cls(launch, session, log)
+        await process.or_close(process._abilities.probe(session))
         if not launch.is_spare:  # which could not be claimed after a message
             await process.mark()
         return process
@@ -74,8 +78,12 @@ class RequestProcess(Worker):
     async def mark(self) -> None:
         """Let prompts pass, as far as is known how long the CLI reckons them to be. Closes the process if it fails."""
         self._allowed = self._allowance.tokens
+        await self.or_close(mark(self.session, self._allowed))
+
+    async def or_close(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await `work`; close the process if it fails."""
         try:
-            await mark(self.session, self._allowed)
+            await work
         except BaseException:
             await self.session.close()
             raise
@@ -241,6 +249,15 @@ class RequestProcess(Worker):
         Raises:
             ClaudeCodeError: That was not possible.
         """
+        if not self._abilities.can_rewind:
+            await self._clear()
+            return
         prompt = self.session.last_user_uuid
         if prompt is not None and not await self.session.rewind(prompt):
             raise CLIConnectionError(reason="Claude Code did not rewind the conversation")
+
+    async def _clear(self) -> None:
+        if "disable-slash-commands" in self.launch.options.extra_args:  # the first process, which was probed
+            raise CLIConnectionError(reason="this process takes no command that clears its conversation")
+        await self.session.reset(tools_changed=True)
+        await self.mark()

@@ -271,7 +271,7 @@ class PoolCore(Generic[W]):
                 return
         # Tried again with the next lease; it would fail on and on.
         self._keeps_spares = False
-        logger.warning("A spare Claude Code process could not be started", exc_info=error)
+        logger.warning("A spare Claude Code process could not be started: %s", error)
 
     def _check_open(self) -> None:
         if self.is_closed:

@@ -1,0 +1,78 @@
+"""The abilities of a CLI that the road of a request needs, probed once, when its first process has started.
+
+Nothing is concluded from a version. A probe asks the process and never the API; all of it takes some 15 ms. Without
+the first ability no request can be carried out; without the others it is carried out more slowly. Measured on CLI
+2.1.71 to 2.1.330.
+"""
+
+import asyncio
+import logging
+from uuid import uuid4
+
+from cc_session import Session
+from cc_types import CLIConnectionError, ControlRequestError
+
+__all__ = ["Abilities"]
+
+logger = logging.getLogger(__name__)
+
+_PROBE = "CC_MESSAGES_PROBE"
+
+
+class Abilities:
+    """The abilities of one CLI; assumed until they were probed."""
+
+    def __init__(self) -> None:
+        self.can_rewind = True
+        """Whether a message can be dropped from the conversation. Since CLI 2.1.191."""
+        self.can_claim = True
+        """Whether a process can take its system prompt later."""
+        self._is_probed = False
+        self._probing = asyncio.Lock()
+
+    async def probe(self, session: Session) -> None:
+        """Find out what the CLI of `session` can do, unless that is known.
+
+        Raises:
+            CLIConnectionError: It cannot do what every request needs.
+            ClaudeCodeError: The process failed.
+        """
+        async with self._probing:
+            if not self._is_probed:
+                await self._check_parameters(session)
+                await self._look_at_rewind(session)
+                self._is_probed = True
+
+    def cannot_claim(self) -> None:
+        """Take note that no process waits for its system prompt."""
+        if self.can_claim:
+            logger.warning("This Claude Code CLI has no spare processes: it is started for each system prompt")
+        self.can_claim = False
+
+    async def _check_parameters(self, session: Session) -> None:
+        await session.set_env({_PROBE: "1"})
+        settings = await session.control("get_settings")
+        match settings:
+            case {"effective": {"env": {"CC_MESSAGES_PROBE": "1"}}}:
+                pass
+            case _:
+                raise CLIConnectionError(
+                    reason=f"{_name(session)} does not take the parameters of a request while it runs",
+                    advice="Use version 2.1.139 or newer (claude-agent-sdk 0.1.81).",
+                )
+
+    async def _look_at_rewind(self, session: Session) -> None:
+        try:
+            await session.rewind(str(uuid4()))
+        except ControlRequestError:
+            self.can_rewind = False
+            logger.warning(
+                "%s cannot drop a message from its conversation, so it is cleared after each request, which is slower. "
+                "Version 2.1.191 and newer can (claude-agent-sdk 0.2.110).",
+                _name(session),
+            )
+
+
+def _name(session: Session) -> str:
+    version = session.info.get("claude_code_version")
+    return f"Claude Code {version}" if version else "This version of Claude Code"
