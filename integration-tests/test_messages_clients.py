@@ -87,7 +87,7 @@ def test_a_message_and_a_stream_of_it(claude: Anthropic, loopback: LoopbackServe
 
 
 def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback: LoopbackServer) -> None:
-    """MSG-09, MSG-10, MSG-46. It would like a thread, and goes on without."""
+    """MSG-09, MSG-46, MSG-72. It would like a thread, and goes on without."""
 
     @beta_tool
     def weather(city: str) -> str:

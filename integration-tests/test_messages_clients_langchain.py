@@ -72,7 +72,7 @@ def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
 
 
 async def test_tools_called_and_answered(model: ChatAnthropic, loopback: LoopbackServer) -> None:
-    """MSG-10, MSG-46."""
+    """MSG-46, MSG-72."""
 
     def respond(body: dict[str, Any]) -> Any:
         return [CALL] if len(body["messages"]) == 1 else "It is sunny."

@@ -148,7 +148,7 @@ async def settings_of_the_model_the_agent_and_the_run(model: AnthropicModel) -> 
 
 @settings.scenario(echo)
 async def cache_settings(model: AnthropicModel) -> object:
-    """MODEL-31: they ask for nothing, as Claude Code places its own breakpoints."""
+    """MODEL-31"""
     return await one_after_the_other(
         model, AnthropicModelSettings(anthropic_cache=True), AnthropicModelSettings(anthropic_cache_messages="1h")
     )

@@ -80,7 +80,7 @@ async def test_stream_gives_the_same_message_in_pieces(shared_api: LoopbackServe
 
 
 async def test_a_loop_of_tools_with_thinking_goes_round(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-03, MSG-10, MSG-14."""
+    """MSG-03, MSG-14, MSG-72."""
     thinking = {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"}
     call = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}
     answers(shared_api, [thinking, call], "It is sunny.")
@@ -106,7 +106,7 @@ async def test_a_loop_of_tools_with_thinking_goes_round(shared_api: LoopbackServ
 
 
 async def test_a_system_prompt_of_blocks_arrives_as_it_is(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-05, MSG-07."""
+    """MSG-07, MSG-70."""
     system: Any = [
         {"type": "text", "text": "Be brief."},
         {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}},
@@ -178,7 +178,7 @@ async def test_tokens_are_counted(shared_api: LoopbackServer, claude: AsyncAnthr
 async def test_the_api_gets_little_more_than_it_would_get_directly(
     shared_api: LoopbackServer, claude: AsyncAnthropic
 ) -> None:
-    """MSG-53. For conversations of texts, those that go past the CLI's history among them."""
+    """MSG-53. For conversations of texts, one with a message of role `system` among them."""
     turns: list[Any] = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 50} for n in range(21)]
     conversations: list[Any] = [HELLO, turns, [*turns, {"role": "system", "content": "Mind the gap."}]]
     async with AsyncAnthropic(api_key="key", base_url=shared_api.url) as direct:

@@ -50,7 +50,7 @@ PLACED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("given", "placed"), PLACED.values(), ids=PLACED)
 def test_breakpoints_stand_where_claude_code_places_them(given: dict[str, Any], placed: dict[str, Any]) -> None:
-    """MSG-05."""
+    """MSG-71."""
     before = copy.deepcopy(given)
     assert with_breakpoints(given) == placed
     assert given == before
@@ -70,7 +70,7 @@ UNTOUCHED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("given", UNTOUCHED.values(), ids=UNTOUCHED)
 def test_the_callers_breakpoints_are_the_only_ones(given: dict[str, Any]) -> None:
-    """MSG-05, MSG-06."""
+    """MSG-70."""
     assert with_breakpoints(given) == given
 
 

@@ -107,7 +107,7 @@ def conversations() -> dict[str, list[Any]]:
 
 
 async def test_all_content_arrives_as_it_was_written(client: Client, plain: Plain) -> None:
-    """MSG-08, MSG-18, MSG-26."""
+    """MSG-08, MSG-15, MSG-17, MSG-18, MSG-26."""
     wrong: list[str] = []
     for name, contents in conversations().items():
         client.api.requests.clear()
@@ -180,6 +180,7 @@ async def test_parameters_arrive_as_the_caller_set_them(client: Client, plain: P
 
 
 async def test_betas_reach_the_api(several: Client) -> None:
+    """MSG-73."""
     await several.ask("Hello.", headers={"anthropic-beta": "first-2026-01-01, second-2026-02-02"})
     await several.ask("Hello.", headers={"anthropic-beta": "third-2026-03-03"})
     assert [call.headers["anthropic-beta"] for call in several.api.calls] == [

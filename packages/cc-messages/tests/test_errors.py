@@ -246,6 +246,25 @@ async def test_a_process_that_hangs_is_replaced(connect: Connect, eventually: An
     assert client.starts == 2
 
 
+@pytest.mark.parametrize("timeouts", [Timeouts(turn=0.5), Timeouts(silence=0.5)], ids=["turn", "silence"])
+async def test_a_request_that_takes_too_long_is_a_timeout_that_is_not_repeated(
+    timeouts: Timeouts, connect: Connect
+) -> None:
+    """MSG-E10."""
+    client = connect(size=1, timeouts=timeouts)
+
+    async def sleep(body: dict[str, Any]) -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    client.answers(sleep)
+    with anyio.fail_after(20):
+        reply = await client.ask("b")
+    assert (reply.status, reply.error["type"]) == (504, "timeout_error")
+    assert reply.headers["x-should-retry"] == "false"
+    await answers_exactly(client, ["b"])
+
+
 async def test_processes_that_cannot_be_made_ready_are_an_error_in_the_end(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

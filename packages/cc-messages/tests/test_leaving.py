@@ -162,6 +162,7 @@ async def test_a_request_that_is_given_up_while_it_waits_takes_no_process(slow_c
 async def test_a_process_whose_start_was_given_up_serves_the_next_request(
     connect: Connect, processes: Callable[[], list[Any]], eventually: Any
 ) -> None:
+    """MSG-74."""
     client = connect(size=1, timeouts=QUICK)
     task = asyncio.create_task(client.ask("Hello."))
     await eventually(processes)

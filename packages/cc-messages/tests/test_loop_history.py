@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
 
 @pytest.mark.parametrize(("contents", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_would_arrive_otherwise_is_refused(contents: list[Any], message: str) -> None:
-    """MSG-09."""
+    """MSG-75."""
     with pytest.raises(APIError) as caught:
         parse(*contents)
     assert caught.value.status == 400
@@ -157,7 +157,7 @@ WRONG: list[tuple[list[Any], str]] = [
 
 @pytest.mark.parametrize(("messages", "place"), WRONG)
 def test_a_message_that_is_none_is_refused_by_its_place(messages: list[Any], place: str) -> None:
-    """MSG-09."""
+    """MSG-75."""
     with pytest.raises(APIError, match=place):
         parse_messages(messages)
 
@@ -174,7 +174,7 @@ def test_neighbours_of_one_role_are_one_message() -> None:
 
 
 def test_cache_breakpoints_are_the_clis_to_place_but_data_stays() -> None:
-    """MSG-06."""
+    """MSG-76."""
     data = {"cache_control": "a field of the tool's"}
     mark = {"cache_control": {"type": "ephemeral"}}
     document = {"type": "document", "source": {"type": "content", "content": [text("d", **mark)]}}

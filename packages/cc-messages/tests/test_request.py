@@ -117,6 +117,7 @@ def test_betas_stand_where_bedrock_takes_them() -> None:
 
 @pytest.mark.parametrize("login", [Login.SUBSCRIPTION, Login.CLOUD])
 def test_betas_that_are_part_of_a_login_are_added_to_when_a_process_starts(login: Login) -> None:
+    """MSG-02."""
     request = parse_request(body(), "b-2, a-1,", login=login)
     assert request.betas == "b-2, a-1,"
     assert "betas" not in json.loads(request.extra_body)

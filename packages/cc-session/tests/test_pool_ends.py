@@ -211,7 +211,7 @@ async def test_reprs_show_state_and_no_secret(fake_cli: Callable[[str], ClaudeAg
 def test_a_forked_child_has_processes_of_its_own(
     server: LoopbackServer, options: ClaudeAgentOptions, processes: Processes
 ) -> None:
-    """SES-74."""
+    """SES-74, SES-84."""
     with SessionPool(options, size=1, prewarm=0) as pool:
         pool.run_sync("Parent.")
         [mine] = processes()

@@ -1,0 +1,35 @@
+"""The cost of a request comes from the API's usage and the list prices, whatever the CLI reckons."""
+
+import pytest
+from claude_agent_sdk import ResultMessage
+
+from cc_messages.cost import with_cost
+
+RESULT = ResultMessage(
+    subtype="success",
+    duration_ms=1,
+    duration_api_ms=1,
+    is_error=False,
+    num_turns=1,
+    session_id="s",
+    total_cost_usd=99.0,
+    model_usage={"another-model": {"costUSD": 99.0}},
+)
+USAGE = {"input_tokens": 1_000_000, "output_tokens": 0}
+
+
+def test_the_price_is_that_of_the_model_that_has_answered() -> None:
+    """MSG-77."""
+    cheap, dear = (
+        with_cost(RESULT, {"id": "msg_1", "model": model, "usage": USAGE})
+        for model in ("claude-haiku-4-5", "claude-opus-4-5")
+    )
+    assert 0 < (cheap.total_cost_usd or 0) < (dear.total_cost_usd or 0) < 99
+    assert cheap.model_usage is not None
+    assert [*cheap.model_usage] == ["claude-haiku-4-5"]
+    assert cheap.model_usage["claude-haiku-4-5"]["costUSD"] == pytest.approx(cheap.total_cost_usd)
+
+
+def test_a_request_without_an_answer_costs_nothing() -> None:
+    """MSG-77."""
+    assert (with_cost(RESULT, {}).total_cost_usd, with_cost(RESULT, {}).model_usage) == (0.0, {})
