@@ -13,7 +13,6 @@ RESULT = ResultMessage(
     num_turns=1,
     session_id="s",
     total_cost_usd=99.0,
-    model_usage={"another-model": {"costUSD": 99.0}},
 )
 USAGE = {"input_tokens": 1_000_000, "output_tokens": 0}
 
