@@ -111,6 +111,7 @@ def test_the_id_of_a_model_stands_in_the_body(login: Login, model: str, is_in_bo
 
 
 def test_betas_stand_where_bedrock_takes_them() -> None:
+    """MSG-73."""
     request = parse_request(body(), "b-2, a-1,", login=Login.BEDROCK)
     assert json.loads(request.extra_body)["anthropic_beta"] == ["b-2", "a-1"]
 
