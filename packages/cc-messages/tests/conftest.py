@@ -50,8 +50,10 @@ def nothing_is_left(request: pytest.FixtureRequest, private_temp_folder: Path, s
     But for those of the shared processes: these end with the package, and their files are looked for then.
     """
     before = {*private_temp_folder.iterdir()}
+    others = {process.pid for process in processes()}
     yield
-    _, alive = psutil.wait_procs([process for process in processes() if process.pid not in shared.pids], timeout=10)
+    others |= shared.pids
+    _, alive = psutil.wait_procs([process for process in processes() if process.pid not in others], timeout=10)
     assert not alive, f"processes left: {alive}"
     if "shared_client" not in request.fixturenames:
         left = without_files(private_temp_folder, before)
