@@ -23,7 +23,7 @@ EVENT_DELAY = 0.02  # seconds between two events of a stream, so that it can be 
 @contextmanager
 def started(api: LoopbackServer, pool: int) -> Generator[ClaudeCodeProvider]:
     """A provider that does not repeat failures, for tests with event loops of their own."""
-    provider = ClaudeCodeProvider(env=api.env(), pool=pool, max_retries=0)
+    provider = ClaudeCodeProvider(env=api.env(), pool=pool, max_retries=0, cache_breakpoints=False)
     yield provider
     asyncio.run(provider.aclose())
 

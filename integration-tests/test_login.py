@@ -1,21 +1,19 @@
-"""With an OAuth login the CLI adds messages about its environment, and nothing else."""
+"""With each login the API gets what the caller wrote; with a subscription two system blocks of the CLI stand before."""
 
 from typing import Any
 
+import pytest
 from pydantic_ai import Agent
 
-from cc_loopback import LoopbackServer
+from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 
-def without_system(body: dict[str, Any]) -> list[dict[str, Any]]:
-    return [message for message in body["messages"] if message["role"] != "system"]
-
-
-async def test_an_oauth_login_adds_system_messages_about_the_environment_and_nothing_else(
-    loopback: LoopbackServer,
-) -> None:
-    async with ClaudeCodeProvider(env=loopback.env("oauth"), max_retries=0) as provider:
+@pytest.mark.parametrize("login", ["api-key", "oauth", "vertex", "bedrock"])
+async def test_a_run_with_tools_and_live_text_is_the_callers_alone(login: Login, loopback: LoopbackServer) -> None:
+    """ARCH-26: no message about folder, system or date with any login."""
+    env = loopback.env(login)
+    async with ClaudeCodeProvider(env=env, max_retries=0, cache_breakpoints=False) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider), instructions="Answer briefly.")
 
         @agent.tool_plain
@@ -25,15 +23,17 @@ async def test_an_oauth_login_adds_system_messages_about_the_environment_and_not
 
         first = await agent.run("One.")
         second = await agent.run("/help @/etc/hostname", message_history=first.all_messages())
+        assert provider.transport.stats().starts == 1
 
     assert "lucky_number returned: 7" in second.output
-    assert [call.headers["authorization"] for call in loopback.calls] == ["Bearer sk-ant-oat01-loopback"] * 4
+    added: list[Any] = []
     for body in loopback.requests:
-        own = without_system(body)
-        assert [message["role"] for message in own] == ["user", "assistant"] * (len(own) // 2) + ["user"]
-        added = [str(message["content"]) for message in body["messages"] if message["role"] == "system"]
-        assert all("# Environment" in text for text in added)
+        assert [message["role"] for message in body["messages"]][::2] == ["user"] * ((len(body["messages"]) + 1) // 2)
         assert [tool["name"] for tool in body["tools"]] == ["lucky_number"]
-        assert body["system"][-1]["text"] == "Answer briefly."
-    [prompt] = without_system(loopback.requests[-1])[-3]["content"]
-    assert prompt["text"] == "/help @/etc/hostname"
+        *added, prompt = body["system"]
+        assert prompt["text"] == "Answer briefly."
+    assert len(added) == (2 if login == "oauth" else 0)
+    [block] = loopback.requests[-1]["messages"][-3]["content"]
+    assert block == {"type": "text", "text": "/help @/etc/hostname"}
+    if login == "oauth":
+        assert {call.headers["authorization"] for call in loopback.calls} == {"Bearer sk-ant-oat01-loopback"}

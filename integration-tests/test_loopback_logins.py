@@ -65,7 +65,9 @@ async def test_the_cli_streams_calls_a_tool_and_sees_errors_with_each_login(
         assert {call.path for call in loopback.calls if call.method == "POST"} == {path}
         assert [body["model"] for body in loopback.requests] == [model] * 2
 
-        for status in (429, 529, 400):
+        # A cloud provider's 400 the CLI repeats in bare mode.
+        statuses = [429, 529] if login in ("vertex", "bedrock") else [429, 529, 400]
+        for status in statuses:
             loopback.fail_next(status, message="Not now.")
             _, result = await ask(client)
             assert (result.is_error, result.api_error_status) == (True, status)
@@ -79,4 +81,4 @@ async def test_the_cli_streams_calls_a_tool_and_sees_errors_with_each_login(
         loopback.fail_next(after_events=3)
         _, result = await ask(client)
         assert "Connection to the API was lost" in str(result.result)
-        assert len(loopback.requests) == 2 + 3 + 1 + 1
+        assert len(loopback.requests) == 2 + len(statuses) + 1 + 1

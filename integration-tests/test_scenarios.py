@@ -7,7 +7,8 @@ what the design allows (`both_ways.comparable`). What else differs, a scenario s
 The processes are shared by all scenarios, so that each one meets whatever the ones before it have left.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from anthropic import AsyncAnthropic
 
 from both_ways import BothWays, Seen
-from cc_loopback import LoopbackServer
+from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeProvider
 from scenarios import SCENARIOS, Scenario
 
@@ -30,14 +31,26 @@ def nothing_is_left() -> Iterator[None]:
     assert not alive, f"processes left: {alive}"
 
 
-@pytest.fixture(scope="module")
-async def both_ways(nothing_is_left: None) -> AsyncIterator[BothWays]:
+@asynccontextmanager
+async def ready(login: Login) -> AsyncGenerator[BothWays]:
     with LoopbackServer() as api:
         async with (
             AsyncAnthropic(api_key="key", base_url=api.url, max_retries=0) as client,
-            ClaudeCodeProvider(env=api.env(), pool=6, max_retries=0, cache_breakpoints=False) as provider,
+            ClaudeCodeProvider(env=api.env(login), pool=6, max_retries=0, cache_breakpoints=False) as provider,
         ):
             yield BothWays(api, client, provider)
+
+
+@pytest.fixture(scope="module")
+async def both_ways(nothing_is_left: None) -> AsyncIterator[BothWays]:
+    async with ready("api-key") as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+async def other_logins(nothing_is_left: None) -> AsyncIterator[Mapping[str, BothWays]]:
+    async with ready("oauth") as oauth, ready("vertex") as vertex, ready("bedrock") as bedrock:
+        yield {"oauth": oauth, "vertex": vertex, "bedrock": bedrock}
 
 
 def parameters() -> list[Any]:
@@ -53,6 +66,20 @@ def parameters() -> list[Any]:
 @pytest.mark.parametrize("scenario", parameters())
 async def test_both_ways_agree(scenario: Scenario, both_ways: BothWays) -> None:
     """MODEL-80"""
+    await compare(scenario, both_ways)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("login", ["oauth", "vertex", "bedrock"])
+@pytest.mark.parametrize("scenario", parameters())
+async def test_both_ways_agree_with_other_logins(
+    scenario: Scenario, login: str, other_logins: Mapping[str, BothWays]
+) -> None:
+    """MODEL-80"""
+    await compare(scenario, other_logins[login])
+
+
+async def compare(scenario: Scenario, both_ways: BothWays) -> None:
     direct = both_ways.direct(scenario.model_name, scenario.settings)
     through = both_ways.through(scenario.model_name, scenario.settings)
 

@@ -25,12 +25,17 @@ def has_breakpoints(fields: Mapping[str, JsonValue]) -> bool:
     return _is_marked(fields) or any(map(_is_marked_in, [fields.get("tools"), fields.get("system"), *messages]))
 
 
-def with_breakpoints(fields: _Object) -> _Object:
-    """Return a request with breakpoints; one that has any, as it is."""
+def with_breakpoints(fields: _Object, *, at_prompt: bool = True) -> _Object:
+    """Return a request with breakpoints; one that has any, as it is.
+
+    Args:
+        fields: The request's body.
+        at_prompt: Whether there is one to be at the end of the system prompt, or else of the tools.
+    """
     if has_breakpoints(fields):
         return fields
     changed = dict(fields)
-    for name in ("system", "tools"):
+    for name in ("system", "tools") if at_prompt else ():
         if fields.get(name):
             changed[name] = _marked_at_end(fields[name])
             break

@@ -7,10 +7,10 @@ the answer is there. Any process answers any request of its launch key.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 from claude_agent_sdk import Message, ResultMessage
 from typing_extensions import override
@@ -70,23 +70,27 @@ class RequestProcess(Worker):
         log = APILog()
         session = await cls.open(launch, replace(launch.options, stderr=log.take))
         process = cls(launch, session, log)
-        await process.or_close(process._abilities.probe(session))
-        if not launch.is_spare:  # which could not be claimed after a message
-            await process.mark()
+        try:
+            if not launch.is_spare:  # which could not be claimed after a message or a rewind
+                await process.begin()
+        except BaseException:
+            await session.close()
+            raise
         return process
 
-    async def mark(self) -> None:
-        """Let prompts pass, as far as is known how long the CLI reckons them to be. Closes the process if it fails."""
-        self._allowed = self._allowance.tokens
-        await self.or_close(mark(self.session, self._allowed))
+    async def begin(self) -> None:
+        """Make the process one that answers requests.
 
-    async def or_close(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await `work`; close the process if it fails."""
-        try:
-            await work
-        except BaseException:
-            await self.session.close()
-            raise
+        Raises:
+            ClaudeCodeError: It failed, or its CLI lacks an ability that is needed.
+        """
+        await self._abilities.probe(self.session)
+        await self._mark()
+
+    async def _mark(self) -> None:
+        """Let prompts pass, as far as is known how long the CLI reckons them to be."""
+        self._allowed = self._allowance.tokens
+        await mark(self.session, self._allowed)
 
     @property
     def has_run_tools(self) -> bool:
@@ -104,7 +108,7 @@ class RequestProcess(Worker):
         if self._is_unclaimed:
             await claim(self.session, request.system)
             self._is_unclaimed = False
-            await self.mark()
+            await self.begin()
         await self._tell_process(launch.options.model, request.env)
 
     async def _tell_process(self, model: str | None, env: Mapping[str, str]) -> None:
@@ -182,7 +186,7 @@ class RequestProcess(Worker):
             # The API has not been asked.
             await self._end_turn()
             await self._forget()
-            await self.mark()
+            await self._mark()
 
     async def _events_of_turn(self) -> AsyncIterator[Event]:
         stream = await self._turn.enter_async_context(self.session.stream(self._prompt()))
@@ -260,4 +264,4 @@ class RequestProcess(Worker):
         if "disable-slash-commands" in self.launch.options.extra_args:  # the first process, which was probed
             raise CLIConnectionError(reason="this process takes no command that clears its conversation")
         await self.session.reset(tools_changed=True)
-        await self.mark()
+        await self._mark()

@@ -118,23 +118,27 @@ def parse_request(
             parameters = json.dumps(loop.parameters)
             request = make(extra_body=parameters, system=_texts(fields.get("system")), betas=betas, loop=loop)
             return replace(request, process_model=request.model)
-        return _in_the_body(make, with_breakpoints(fields) if places_breakpoints else fields, betas, login)
+        return _in_the_body(make, fields, betas, login, places_breakpoints=places_breakpoints)
     except RecursionError as error:
         raise invalid("The request body is nested too deeply") from error
 
 
-def _in_the_body(make: Callable[..., MessagesRequest], fields: _Object, betas: str, login: Login) -> MessagesRequest:
+def _in_the_body(
+    make: Callable[..., MessagesRequest], fields: _Object, betas: str, login: Login, *, places_breakpoints: bool
+) -> MessagesRequest:
     """A request that goes to the API whole."""
-    model, system = str(fields["model"]), fields.get("system")
-    extra = {name: value for name, value in fields.items() if name not in ("model", "stream", "system")}
-    extra["messages"] = unfolded_messages(cast("list[JsonValue]", fields["messages"]))
-    process_model, texts = model, ()
+    model, texts = str(fields["model"]), ()
+    extra = {name: value for name, value in fields.items() if name not in ("model", "stream")}
+    if not login.owns_prompt:
+        texts = _texts(extra.pop("system", None))
+    if places_breakpoints:  # but for the CLI's own system blocks, which have theirs
+        extra = with_breakpoints(extra, at_prompt=login.owns_prompt)
+    if login.owns_prompt:
+        extra["system"] = extra.get("system") or []  # which takes the place of the CLI's own blocks
+    extra["messages"] = unfolded_messages(cast("list[JsonValue]", extra["messages"]))
+    process_model = model
     if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(model):
         extra["model"], process_model = model, PLAIN_MODEL
-    if login.owns_prompt:
-        extra["system"] = system or []  # which takes the place of the CLI's own blocks
-    else:
-        texts = _texts(system)
     if betas and login in _BETAS:
         extra[_BETAS[login]], betas = [beta.strip() for beta in betas.split(",") if beta.strip()], ""
     return make(process_model=process_model, extra_body=json.dumps(extra), system=texts, betas=betas)

@@ -62,7 +62,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
         timeouts: How long to wait for a process, and how long a request may take (`turn`) or be silent (`silence`).
         cache_breakpoints: Whether a request that sets no `cache_control` gets breakpoints where Claude Code would place
-            them: at the end of the system prompt, and of the last message.
+            them: at the end of the system prompt, or else of the tools, and of the user's last message.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         cli_path: The Claude Code CLI to run; the one that claude-agent-sdk brings if None.
         timeouts: How long to wait for a process, and how long a request may take (`turn`) or be silent (`silence`).
         cache_breakpoints: Whether a request whose settings ask for no caching gets cache breakpoints where Claude Code
-            would place them: at the end of the system prompt, and of the last message.
+            would place them: at the end of the system prompt, or else of the tools, and of the user's last message.
         max_retries: How often the client repeats a request that failed for a reason that may pass.
     """
 

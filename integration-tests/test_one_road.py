@@ -1,0 +1,148 @@
+"""Any process answers any request: of another agent, with other instructions, another model, or another client."""
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelAPIError
+
+from api_script import echo
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_session import Timeouts
+
+MODELS = ["claude-sonnet-5", "claude-opus-4-8", "claude-haiku-4-5"]
+
+
+def instructions_and_prompt(body: dict[str, Any]) -> str:
+    return f"{body['system'][0]['text']} {body['messages'][-1]['content'][-1]['text']} {body['model']}"
+
+
+async def test_instructions_and_models_change_on_one_process(
+    loopback: LoopbackServer, own_provider: ClaudeCodeProvider
+) -> None:
+    """MSG-02, MSG-13"""
+    loopback.respond = instructions_and_prompt
+    for number in range(20):
+        for name in MODELS:
+            agent = Agent(ClaudeCodeModel(name, provider=own_provider), instructions=f"Instructions {number}.")
+            assert (await agent.run("Go.")).output == f"Instructions {number}. Go. {name}"
+    assert len(loopback.requests) == 60
+    assert own_provider.transport.stats().starts == 1
+
+
+async def test_many_agents_at_a_time_share_the_processes_of_a_pool(loopback: LoopbackServer) -> None:
+    """MSG-13"""
+    loopback.respond = instructions_and_prompt
+    async with ClaudeCodeProvider(env=loopback.env(), pool=4, max_retries=0) as provider:
+
+        async def run(number: int) -> str:
+            model = ClaudeCodeModel(MODELS[number % 3], provider=provider)
+            return (await Agent(model, instructions=f"Agent {number}.").run(f"Prompt {number}.")).output
+
+        answers = await asyncio.gather(*map(run, range(32)))
+        assert answers == [f"Agent {n}. Prompt {n}. {MODELS[n % 3]}" for n in range(32)]
+        stats = provider.transport.stats()
+        assert (stats.starts, stats.leases) == (4, 32)
+
+
+async def test_a_provider_that_is_warm_starts_nothing_for_a_run(loopback: LoopbackServer) -> None:
+    """MSG-78"""
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
+        await provider.warm(2)
+        assert (await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")).output
+        stats = provider.transport.stats()
+        assert (stats.starts, stats.waits) == (2, 0)
+        with pytest.raises(ValueError, match="room for 8"):
+            await provider.warm(9)
+
+
+async def test_a_login_that_changed_is_used_from_the_next_request_on(
+    loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-61: also the key of another provider never reaches a process of this one."""
+    for name, value in loopback.env().items():
+        monkeypatch.setenv(name, value)
+    async with (
+        ClaudeCodeProvider(max_retries=0) as provider,
+        ClaudeCodeProvider(env={"ANTHROPIC_API_KEY": "of the other"}, max_retries=0) as other,
+    ):
+        for key in ("first", "second"):
+            monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+            for each in (provider, other):
+                await Agent(ClaudeCodeModel(provider=each)).run("Hello.")
+    keys = [call.headers["x-api-key"] for call in loopback.calls]
+    assert keys == ["first", "of the other", "second", "of the other"]
+
+
+@pytest.mark.parametrize("limit", ["turn", "silence"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_limits_of_a_request_hold(limit: str, stream: bool, loopback: LoopbackServer) -> None:
+    """MSG-E10"""
+
+    async def never(_body: dict[str, Any]) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    loopback.respond = never
+    timeouts = Timeouts(**{limit: 0.5})
+    async with ClaudeCodeProvider(env=loopback.env(), timeouts=timeouts) as provider:
+        agent = Agent(ClaudeCodeModel(provider=provider))
+        with pytest.raises(ModelAPIError, match=r"0\.5"):
+            if stream:
+                async with agent.run_stream("Hello.") as result:
+                    await result.get_output()
+            else:
+                await agent.run("Hello.")
+    assert len(loopback.requests) == 1
+
+
+FORK = """
+import asyncio, os, threading
+from pydantic_ai import Agent
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+
+provider = ClaudeCodeProvider(pool=2, max_retries=0)
+agent = Agent(ClaudeCodeModel(provider=provider))
+
+def run(text):
+    return asyncio.run(agent.run(text)).output
+
+asyncio.run(provider.warm(2))
+slow = threading.Thread(target=lambda: print("busy", run("Slow."), flush=True))
+slow.start()
+while not provider.transport.stats().busy:
+    pass
+child = os.fork()
+if child == 0:
+    print("child", run("Of the child."), flush=True)
+    asyncio.run(provider.aclose())
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+slow.join()
+print("parent", run("Of the parent."), os.waitstatus_to_exitcode(status), flush=True)
+asyncio.run(provider.aclose())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+async def test_parent_and_child_go_on_after_a_fork(loopback: LoopbackServer) -> None:
+    """SES-84"""
+
+    async def respond(body: dict[str, Any]) -> Any:
+        if "Slow." in str(body["messages"]):
+            await asyncio.sleep(1)
+        return echo(body)
+
+    loopback.respond = respond
+    environment = {**os.environ, **loopback.env(), "PYTHONWARNINGS": "ignore"}
+    program = await asyncio.create_subprocess_exec(sys.executable, "-c", FORK, env=environment, stdout=-1, stderr=-1)
+    out, error = await asyncio.wait_for(program.communicate(), 50)
+    assert sorted(out.decode().splitlines()) == [
+        "busy You said: Slow.",
+        "child You said: Of the child.",
+        "parent You said: Of the parent. 0",
+    ], error
