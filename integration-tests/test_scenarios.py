@@ -38,7 +38,7 @@ async def ready(login: Login) -> AsyncGenerator[BothWays]:
             AsyncAnthropic(api_key="key", base_url=api.url, max_retries=0) as client,
             ClaudeCodeProvider(env=api.env(login), pool=6, max_retries=0, cache_breakpoints=False) as provider,
         ):
-            yield BothWays(api, client, provider)
+            yield BothWays(api, client, provider, login)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,10 @@ async def both_ways(nothing_is_left: None) -> AsyncIterator[BothWays]:
 async def other_logins(nothing_is_left: None) -> AsyncIterator[Mapping[str, BothWays]]:
     async with ready("oauth") as oauth, ready("vertex") as vertex, ready("bedrock") as bedrock:
         yield {"oauth": oauth, "vertex": vertex, "bedrock": bedrock}
+
+
+# The CLI takes the effort out of a request to a model of Bedrock's that had none when it came out.
+BEYOND_THE_CLI = frozenset({("settings.every_level_of_thinking-claude-opus-4-5", "bedrock")})
 
 
 def parameters() -> list[Any]:
@@ -76,6 +80,8 @@ async def test_both_ways_agree_with_other_logins(
     scenario: Scenario, login: str, other_logins: Mapping[str, BothWays]
 ) -> None:
     """MODEL-80"""
+    if (scenario.name, login) in BEYOND_THE_CLI:
+        pytest.xfail("the CLI leaves the effort out there")
     await compare(scenario, other_logins[login])
 
 

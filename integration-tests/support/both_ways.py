@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_jsonable_python
 
 from api_script import with_usual_usage
-from cc_loopback import LoopbackServer
+from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest
 
@@ -25,6 +25,8 @@ Run = Callable[[AnthropicModel], Awaitable[object]]
 
 # The CLI's own two short blocks before the system prompt, with a subscription's login.
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on Anthropic's Claude Agent SDK.")
+# How the CLI names some models there.
+_ON_BEDROCK = "us.anthropic."
 _OF_THE_WIRE = frozenset({"anthropic_beta", "anthropic_version", "metadata", "stream"})
 # Ids are made anew in each run; equal ones must stay equal.
 _IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai)_\w+")
@@ -68,6 +70,7 @@ class BothWays:
     api: LoopbackServer
     client: AsyncAnthropic
     provider: ClaudeCodeProvider
+    login: Login = "api-key"
 
     def direct(self, name: str, settings: ModelSettings | None = None) -> AnthropicModel:
         return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=self.client), settings=settings)
@@ -88,16 +91,16 @@ class BothWays:
                 warnings.simplefilter("always", UserWarning)
                 outcome = await _outcome(run, model)
             await at_rest(self.provider)
-            bodies = comparable([*self.api.requests])
+            bodies = comparable([*self.api.requests], self.login)
         finally:
             self.api.respond = usual
         return Seen(outcome, bodies, [f"{note.category.__name__}: {note.message}" for note in noted])
 
 
-def comparable(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def comparable(bodies: list[dict[str, Any]], login: Login = "api-key") -> list[dict[str, Any]]:
     """Recorded bodies without what the design allows to differ; nothing else is taken away."""
     ids: dict[str, str] = {}
-    return [_renamed(_allowed(body), ids) for body in bodies]
+    return [_renamed(_of_login(_allowed(body), login), ids) for body in bodies]
 
 
 def comparable_messages(messages: list[ModelMessage]) -> Any:
@@ -148,6 +151,18 @@ def _allowed(body: dict[str, Any]) -> dict[str, Any]:
     # The CLI spells out that there are none.
     if body.get("tools") == []:
         del body["tools"]
+    return body
+
+
+def _of_login(body: dict[str, Any], login: Login) -> dict[str, Any]:
+    if login == "oauth" and body["system"]:
+        # The CLI sends the prompt as one block, with a breakpoint of its own.
+        text = "\n\n".join(block["text"] for block in body["system"])
+        body["system"] = [{"type": "text", "text": text}]
+    if login == "bedrock":
+        # The name of the model there, and what the CLI spells out for some models: the API's own default.
+        body["model"] = body["model"].removeprefix(_ON_BEDROCK)
+        body = {name: value for name, value in body.items() if (name, value) != ("temperature", 1)}
     return body
 
 

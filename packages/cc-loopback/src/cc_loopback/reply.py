@@ -5,6 +5,7 @@ unknown here: `events.py` cuts the finished message into events.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -27,6 +28,8 @@ _MESSAGE_KEYS = frozenset(
         "context_management",
     }
 )
+# Such as `us.anthropic.claude-haiku-4-5-20251001-v1:0`.
+_ON_BEDROCK = re.compile(r"(?:[a-z-]+\.)?anthropic\.(?P<model>.+?)(?:-v\d+(?::\d+)?)?")
 _REQUIRED_TEXT = {"text": "text", "thinking": "thinking", "redacted_thinking": "data"}
 _CALLS = {"tool_use": "toolu", "server_tool_use": "srvtoolu", "mcp_tool_use": "mcptoolu"}
 _CHARACTERS_PER_TOKEN = 4
@@ -46,7 +49,7 @@ def make_message(reply: Reply, body: JsonObject) -> JsonObject:
         "id": given.get("id") or new_id("msg"),
         "type": "message",
         "role": "assistant",
-        "model": given.get("model") or body["model"],
+        "model": given.get("model") or _answering_model(body["model"]),
         "content": content,
         "stop_reason": given.get("stop_reason") or _stop_reason(content),
         "stop_sequence": given.get("stop_sequence"),
@@ -149,3 +152,9 @@ def _check_serializable(message: JsonObject) -> None:
         json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ReplyError(f"the message cannot be written as JSON: {error}") from error
+
+
+def _answering_model(asked: str) -> str:
+    """Return the name by which a model says that it has answered: without region, vendor and version of Bedrock."""
+    found = _ON_BEDROCK.fullmatch(asked)
+    return found["model"] if found is not None else asked
