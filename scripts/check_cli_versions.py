@@ -3,7 +3,7 @@
     uv run scripts/check_cli_versions.py [--write] [VERSION ...]
 
 Drives each CLI through the public API against a loopback API: with an API key, and with an OAuth token that is made up.
-Prints a table; with --write, `docs/reference/cli-versions.md` is made of it. A version takes 50 s on two slow cores.
+Prints a table; with --write, `docs/reference/cli-versions.md` is made of it, and the list that `cc-model doctor` has. A version takes 50 s on two slow cores.
 Its wheel has 80 to 160 MB, and uv keeps it.
 """
 
@@ -25,7 +25,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from cc_loopback import LoopbackServer
+from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from commands import CheckError, finish
 from commands import run as run_command
@@ -37,12 +37,10 @@ from api_script import Body, Reply, Respond, call, steps, stopped, text, thought
 from both_ways import BothWays, Run
 
 PAGE = ROOT / "docs" / "reference" / "cli-versions.md"
+TESTED = ROOT / "packages" / "cc-model" / "src" / "cc_model" / "doctor" / "tested.py"
 # A year, from the first CLI that knows --bare on.
 VERSIONS = ["0.1.50", "0.1.66", "0.1.81", "0.2.100", "0.2.110", "0.2.120", "0.2.140", "0.2.155", "0.2.170", "newest"]
-LOGINS = {
-    "API key": {},
-    "OAuth token": {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-made-up"},
-}
+LOGINS: dict[str, Login] = {"API key": "api-key", "OAuth token": "oauth"}
 # Of two families, since a CLI has defaults of its own for some models.
 MODEL, OTHER_MODEL = "claude-sonnet-4-6", "claude-opus-4-8"
 PNG = bytes.fromhex(
@@ -65,6 +63,12 @@ Made by `scripts/check_cli_versions.py --write`, which drives each version of th
 - **loop**: whether the CLI runs the agent's tools after `set_agent_toolsets()`.
 - **own tools**: whether Claude Code's own tools work.
 """
+
+MODULE = '''\
+"""The versions of the CLI that are exact with each login, oldest first; written by `scripts/check_cli_versions.py`."""
+
+__all__ = ["TESTED_CLIS"]
+'''
 
 
 @dataclass(frozen=True)
@@ -151,10 +155,10 @@ FAULTS: dict[str, tuple[int | None, int | None]] = {
 }
 
 
-async def exact(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+async def exact(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login) -> str:
     """Count the scenarios that are the same both ways, and name the others."""
     async with AsyncAnthropic(api_key="loopback", base_url=api.url, max_retries=0) as client:
-        both = BothWays(api, client, provider)
+        both = BothWays(api, client, provider, login)
         differ: list[str] = []
         for name, (model, run, respond) in SCENARIOS.items():
             direct = await both.watch(run, both.direct(model), respond)
@@ -165,7 +169,7 @@ async def exact(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
     return of(len(SCENARIOS), differ)
 
 
-async def warm(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+async def warm(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
     """Count starts for agents of different instructions, one after the other."""
     started, asked = provider.transport.stats().starts, 6
     for index in range(asked):
@@ -173,7 +177,7 @@ async def warm(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
     return f"{provider.transport.stats().starts - started} for {asked}"
 
 
-async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
     """Count the answers after which the CLI makes no second API call, and name the others."""
     more: list[str] = []
     for name in (*ANSWERS, *FAULTS):
@@ -197,7 +201,7 @@ async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider) -> str
     return of(len(ANSWERS) + len(FAULTS), more)
 
 
-async def loop(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+async def loop(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
     """Have the CLI call a tool of the agent's."""
     api.respond = steps([call("mcp__pydantic_tools__lucky_number")], "Seven.")
     model = ClaudeCodeModel(MODEL, provider=provider)
@@ -206,7 +210,7 @@ async def loop(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
     return await through_the_cli(agent, "7")
 
 
-async def own_tools(api: LoopbackServer, provider: ClaudeCodeProvider) -> str:
+async def own_tools(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
     """Have the CLI call a tool of its own."""
     with tempfile.TemporaryDirectory(prefix="check-cli-") as folder:
         api.respond = steps([call("Bash", command="echo $((6 * 7))")], "Seven.")
@@ -224,7 +228,7 @@ async def through_the_cli(agent: Agent[Any, str], expected: str) -> str:
 async def at_rest(provider: ClaudeCodeProvider) -> None:
     """Wait until no process has anything left to do: a second API call may come late."""
     async with asyncio.timeout(STEP_SECONDS):
-        while "busy=0 starting=0" not in repr(provider.transport):  # noqa: ASYNC110  # there is no event for it
+        while not provider.transport.stats().is_at_rest:  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(0.01)
 
 
@@ -234,7 +238,7 @@ def of(count: int, others: list[str]) -> str:
     return f"{count - len(others)} of {count}{named}"
 
 
-Check = Callable[[LoopbackServer, ClaudeCodeProvider], Awaitable[str]]
+Check = Callable[[LoopbackServer, ClaudeCodeProvider, Login], Awaitable[str]]
 CHECKS: tuple[Check, ...] = (exact, warm, one_api_call, loop, own_tools)
 
 
@@ -244,10 +248,12 @@ async def check(cli: Path, sdk: str, login: str, problems: list[str]) -> Row:
     found: list[str] = []
     for one in CHECKS:
         with LoopbackServer() as api:
-            env = {**api.env(), **LOGINS[login]}
+            env = api.env(LOGINS[login])
             try:
-                async with ClaudeCodeProvider(cli_path=cli, env=env, max_retries=0, pool=4) as provider:
-                    found.append(await one(api, provider))
+                async with ClaudeCodeProvider(
+                    cli_path=cli, env=env, max_retries=0, pool=4, cache_breakpoints=False
+                ) as provider:
+                    found.append(await one(api, provider, LOGINS[login]))
             except Exception as error:
                 found.append(type(error).__name__)
                 problems.append(f"CLI {name}, {login}, {one.__name__}: {error}")
@@ -288,6 +294,14 @@ def markdown(rows: list[Row]) -> str:
     return "\n".join([INTRODUCTION, *(f"| {' | '.join(line)} |" for line in lines), ""])
 
 
+def module(rows: list[Row]) -> str:
+    """Write the versions that are exact with each login as the module of which `cc-model doctor` reads them."""
+    whole = of(len(SCENARIOS), [])
+    differ = {row.cli for row in rows if row.exact != whole}
+    names = [f'    "{name}",' for name in dict.fromkeys(row.cli for row in rows) if name not in differ]
+    return "\n".join([MODULE, "TESTED_CLIS = (", *names, ")", ""])
+
+
 def headings() -> list[str]:
     """Return the names of the columns."""
     names = [field.name.replace("_", " ") for field in fields(Row)]
@@ -311,6 +325,7 @@ async def work(versions: list[str], write: bool) -> list[str]:
     console.print(table(rows))
     if write:
         PAGE.write_text(markdown(rows), "utf-8")
+        TESTED.write_text(module(rows), "utf-8")
     return failed
 
 

@@ -21,6 +21,7 @@ from cc_ipc import TransportUnavailableError, resolve_transport
 
 from .cli import CLI, find_cli, login_of, version_of
 from .round_trip import offline, online
+from .tested import TESTED_CLIS
 
 __all__ = ["Check", "Outcome", "Plan", "examine"]
 
@@ -172,10 +173,10 @@ async def _cli(cli: CLI | None) -> Check:
         found = await version_of(cli)
     except OSError as error:
         return Check("Claude Code CLI", "problem", f"{cli.path}: {error}", "Name another one with --cli.")
-    if not cli.is_bundled:
-        advice = "What any other than the one that claude-agent-sdk brings does was not tested."
-        return Check("Claude Code CLI", "warning", f"{found}, {cli.path}", advice)
-    return Check("Claude Code CLI", "ok", f"{found}, {cli.path}")
+    if found.split()[0] in TESTED_CLIS:
+        return Check("Claude Code CLI", "ok", f"{found}, tested, {cli.path}")
+    advice = f"This version was not tested; the newest tested one is {TESTED_CLIS[-1]}."
+    return Check("Claude Code CLI", "warning", f"{found}, {cli.path}", advice)
 
 
 async def _login(cli: CLI) -> Check:
