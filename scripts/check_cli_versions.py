@@ -3,8 +3,8 @@
     uv run scripts/check_cli_versions.py [--write] [VERSION ...]
 
 Drives each CLI through the public API against a loopback API: with an API key, and with an OAuth token that is made up.
-Prints a table; with --write, `docs/reference/cli-versions.md` is made of it, and the list that `cc-model doctor` has. A version takes 50 s on two slow cores.
-Its wheel has 80 to 160 MB, and uv keeps it.
+Prints a table; with --write, `docs/reference/cli-versions.md` is made of it, and the list that `cc-model doctor` has.
+A version takes 50 s on two slow cores. Its wheel has 80 to 160 MB, and uv keeps it.
 """
 
 import argparse

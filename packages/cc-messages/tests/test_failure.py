@@ -1,11 +1,13 @@
 """From the CLI's words to the error of the API. The texts are those of CLI 2.1.329."""
 
+import json
 from typing import Any
 
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
-from cc_messages.failure import error_body, turn_error
+from cc_messages.api_log import APILog
+from cc_messages.failure import as_logged, error_body, turn_error
 from cc_types import APIError, CLIConnectionError
 
 LATER = " This is a server-side issue, usually temporary — try again in a moment. If it persists, check your gateway."
@@ -125,3 +127,22 @@ def test_an_apology_counts_whatever_the_cli_did_afterwards(told: ResultMessage |
 def test_an_error_body_has_the_request_id_if_there_is_one() -> None:
     error = APIError(status=500, message="Oh.", request_id="req_1")
     assert error_body(error)["request_id"] == "req_1"
+
+
+@pytest.mark.parametrize(
+    ("said", "has_advice"),
+    [
+        ("claude-x-9 requires a newer version of Claude Code.", True),
+        ("Please update Claude Code to use this model.", True),
+        ("max_tokens: 9 > 5", False),
+    ],
+)
+def test_a_model_that_is_too_new_for_the_cli_says_the_way_out(said: str, has_advice: bool) -> None:
+    """MSG-79."""
+    log = APILog()
+    body = json.dumps({"error": {"type": "invalid_request_error", "message": said}})
+    log.take(f"x [ERROR] API error (attempt 1/1): 400 {body}")
+    error = as_logged(APIError(status=400, message="?"), log)
+    assert isinstance(error, APIError)
+    assert error.message.startswith(said)
+    assert ("cli_path" in error.message) == has_advice

@@ -692,3 +692,44 @@ async def test_closing_fails_what_waits_and_ends_what_runs(make: Make, starter: 
 def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SessionPool(**limits)
+
+
+def general() -> Launch:
+    """How a spare process is started that can be made any other."""
+    return replace(launch(system_prompt=""), is_spare=True)
+
+
+def special(prompt: str) -> Launch:
+    return replace(launch(system_prompt=prompt), spare=general())
+
+
+async def test_a_spare_process_is_made_the_one_that_is_needed(starter: Starter) -> None:
+    """SES-84."""
+    pool = PoolCore[Worker](general, PoolLimits(3, 1, 2, 500, 400, None, 300, "rewind"), starter)
+    await pool.keep_spares()
+    await all_rest()
+    first = await use(pool, special("One."))
+    assert first is starter.sessions[0]
+    assert await use(pool, special("Two.")) is starter.sessions[1]
+    assert await use(pool, special("One.")) is first  # which is one for good
+    # There is no room for a spare one beside the two: the longest unused makes it.
+    assert figures(pool, "starts", "recycled") == (3, {})
+    await use(pool, special("Three."))
+    assert figures(pool, "starts", "recycled") == (4, {"evicted": 1})
+    assert [session.number for session in starter.sessions if session.is_running] == [0, 2, 3]
+    await pool.aclose()
+
+
+async def test_a_lease_that_no_process_can_serve_fails_in_the_end(make: Make, starter: Starter) -> None:
+    """SES-84."""
+    pool = make(size=2, prewarm=0)
+
+    async def fail(_: Worker) -> None:
+        raise CLIConnectionError(reason="No way")
+
+    lease = Lease[Worker](launch(), fail)
+    with pytest.raises(CLIConnectionError, match="No way"):
+        await pool.acquire(lease)
+    pool.give_back(lease)
+    assert len(starter.sessions) == 3
+    assert await use(pool) is starter.sessions[3]

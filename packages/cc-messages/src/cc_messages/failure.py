@@ -45,6 +45,10 @@ _NOT_LOGGED_IN = (
     "Claude Code is not logged in. Set ANTHROPIC_API_KEY, or run `claude` in a terminal and type /login. "
     "(The CLI said: {text})"
 )
+# The API refuses new models to old versions of Claude Code, and says that there is a newer one.
+_NEWER = r"\b(newer|outdated|update|upgrade|version)\b"
+_OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\b")
+_NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
 _TRY_AGAIN = "Check the network and try again."
 
 
@@ -107,6 +111,8 @@ def as_logged(error: ClaudeCodeError, log: APILog) -> ClaudeCodeError:
         if not isinstance(error, APIError) or log.request_id is None:
             return error
         told = {"type": error.error_type, "message": error.message}
+    if _OLD_CLI.search(str(told.get("message", ""))):
+        told = {**told, "message": f"{told['message']} {_NEWER_CLI}"}
     status = error.status if isinstance(error, APIError) else log.status
     status = status or _STATUSES_OF_TYPES.get(str(told.get("type")), 500)
     return DetailedError(status=status, error=told, request_id=log.request_id, retry_after=log.retry_after)

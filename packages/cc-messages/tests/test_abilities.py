@@ -1,0 +1,73 @@
+"""The abilities of a CLI are found out by asking it, once, and never the API."""
+
+from typing import Any, cast
+
+import pytest
+
+from cc_messages.abilities import Abilities
+from cc_session import Session
+from cc_types import CLIConnectionError, ControlRequestError
+
+
+class PretendedSession:
+    """As much of a session as is asked."""
+
+    info = {"claude_code_version": "2.1.1"}
+
+    def __init__(self, *, takes_env: bool = True, can_rewind: bool = True) -> None:
+        self._takes_env, self._can_rewind = takes_env, can_rewind
+        self._env: dict[str, str] = {}
+        self.asked: list[str] = []
+
+    async def set_env(self, env: dict[str, str]) -> None:
+        self.asked.append("set_env")
+        self._env |= env if self._takes_env else {}
+
+    async def control(self, subtype: str) -> dict[str, Any]:
+        self.asked.append(subtype)
+        return {"effective": {"env": self._env}}
+
+    async def rewind(self, _uuid: str) -> bool:
+        self.asked.append("rewind")
+        if not self._can_rewind:
+            raise ControlRequestError(subtype="rewind_conversation", message="Unsupported control request subtype")
+        return False
+
+
+async def probe(abilities: Abilities, session: PretendedSession) -> None:
+    await abilities.probe(cast(Session, session))
+
+
+async def test_a_cli_is_probed_once() -> None:
+    """MSG-79."""
+    abilities, first, second = Abilities(), PretendedSession(), PretendedSession()
+    await probe(abilities, first)
+    await probe(abilities, second)
+    assert first.asked == ["set_env", "get_settings", "rewind"]
+    assert not second.asked
+    assert abilities.can_rewind
+
+
+async def test_a_cli_without_a_rewind_is_used_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """MSG-79."""
+    abilities = Abilities()
+    for _ in range(2):
+        await probe(abilities, PretendedSession(can_rewind=False))
+    assert not abilities.can_rewind
+    [warning] = caplog.messages
+    assert "Claude Code 2.1.1 cannot drop" in warning
+
+
+async def test_a_cli_that_takes_no_parameters_is_refused() -> None:
+    """MSG-79."""
+    with pytest.raises(CLIConnectionError, match=r"Claude Code 2\.1\.1 does not take .* 2\.1\.139 or newer"):
+        await probe(Abilities(), PretendedSession(takes_env=False))
+
+
+def test_a_cli_without_spare_processes_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """MSG-78, MSG-79."""
+    abilities = Abilities()
+    abilities.cannot_claim()
+    abilities.cannot_claim()
+    assert not abilities.can_claim
+    assert len(caplog.messages) == 1
