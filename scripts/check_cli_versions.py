@@ -39,7 +39,19 @@ from both_ways import BothWays, Run
 PAGE = ROOT / "docs" / "reference" / "cli-versions.md"
 TESTED = ROOT / "packages" / "cc-model" / "src" / "cc_model" / "doctor" / "tested.py"
 # A year, from the first CLI that knows --bare on.
-VERSIONS = ["0.1.50", "0.1.66", "0.1.81", "0.2.100", "0.2.110", "0.2.120", "0.2.140", "0.2.155", "0.2.170", "newest"]
+VERSIONS = [
+    "0.1.50",
+    "0.1.66",
+    "0.1.81",
+    "0.2.100",
+    "0.2.110",
+    "0.2.120",
+    "0.2.140",
+    "0.2.155",
+    "0.2.170",
+    "0.2.186",
+    "newest",
+]
 LOGINS: dict[str, Login] = {"API key": "api-key", "OAuth token": "oauth"}
 # Of two families, since a CLI has defaults of its own for some models.
 MODEL, OTHER_MODEL = "claude-sonnet-4-6", "claude-opus-4-8"

@@ -139,7 +139,7 @@ class Launches:
         return replace(options, env={**options.env, **env, **self._env, **betas})
 
     def _launch(self, options: ClaudeAgentOptions, loop: LoopRequest | None) -> RequestLaunch:
-        own = None if loop is None else loop.own
+        own, login = None if loop is None else loop.own, self.login
         if own is None:  # or programs that its tools start would log their API calls, too
             arguments = {**options.extra_args, **LOG_ARGUMENTS}
             options = replace(options, env={**LOG_ENV, **options.env}, extra_args=arguments)
@@ -153,7 +153,7 @@ class Launches:
             tool_server=None if loop is None else loop.tool_server,
             own=own,
             abilities=self.abilities,
-            allowance=self._allowances.setdefault(self.login, Allowance.of(self.login)),
+            allowance=self._allowances.setdefault(login, Allowance(has_message=not login.is_in_environment)),
         )
 
 

@@ -85,6 +85,7 @@ class RequestProcess(Worker):
             ClaudeCodeError: It failed, or its CLI lacks an ability that is needed.
         """
         await self._abilities.probe(self.session)
+        self._allowance.begin(self.session.info)
         await self._mark()
 
     async def _mark(self) -> None:

@@ -8,7 +8,8 @@ mark: an answer that the CLI does not send, because it counts as none, and whose
 prompt is long. The prompt is always the same. With one message more, or with the API's own usage, it is over the limit.
 
 How long the prompt is reckoned to be depends on the CLI and on the login: up to 22 tokens with an API key; with a
-subscription 243 to 341, because of a message about the machine that the API never gets. A mark that is too small stops
+subscription and a CLI that tells its version (2.1.306 and newer) 243 to 341, because of a message about the machine
+that the API never gets. A mark that is too small stops
 the prompt itself, before any API call, so it is made larger by steps until the prompt passes. A step is smaller than
 the 22 tokens of what the CLI would add. Measured on 14 CLIs from 2.1.71 to 2.1.330.
 
@@ -17,9 +18,11 @@ with a login; up to 2.1.191 also one whose connection broke. It is broken off wh
 nobody's.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cc_session import Login, Session
+from cc_session import Session
+from cc_types import JsonValue
 
 __all__ = ["LIMIT_ENV", "Allowance", "mark"]
 
@@ -44,11 +47,13 @@ class Allowance:
     """How long the prompt may be, in the CLI's tokens. Shared by processes that reckon alike."""
 
     tokens: int = _FIRST_TOKENS
+    has_message: bool = False
+    """Whether the login is one with which the CLI adds a message about the machine."""
 
-    @classmethod
-    def of(cls, login: Login) -> "Allowance":
-        """Begin with a length that processes with this login mostly reckon with."""
-        return cls(_FIRST_TOKENS if login.is_in_environment else _FIRST_TOKENS_WITH_MESSAGE)
+    def begin(self, info: Mapping[str, JsonValue]) -> None:
+        """Take into account what a CLI says about itself when it has started."""
+        if self.has_message and "claude_code_version" in info:
+            self.tokens = max(self.tokens, _FIRST_TOKENS_WITH_MESSAGE)
 
     def raise_above(self, tokens: int) -> bool:
         """Take note that `tokens` were too few; returns whether more may be tried."""
