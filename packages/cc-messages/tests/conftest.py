@@ -393,5 +393,6 @@ def eventually_fixture() -> Callable[[Callable[[], bool]], Any]:
 
 @pytest.fixture(name="processes")
 def own_processes(shared: Shared) -> Callable[[], list[psutil.Process]]:
-    """Finds the CLI processes, but for those that tests share."""
-    return lambda: [process for process in processes() if process.pid not in shared.pids]
+    """Finds the CLI processes that were not there before, but for those that tests share."""
+    others = {process.pid for process in processes()}
+    return lambda: [process for process in processes() if process.pid not in others | shared.pids]

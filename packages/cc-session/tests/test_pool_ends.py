@@ -2,8 +2,11 @@
 
 import asyncio
 import gc
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -247,3 +250,37 @@ def test_a_thread_that_is_interrupted_in_run_sync_gives_its_lease_back(
     thread.join()
     server.respond = echo
     assert lone_pool.run_sync("Quick.").text == "Quick."
+
+
+ENDS_WHILE_LEASES_WAIT = """
+import json, sys, threading, time
+from cc_session import SessionPool, sealed_options
+from cc_types import CLIConnectionError
+
+pool = SessionPool(sealed_options(env=json.loads(sys.argv[1])), size=1)
+
+def ask():
+    try:
+        pool.run_sync("Hello.")
+    except CLIConnectionError as error:
+        print(error.reason, flush=True)
+
+for _ in range(3):
+    threading.Thread(target=ask, daemon=True).start()
+while pool.stats().waiting < 2 or not pool.stats().busy:
+    time.sleep(0.01)
+"""
+
+
+async def test_a_program_that_ends_while_leases_wait_starts_no_process_for_them(
+    server: LoopbackServer, held: Any, tmp_path: Path
+) -> None:
+    """SES-77."""
+    program = [sys.executable, "-c", ENDS_WHILE_LEASES_WAIT, json.dumps(server.env())]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = await asyncio.to_thread(
+        subprocess.run, program, env=environment, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == ["The pool is closed"] * 2 + ["The session is closed"]
+    assert not folders_in(tmp_path)

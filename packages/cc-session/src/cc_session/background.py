@@ -58,7 +58,7 @@ class _Background:
 
     def stop(self) -> None:
         """Clean up and end the thread."""
-        for clean_up in _at_exit:
+        for clean_up in reversed(_at_exit):
             try:
                 self.portal.start_task_soon(clean_up).result(_EXIT_SECONDS)
             except Exception:
@@ -101,7 +101,10 @@ def _background() -> _Background:
 
 
 def at_exit(clean_up: Callable[[], Awaitable[None]]) -> None:
-    """Have `clean_up` awaited on the background loop when the interpreter ends. It must bound its own waits."""
+    """Have `clean_up` awaited on the background loop when the interpreter ends. It must bound its own waits.
+
+    The last one that was registered comes first.
+    """
     _at_exit.append(clean_up)
 
 

@@ -4,12 +4,13 @@ The core, its processes and the loop that drives them belong to one process of t
 gets a core of its own, and the parent's goes on in the parent.
 """
 
+import asyncio
 import os
 import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from .background import tell_background
+from .background import at_exit, tell_background
 from .pool_core import PoolCore
 from .worker import Worker
 
@@ -31,7 +32,7 @@ class PoolOwner(Generic[W]):
         self.core = make()
         """The core of now."""
         finalizer = weakref.finalize(face, self._close_soon)
-        finalizer.atexit = False  # when Python ends, the sessions themselves see to it
+        finalizer.atexit = False  # when Python ends, all are closed together
         _owners.add(self)
 
     def renew(self) -> PoolCore[W]:
@@ -46,11 +47,18 @@ class PoolOwner(Generic[W]):
 _owners: "weakref.WeakSet[PoolOwner[Any]]" = weakref.WeakSet()
 
 
+async def _close_all() -> None:
+    # Before the sessions are closed: a pool would start others in their place.
+    cores = [owner.core for owner in [*_owners] if not owner.core.is_closed]
+    await asyncio.gather(*(core.aclose() for core in cores), return_exceptions=True)
+
+
 def _renew_all() -> None:
     for owner in [*_owners]:
         if not owner.core.is_closed:
             owner.renew()
 
 
+at_exit(_close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
