@@ -21,7 +21,7 @@ from cc_session._fleet import PoolLimits
 from cc_session._memory import Memory
 from cc_session._traces import Traces
 from cc_session.launch import Defaults, Launch
-from cc_session.pool_core import Lease, PoolCore
+from cc_session.pool_core import Lease, PoolCore, Step, next_step
 from cc_session.worker import Worker
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
 
@@ -692,6 +692,15 @@ async def test_closing_fails_what_waits_and_ends_what_runs(make: Make, starter: 
 def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SessionPool(**limits)
+
+
+@pytest.mark.parametrize("has_spare", [False, True])
+@pytest.mark.parametrize("has_coming", [False, True])
+def test_a_lease_gets_the_process_that_is_there_first(has_spare: bool, has_coming: bool) -> None:
+    """SES-61."""
+    assert next_step(has_idle=True, has_spare=has_spare, has_coming=has_coming) is Step.TAKE
+    without = Step.TAKE_SPARE if has_spare else Step.WAIT if has_coming else Step.START
+    assert next_step(has_idle=False, has_spare=has_spare, has_coming=has_coming) is without
 
 
 def general() -> Launch:

@@ -15,15 +15,13 @@ from dataclasses import dataclass
 
 import httpx2
 
+from cc_session import Login, login_of
 from cc_types import APIError, JsonValue
 
 __all__ = ["APIAccess"]
 
 _API = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
-
-# Claude Code then takes its models from elsewhere, and the key, if there is one, is not for that.
-_OTHER_PROVIDERS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 
 # Counting takes the API some hundred milliseconds; a caller may set another timeout.
 _TIMEOUT_SECONDS = 60.0
@@ -47,7 +45,7 @@ class APIAccess:
         """
         known = {**os.environ, **env}
         key, bearer = known.get("ANTHROPIC_API_KEY"), known.get("ANTHROPIC_AUTH_TOKEN")
-        if not (key or bearer) or any(known.get(name) for name in _OTHER_PROVIDERS):
+        if login_of(env) not in (Login.API_KEY, Login.GATEWAY):
             raise APIError(
                 status=404,
                 message="Claude Code cannot count the tokens of a request; the API itself is asked where there is an "

@@ -33,7 +33,6 @@ _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 # The model gets the tools under the names that the request has for them.
 _PLAIN_NAMES = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
 
-
 _BETAS = "ANTHROPIC_BETAS"
 
 

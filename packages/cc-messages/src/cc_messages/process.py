@@ -59,6 +59,7 @@ class RequestProcess(Worker):
         self._allowed = 0
         self._is_unclaimed = launch.is_spare
         self._told: dict[str, str] = {}
+        self._forgotten: str | None = None
         self._request: MessagesRequest | None = None
         self._reading = Reading()
         self._stream: TurnStream | None = None
@@ -258,8 +259,11 @@ class RequestProcess(Worker):
             await self._clear()
             return
         prompt = self.session.last_user_uuid
-        if prompt is not None and not await self.session.rewind(prompt):
+        if prompt == self._forgotten:  # the request was given up before it was sent
+            return
+        if not await self.session.rewind(str(prompt)):
             raise CLIConnectionError(reason="Claude Code did not rewind the conversation")
+        self._forgotten = prompt
 
     async def _clear(self) -> None:
         if "disable-slash-commands" in self.launch.options.extra_args:  # the first process, which was probed

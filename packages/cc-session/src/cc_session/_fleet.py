@@ -9,7 +9,7 @@ import contextvars
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -118,23 +118,16 @@ class Fleet(Generic[W]):
         resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
         return Counter([*self.starting.values(), *(worker.launch.key for worker in resetting)])
 
-    def take(self, launch: Launch) -> W | None:
-        """Take the idle process that suits best: one that needs no change, and of these the one used last.
+    def idle_with(self, launch: Launch | None) -> list[W]:
+        """The clean ones that were started so, in order of their last use; none for None."""
+        return [] if launch is None else [worker for worker in self.idle if worker.launch.key == launch.key]
 
-        If there is none, a spare one is made one.
-        """
-        fitting = self._idle_with(launch)
-        if not fitting and launch.spare is not None:
-            fitting = self._idle_with(launch.spare)
-        if not fitting:
-            return None
+    def take(self, fitting: Sequence[W], launch: Launch) -> W:
+        """Take of some clean ones the one that needs no change, and of several the one used last, for `launch`."""
         worker = ([worker for worker in fitting if worker.matches(launch)] or fitting)[-1]
         worker.launch = launch
         worker.enter("busy")
         return worker
-
-    def _idle_with(self, launch: Launch) -> list[W]:
-        return [worker for worker in self.idle if worker.launch.key == launch.key]
 
     def start(self, launch: Launch, *, may_evict: bool) -> bool:
         """Begin to start a process, in the place of idle ones if need be. Returns whether that is allowed now."""

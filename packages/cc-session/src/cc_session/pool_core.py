@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable
+from enum import Enum, auto
 from typing import Generic, TypeVar
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
@@ -25,6 +26,36 @@ __all__ = ["Lease", "PoolCore"]
 W = TypeVar("W", bound=Worker)
 
 logger = logging.getLogger(__name__)
+
+
+class Step(Enum):
+    """What is done for a lease that waits."""
+
+    TAKE = auto()
+    """It gets a clean process that was started as it asks."""
+    TAKE_SPARE = auto()
+    """It gets a clean process that can be made one."""
+    WAIT = auto()
+    """It waits for a process that is on its way."""
+    START = auto()
+    """A process is started for it, in the place of idle ones of other keys if need be, as soon as there is room."""
+
+
+def next_step(*, has_idle: bool, has_spare: bool, has_coming: bool) -> Step:
+    """Decide what is done for the first lease that waits. Pure.
+
+    | clean process with its key | spare process | process on its way | step |
+    | --- | --- | --- | --- |
+    | yes | | | `TAKE` |
+    | no | yes | | `TAKE_SPARE` |
+    | no | no | yes | `WAIT` |
+    | no | no | no | `START` |
+    """
+    if has_idle:
+        return Step.TAKE
+    if has_spare:
+        return Step.TAKE_SPARE
+    return Step.WAIT if has_coming else Step.START
 
 
 class Lease(Generic[W]):
@@ -212,12 +243,16 @@ class PoolCore(Generic[W]):
             if lease.coming is not None and lease.coming.cancelled():
                 continue  # its caller was cancelled, and gives it back in its next step
             key = lease.launch.key
-            if (worker := self._fleet.take(lease.launch)) is not None:
-                self._hand_over(lease, worker)
-            elif coming[key] > 0:
-                coming[key] -= 1
-            else:
-                self._fleet.start(lease.launch, may_evict=True)
+            idle, spare = self._fleet.idle_with(lease.launch), self._fleet.idle_with(lease.launch.spare)
+            match next_step(has_idle=bool(idle), has_spare=bool(spare), has_coming=coming[key] > 0):
+                case Step.TAKE:
+                    self._hand_over(lease, self._fleet.take(idle, lease.launch))
+                case Step.TAKE_SPARE:
+                    self._hand_over(lease, self._fleet.take(spare, lease.launch))
+                case Step.WAIT:
+                    coming[key] -= 1
+                case Step.START:
+                    self._fleet.start(lease.launch, may_evict=True)
         self._warm_up()
         self._start_spares()
 

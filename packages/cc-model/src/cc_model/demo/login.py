@@ -9,18 +9,10 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from cc_session import CLOUD_VARIABLES
+
 __all__ = ["Choice", "Login", "choose_login"]
 
-# Variables with which Claude Code uses another API than Anthropic's own, with that API's login.
-_CLOUDS = (
-    "CLAUDE_CODE_USE_ANTHROPIC_AWS",
-    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_FOUNDRY",
-    "CLAUDE_CODE_USE_GATEWAY",
-    "CLAUDE_CODE_USE_MANTLE",
-    "CLAUDE_CODE_USE_VERTEX",
-)
 _TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
 _OFF = frozenset({"", "0", "false", "no", "off"})
 _NOTHING_FOUND = "no API key and no login of Claude Code were found"
@@ -71,7 +63,7 @@ def _claude_code_login(env: Mapping[str, str]) -> str | None:
     for name in _TOKENS:
         if env.get(name):
             return f"{name} is set"
-    for name in _CLOUDS:
+    for name in CLOUD_VARIABLES:
         if env.get(name, "").strip().lower() not in _OFF:
             return f"{name} is set"
     file = _config_folder(env) / ".credentials.json"
