@@ -51,6 +51,7 @@ def shared_api(worker_api: LoopbackServer) -> Iterator[LoopbackServer]:
     assert not worker_api.errors, f"a responder of the loopback API raised: {worker_api.errors}"
 
 
+@pytest.hookimpl(optionalhook=True)  # a package's tests alone run without it
 def pytest_xdist_auto_num_workers() -> int:
     """Half as many again as processors: tests of processes wait much of their time."""
     return max(2, (os.cpu_count() or 1) * 3 // 2)
