@@ -120,6 +120,8 @@ def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *,
         reply.end(broken)
         return
     headers = {**error_headers(error), **api_headers}
+    if error.request_id is not None:  # the CLI may have asked again since
+        headers[REQUEST_ID] = error.request_id
     body = error_body(error, headers[REQUEST_ID])
     if reply.has_head:
         reply.write(sse(body))
