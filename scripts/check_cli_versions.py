@@ -85,7 +85,7 @@ __all__ = ["TESTED_CLIS"]
 
 @dataclass(frozen=True)
 class Row:
-    """What holds for one version and one login; the fields are the columns."""
+    """The findings for one version and one login; the fields are the columns."""
 
     cli: str
     sdk: str

@@ -1,4 +1,4 @@
-"""What a path asks for: the API's own path for the same request, and the dialect of the answer.
+"""The request behind a path: the API's own path for the same request, and the dialect of the answer.
 
 Knows the paths of the API, of Vertex AI and of Amazon Bedrock. Whether a path is served is the application's business.
 """
@@ -30,7 +30,7 @@ class Route:
     path: str
     """The API's own path for it."""
     fields: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """What the API has in the body and this path says itself."""
+    """The fields of the body that stand in this path."""
     dialect: Dialect = ANTHROPIC
 
 

@@ -5,7 +5,6 @@ the first ability no request can be carried out; without the others it is carrie
 2.1.71 to 2.1.330.
 """
 
-import asyncio
 import logging
 from uuid import uuid4
 
@@ -28,7 +27,6 @@ class Abilities:
         self.can_claim = True
         """Whether a process can take its system prompt later."""
         self._is_probed = False
-        self._probing = asyncio.Lock()
 
     async def probe(self, session: Session) -> None:
         """Find out what the CLI of `session` can do, unless that is known.
@@ -37,11 +35,11 @@ class Abilities:
             CLIConnectionError: It cannot do what every request needs.
             ClaudeCodeError: The process failed.
         """
-        async with self._probing:
-            if not self._is_probed:
-                await self._check_parameters(session)
-                await self._look_at_rewind(session)
-                self._is_probed = True
+        # Without a lock, which a forked child would inherit: two processes that start together may both be probed.
+        if not self._is_probed:
+            await self._check_parameters(session)
+            await self._look_at_rewind(session)
+            self._is_probed = True
 
     def cannot_claim(self) -> None:
         """Take note that no process waits for its system prompt."""
@@ -53,7 +51,7 @@ class Abilities:
         await session.set_env({_PROBE: "1"})
         settings = await session.control("get_settings")
         match settings:
-            case {"effective": {"env": {"CC_MESSAGES_PROBE": "1"}}}:
+            case {"effective": {"env": {**env}}} if env.get(_PROBE) == "1":
                 pass
             case _:
                 raise CLIConnectionError(
@@ -65,6 +63,8 @@ class Abilities:
         try:
             await session.rewind(str(uuid4()))
         except ControlRequestError:
+            if not self.can_rewind:  # found out by another process meanwhile
+                return
             self.can_rewind = False
             logger.warning(
                 "%s cannot drop a message from its conversation, so it is cleared after each request, which is slower. "

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 from cc_types import JsonValue
 
-__all__ = ["has_breakpoints", "with_breakpoints"]
+__all__ = ["with_breakpoints"]
 
 _Object: TypeAlias = dict[str, JsonValue]
 
@@ -19,8 +19,8 @@ _BREAKPOINT: _Object = {"type": "ephemeral"}
 _CACHEABLE = frozenset({"document", "image", "search_result", "text", "tool_result"})
 
 
-def has_breakpoints(fields: Mapping[str, JsonValue]) -> bool:
-    """Whether a request says anywhere what is to be cached."""
+def _has_breakpoints(fields: Mapping[str, JsonValue]) -> bool:
+    """Whether a request has a cache breakpoint anywhere."""
     messages = [_field(message, "content") for message in _list(fields.get("messages"))]
     return _is_marked(fields) or any(map(_is_marked_in, [fields.get("tools"), fields.get("system"), *messages]))
 
@@ -32,7 +32,7 @@ def with_breakpoints(fields: _Object, *, at_prompt: bool = True) -> _Object:
         fields: The request's body.
         at_prompt: Whether there is one to be at the end of the system prompt, or else of the tools.
     """
-    if has_breakpoints(fields):
+    if _has_breakpoints(fields):
         return fields
     changed = dict(fields)
     for name in ("system", "tools") if at_prompt else ():

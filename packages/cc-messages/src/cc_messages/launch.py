@@ -21,10 +21,10 @@ from .loop.tool_server import ToolServerKey
 from .request import PLAIN_MODEL, MessagesRequest
 from .single_call import LIMIT_ENV, Allowance
 
-__all__ = ["Launches", "RequestLaunch"]
+__all__ = ["NO_COMMANDS", "Launches", "RequestLaunch"]
 
-# What a process without a loop can do without: the CLI would look for commands again after each change of parameters.
-_ARGUMENTS: Mapping[str, str | None] = {"disable-slash-commands": None}
+NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
+"""The command line of a process without commands, for which the CLI would look after each change of parameters."""
 
 # What a tool did cannot be done again, so it is the CLI that repeats a failed API call of its loop: as often as the
 # API's own clients do.
@@ -119,7 +119,7 @@ class Launches:
     def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
         options = self._sealed(system, model, {**env, **LIMIT_ENV})
         if self.abilities.can_rewind:  # otherwise a command clears the conversation
-            options = replace(options, extra_args={**options.extra_args, **_ARGUMENTS})
+            options = replace(options, extra_args={**options.extra_args, **NO_COMMANDS})
         return self._launch(options, None)
 
     def _loop(self, request: MessagesRequest, loop: LoopRequest) -> RequestLaunch:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from typing import Self
+from typing import Self, cast
 
 from claude_agent_sdk import Message, ResultMessage
 from typing_extensions import override
@@ -18,16 +18,15 @@ from typing_extensions import override
 from cc_session import Content, Launch, PooledSession, ResetBy, TurnError, TurnStream, Worker
 from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
-from .abilities import Abilities
 from .answer import Event
 from .api_log import APILog
 from .claim import claim
 from .cost import with_cost
 from .failure import as_logged
-from .launch import RequestLaunch
+from .launch import NO_COMMANDS, RequestLaunch
 from .reading import Reading
 from .request import MessagesRequest
-from .single_call import Allowance, mark
+from .single_call import mark
 
 __all__ = ["RequestProcess"]
 
@@ -49,13 +48,14 @@ class RequestProcess(Worker):
         log: Reads its stderr.
     """
 
-    def __init__(self, launch: Launch, session: PooledSession, log: APILog) -> None:
+    # Whether the conversation stands in the CLI's history, beside words of the CLI's own such as the date.
+    _has_history = False
+
+    def __init__(self, launch: RequestLaunch, session: PooledSession, log: APILog) -> None:
         super().__init__(launch, session)
         self.log = log
-        """What the process has logged of its last API call."""
-        known = launch if isinstance(launch, RequestLaunch) else None
-        self._allowance = known.allowance if known is not None else Allowance()
-        self._abilities = known.abilities if known is not None else Abilities()
+        """The log of the process's last API call."""
+        self._allowance, self._abilities = launch.allowance, launch.abilities
         self._allowed = 0
         self._is_unclaimed = launch.is_spare
         self._told: dict[str, str] = {}
@@ -68,7 +68,7 @@ class RequestProcess(Worker):
     @override
     @classmethod
     async def start(cls, launch: Launch) -> Self:
-        log = APILog()
+        launch, log = cast(RequestLaunch, launch), APILog()
         session = await cls.open(launch, replace(launch.options, stderr=log.take))
         process = cls(launch, session, log)
         try:
@@ -153,7 +153,7 @@ class RequestProcess(Worker):
     @property
     @override
     def is_of_another_day(self) -> bool:
-        return False  # the conversation is the caller's, and no word of the CLI's stands in it
+        return self._has_history and super().is_of_another_day
 
     @override
     def unfit(self, by: ResetBy) -> str | None:
@@ -266,7 +266,7 @@ class RequestProcess(Worker):
         self._forgotten = prompt
 
     async def _clear(self) -> None:
-        if "disable-slash-commands" in self.launch.options.extra_args:  # the first process, which was probed
+        if NO_COMMANDS.keys() <= self.launch.options.extra_args.keys():  # the first process, which was probed
             raise CLIConnectionError(reason="this process takes no command that clears its conversation")
         await self.session.reset(tools_changed=True)
         await self._mark()

@@ -92,7 +92,7 @@ class Reply:
     # On the caller's loop.
 
     async def head(self, seconds: float | None) -> Head:
-        """Wait for status and headers; whoever stops waiting has abandoned the reply.
+        """Wait for status and headers; a caller that stops waiting has abandoned the reply.
 
         Raises:
             httpx2.ReadTimeout: They did not come within `seconds` seconds.

@@ -60,7 +60,7 @@ class MessagesRequest:
     model: str
     """The model, by id or alias."""
     extra_body: str
-    """What the API gets in place of the CLI's own conversation and parameters, as a JSON object."""
+    """The fields that take the place of the CLI's own conversation and parameters, as a JSON object."""
     system: tuple[str, ...]
     """The system prompt, where the CLI has to send it."""
     stream: bool

@@ -9,13 +9,13 @@ prompt is long. The prompt is always the same. With one message more, or with th
 
 How long the prompt is reckoned to be depends on the CLI and on the login: up to 22 tokens with an API key; with a
 subscription and a CLI that tells its version (2.1.306 and newer) 243 to 341, because of a message about the machine
-that the API never gets. A mark that is too small stops
-the prompt itself, before any API call, so it is made larger by steps until the prompt passes. A step is smaller than
-the 22 tokens of what the CLI would add. Measured on 14 CLIs from 2.1.71 to 2.1.330.
+that the API never gets. A mark that is too small stops the prompt itself, before any API call, so it is made larger by
+steps until the prompt passes. A step is smaller than the 22 tokens that the CLI would add. Measured on 14 CLIs from
+2.1.71 to 2.1.330.
 
 A second call that is not stopped: the CLI repeats a request that got a 404 without streaming, and one that got a 401
-with a login; up to 2.1.191 also one whose connection broke. It is broken off when it is seen, and its answer is
-nobody's.
+with a login; up to 2.1.191 also one whose connection broke. It is broken off when it is seen, and its answer goes to no
+request.
 """
 
 from collections.abc import Mapping

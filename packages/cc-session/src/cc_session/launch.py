@@ -65,7 +65,7 @@ class Launch:
         object.__setattr__(self, "key", key)
 
     def _companions(self) -> Hashable:
-        """What else belongs to the key, for launches that start more than a session."""
+        """The rest of the key, for launches that start more than a session."""
         return None
 
     def _fixed(self) -> ClaudeAgentOptions:

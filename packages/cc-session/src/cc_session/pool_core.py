@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Step(Enum):
-    """What is done for a lease that waits."""
+    """The next step for a lease that waits."""
 
     TAKE = auto()
     """It gets a clean process that was started as it asks."""

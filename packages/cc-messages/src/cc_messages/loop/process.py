@@ -9,7 +9,7 @@ from typing import Self, cast
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from typing_extensions import override
 
-from cc_session import Content, Launch, PooledSession, ResetBy, Worker, with_tool_server
+from cc_session import Content, Launch, PooledSession, ResetBy, with_tool_server
 from cc_types import CLIConnectionError
 
 from ..api_log import APILog
@@ -30,10 +30,11 @@ __all__ = ["LoopProcess"]
 class LoopProcess(RequestProcess):
     """A process for requests some of whose tools the CLI calls."""
 
+    _has_history = True
     _caller: Caller
     _tools: ToolServer | None
     _belongings: AsyncExitStack
-    """What ends with the process."""
+    """The server, the folder and the session, which end with the process."""
 
     @override
     @classmethod
@@ -73,11 +74,6 @@ class LoopProcess(RequestProcess):
             else:
                 await self.session.add_assistant(message.blocks(), model=model)
 
-    @property
-    @override
-    def is_of_another_day(self) -> bool:
-        return Worker.is_of_another_day.fget(self)  # type: ignore[misc]
-
     @override
     async def reset(self, by: ResetBy) -> None:
         try:
@@ -89,8 +85,10 @@ class LoopProcess(RequestProcess):
 
     @override
     async def close(self) -> None:
-        await super().close()
-        await self._belongings.aclose()
+        try:
+            await super().close()
+        finally:
+            await self._belongings.aclose()
 
     @override
     def _new_reading(self) -> Reading:

@@ -39,7 +39,7 @@ class LoopRequest:
 
     messages: tuple[Message, ...]
     parameters: _Object
-    """What goes to the API beside the conversation."""
+    """The fields of the body that go to the API beside the conversation."""
     tool_server: ToolServerKey | None
     """The tools of the request that the CLI knows; None where it knows none of them."""
     own: OwnTools | None
