@@ -17,6 +17,7 @@ import pytest
 import uvicorn
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 from mcp.server.mcpserver import MCPServer
+from sse_starlette.sse import AppStatus
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -135,7 +136,11 @@ async def session(process: Session, server: LoopbackServer) -> AsyncIterator[Ses
 
 
 async def test_servers_of_all_kinds_are_ready_when_the_session_is(
-    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask, temporary: Path
+    options: ClaudeAgentOptions,
+    server: LoopbackServer,
+    ask: Ask,
+    temporary: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """SES-55, SES-57: their tools may be called, and their secrets are in no command line, file, repr or status."""
 
@@ -143,6 +148,8 @@ async def test_servers_of_all_kinds_are_ready_when_the_session_is(
     async def say(arguments: Any) -> Any:
         return {"content": [{"type": "text", "text": "dict says True"}]}
 
+    # Any uvicorn server of this process that was ended by a signal, in another test, cuts all later SSE streams off.
+    monkeypatch.setattr(AppStatus, "should_exit", False)
     http, sse = Guarded(named("http").streamable_http_app()), Guarded(named("sse").sse_app())
     async with served(http) as http_url, served(sse) as sse_url:
         servers: Any = {
