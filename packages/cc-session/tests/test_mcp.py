@@ -136,11 +136,7 @@ async def session(process: Session, server: LoopbackServer) -> AsyncIterator[Ses
 
 
 async def test_servers_of_all_kinds_are_ready_when_the_session_is(
-    options: ClaudeAgentOptions,
-    server: LoopbackServer,
-    ask: Ask,
-    temporary: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-55, SES-57: their tools may be called, and their secrets are in no command line, file, repr or status."""
 
