@@ -130,6 +130,11 @@ def test_the_token_of_a_file_is_used_and_not_printed(shared_api: LoopbackServer,
     file.write_text("from-a-file\n")
     env = {**shared_api.env(), "CC_MESSAGES_TOKEN": "from-the-environment"}
     with serving(env, "--token-file", str(file)) as command:
+        address = ("127.0.0.1", int(command.url.rpartition(":")[2]))
+        silent = [socket.create_connection(address, 20) for _ in range(101)]
+        assert silent[0].recv(1) == b""  # MSG-80: the oldest makes way
+        for connection in silent:
+            connection.close()
         with command.client("from-a-file") as claude:
             assert answered(claude)
         command.process.terminate()

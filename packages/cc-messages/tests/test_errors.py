@@ -86,7 +86,7 @@ async def test_a_stream_that_is_cut_anywhere_is_an_error(first: int, client: Cli
         client.api.fail_next(after_events=events)
         error = await fails(client, *prompts(history), stream=stream)
         assert isinstance(error, CLIConnectionError)
-        assert "Check the network" in str(error)
+        assert "can be reached, and try again" in str(error)
         if events % 7 == 0:
             await answers_exactly(client, prompts(history))
     assert not client.starts
@@ -156,7 +156,9 @@ async def test_no_credentials_are_an_authentication_error_that_says_what_to_do(c
 async def test_an_api_that_nobody_serves_is_an_error(connect: Connect) -> None:
     client = connect()
     client = connect(env={**client.api.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
-    assert isinstance(await fails(client, "Hello."), CLIConnectionError)
+    error = await fails(client, "Hello.")
+    assert isinstance(error, CLIConnectionError)
+    assert "Check that http://127.0.0.1:9 (from ANTHROPIC_BASE_URL) can be reached" in str(error)  # MSG-82
 
 
 async def test_a_missing_cli_is_an_error_that_names_the_place(connect: Connect, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
 from cc_messages.api_log import APILog
 from cc_messages.failure import as_logged, error_body, turn_error
+from cc_session import bundled_cli
 from cc_types import APIError, CLIConnectionError
 
 LATER = " This is a server-side issue, usually temporary — try again in a moment. If it persists, check your gateway."
@@ -63,7 +64,7 @@ def test_a_status_of_the_api_arrives_with_its_type_and_the_words_of_the_api(
     text: str, status: int, error_type: str, message: str
 ) -> None:
     """MSG-30."""
-    error = turn_error(result(text, status), apology("unknown", text))
+    error = turn_error(result(text, status), apology("unknown", text), "http://here:1")
     assert isinstance(error, APIError)
     assert (error.status, error.error_type, error.message) == (status, error_type, message)
     assert error_body(error) == {"type": "error", "error": {"type": error_type, "message": message}}
@@ -81,18 +82,18 @@ def test_a_status_of_the_api_arrives_with_its_type_and_the_words_of_the_api(
     ],
 )
 def test_a_kind_without_a_status_has_the_status_of_the_api(kind: str, status: int) -> None:
-    error = turn_error(result("Something."), apology(kind, "Something."))
+    error = turn_error(result("Something."), apology(kind, "Something."), "http://here:1")
     assert isinstance(error, APIError)
     assert (error.status, error.message) == (status, "Something.")
 
 
 def test_no_login_says_how_to_log_in() -> None:
     """MSG-E01."""
-    error = turn_error(result("Not logged in · Please run /login"), apology("authentication_failed"))
+    error = turn_error(result("Not logged in · Please run /login"), apology("authentication_failed"), "http://here:1")
     assert isinstance(error, APIError)
     assert (error.status, error.error_type) == (401, "authentication_error")
     assert "ANTHROPIC_API_KEY" in error.message
-    assert "/login" in error.message
+    assert f"run {bundled_cli()} in a terminal and type /login" in error.message
 
 
 @pytest.mark.parametrize(
@@ -103,14 +104,18 @@ def test_no_login_says_how_to_log_in() -> None:
             "server_error",
             "^Connection to the API was lost. Check",
         ),
-        (result(None, errors=["one", "two"]), None, "^one; two. Check the network"),
-        (result(None, subtype="error_during_execution"), None, "^error_during_execution. Check the network"),
+        (result(None, errors=["one", "two"]), None, "^one; two. Check that http://here:1 can be reached"),
+        (
+            result(None, subtype="error_during_execution"),
+            None,
+            "^error_during_execution. Check that http://here:1",
+        ),
         (result("All is well.", is_error=False), None, "^The API's answer broke off"),
         (None, None, "^The API's answer broke off"),
     ],
 )
 def test_what_has_no_status_is_a_lost_connection(told: ResultMessage | None, kind: str | None, words: str) -> None:
-    error = turn_error(told, apology(kind) if kind else None)
+    error = turn_error(told, apology(kind) if kind else None, "http://here:1")
     assert not isinstance(error, APIError)
     with pytest.raises(CLIConnectionError, match=words):
         raise error
@@ -119,7 +124,7 @@ def test_what_has_no_status_is_a_lost_connection(told: ResultMessage | None, kin
 @pytest.mark.parametrize("told", [None, result("An answer to something else.", is_error=False)])
 def test_an_apology_counts_whatever_the_cli_did_afterwards(told: ResultMessage | None) -> None:
     """MSG-31. It asks again without the image, and that answer is not the one that was asked for."""
-    error = turn_error(told, apology("invalid_request", REMOVED))
+    error = turn_error(told, apology("invalid_request", REMOVED), "http://here:1")
     assert isinstance(error, APIError)
     assert (error.status, error.message) == (400, REMOVED.removeprefix("API Error: "))
 

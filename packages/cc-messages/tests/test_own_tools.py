@@ -164,6 +164,23 @@ async def test_a_tool_of_the_callers_with_the_name_of_an_own_one_is_refused(clie
     assert answered.status == 400
 
 
+@pytest.mark.parametrize(("name", "nearest"), [("Raed", "Read"), ("bash", "Bash"), ("WebSerch(x)", "WebSearch")])
+def test_a_slip_in_a_name_is_refused_with_the_nearest_tool(name: str, nearest: str) -> None:
+    """MSG-83."""
+    with pytest.raises(ValueError, match=f"'{nearest}'"):
+        OwnTools(tools=["Edit", name])
+
+
+async def test_a_tool_that_the_cli_does_not_have_is_refused_before_the_api_is_asked(
+    client: Client, folder: Path
+) -> None:
+    """MSG-83. A name that is close to none may be that of a newer CLI's tool; the CLI says that it has none."""
+    with beside_requests(own=OwnTools(tools=["Read", "Xylophone"], cwd=folder)):
+        answered = await client.ask("Play.")
+    assert answered.status == 400
+    assert "no tool Xylophone" in answered.error["message"]
+
+
 @pytest.mark.parametrize("tools", ["Read", ["Read file"], [""]])
 def test_what_is_no_tool_is_refused_when_it_is_given(tools: Any) -> None:
     with pytest.raises(ValueError, match="tool"):

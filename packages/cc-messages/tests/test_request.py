@@ -36,6 +36,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"model": ""}, "model: "),
     ({"model": 1}, "model: "),
     ({"model": "a\0b"}, "model: "),
+    ({"model": "m" * 257}, "model: at most 256 characters are allowed, and it has 257"),
     ({"max_tokens": ...}, "max_tokens: Field required"),
     ({"max_tokens": None}, "max_tokens: Field required"),
     ({"stream": "yes"}, "stream: "),

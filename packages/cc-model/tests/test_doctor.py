@@ -1,6 +1,7 @@
 """`cc-model doctor`, against the real CLI."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from cc_loopback import LoopbackServer
 from cc_model.command_line import main
+from cc_model.doctor.tested import TESTED_CLIS
+from cc_session import bundled_cli
 
 Run = Callable[..., tuple[int, dict[str, dict[str, str]]]]
 
@@ -106,7 +109,7 @@ def test_problems_of_the_machine_say_what_to_do(
     # For people it is one line for each check.
     assert main(["doctor"]) == 1
     output = capsys.readouterr().out
-    assert "PROBLEM  login: nobody is logged in\n         Set ANTHROPIC_API_KEY" in output
+    assert f"PROBLEM  login: there is no login\n         Set ANTHROPIC_API_KEY, or run {bundled_cli()} in" in output
     assert output.endswith("Something is to be done first, see above.\n")
 
 
@@ -116,3 +119,19 @@ def test_wrong_options_are_refused(options: list[str], capsys: pytest.CaptureFix
         main(options)
     assert ended.value.code == 2
     assert "usage: cc-model" in capsys.readouterr().err
+
+
+def test_the_memory_that_is_asked_for_is_that_of_the_documentation(run: Run) -> None:
+    """MODEL-86. An idle process, the part of it that is its own, and a process with long conversations."""
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "deploy.md").read_text("utf-8")
+    idle, own = map(int, re.findall(r"an idle process \| (\d+) MB resident, of which (\d+) MB", page)[0])
+    planned = int(re.findall(r"plan for \| (\d+) MB each", page)[0])
+    _, checks = run("--pool", "3")
+    expected = f"3 processes take {idle + 2 * own} MB when idle, and up to {3 * planned} MB with long conversations"
+    assert checks["memory"]["found"].startswith(expected)
+
+
+def test_the_version_of_the_cli_is_told_beside_the_newest_tested_one(run: Run) -> None:
+    """MODEL-86."""
+    _, checks = run()
+    assert f"tested; the newest tested one is {TESTED_CLIS[-1]}" in checks["Claude Code CLI"]["found"]

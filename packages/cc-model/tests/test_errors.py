@@ -1,11 +1,13 @@
 """What an error says, and that it stays what it is."""
 
 import pickle
+import re
 
 import pytest
 from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelRateLimitError, UserError
 
 from cc_model.errors import claude_code_errors
+from cc_session import bundled_cli
 from cc_types import CLINotFoundError, ProcessExitedError
 
 
@@ -24,6 +26,15 @@ def test_an_http_error_keeps_its_class_and_facts_and_gets_a_hint() -> None:
     assert (error.status_code, error.body) == (429, {"error": {"message": "no"}})
     assert error.hint is not None
     assert error.hint in str(error)
+    # A traceback has one error in it, since those below say nothing more.
+    assert error.__cause__ is None
+    assert error.__suppress_context__
+
+
+def test_a_wrong_login_is_answered_with_the_full_path_of_the_cli() -> None:
+    """MODEL-87"""
+    with pytest.raises(ModelHTTPError, match=f"run {re.escape(bundled_cli())} in a terminal"), claude_code_errors("m"):
+        raise http_error(401)
 
 
 @pytest.mark.parametrize("error", [http_error(418), http_error(401, hint="Already there.")])
@@ -47,6 +58,8 @@ def test_a_connection_error_says_what_happened_to_the_process() -> None:
         except RuntimeError as between:
             raise ModelConnectionError("m", "Connection error.", phase="read") from between
     assert caught.value.phase == "read"
+    assert isinstance(caught.value.__cause__, ProcessExitedError)
+    assert caught.value.__cause__.__traceback__ is None
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 

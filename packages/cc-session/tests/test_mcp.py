@@ -87,8 +87,7 @@ async def call(server: LoopbackServer, session: Session, ask: Ask, *names: str) 
     """Have the model call tools, and return what it got to see."""
     calls = [use(next(_numbers), name) for name in names]
     server.respond = model = Model(*calls)
-    async with asyncio.timeout(40):
-        await ask(session, "Go.")
+    await ask(session, "Go.")
     return {call["name"]: model.results[call["id"]] for call in calls}
 
 
@@ -144,7 +143,7 @@ async def test_servers_of_all_kinds_are_ready_when_the_session_is(
     async def say(arguments: Any) -> Any:
         return {"content": [{"type": "text", "text": "dict says True"}]}
 
-    # Any uvicorn server of this process that was ended by a signal, in another test, cuts all later SSE streams off.
+    # A signal that ended another test's uvicorn server cuts off the SSE streams of all later ones in this process.
     monkeypatch.setattr(AppStatus, "should_exit", False)
     http, sse = Guarded(named("http").streamable_http_app()), Guarded(named("sse").sse_app())
     async with served(http) as http_url, served(sse) as sse_url:

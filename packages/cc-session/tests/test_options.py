@@ -8,7 +8,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
-from cc_session import Content, Login, Session, login_of, sealed_options
+from cc_session import Content, Login, Session, api_address, login_of, sealed_options
 
 Ask = Callable[[Session, Content], Any]
 
@@ -35,6 +35,31 @@ def test_a_login_is_found_where_the_process_will_find_it(
         monkeypatch.setenv(name, value)
     assert login_of({}) is login
     assert login_of(dict.fromkeys(env, "")) is Login.SUBSCRIPTION
+
+
+@pytest.mark.parametrize(
+    ("env", "address"),
+    [
+        ({}, "https://api.anthropic.com"),
+        ({"ANTHROPIC_BASE_URL": "http://me:secret@host:81/x?key=secret"}, "http://host:81 (from ANTHROPIC_BASE_URL)"),
+        ({"ANTHROPIC_BASE_URL": "me:secret@host"}, "host (from ANTHROPIC_BASE_URL)"),
+        ({"CLAUDE_CODE_USE_BEDROCK": "1"}, "the cloud provider's API"),
+        (
+            {"CLAUDE_CODE_USE_VERTEX": "1", "ANTHROPIC_VERTEX_BASE_URL": "https://v", "ANTHROPIC_BASE_URL": "http://a"},
+            "https://v (from ANTHROPIC_VERTEX_BASE_URL)",
+        ),
+        (
+            {"https_proxy": "http://me:secret@proxy:3128"},
+            "https://api.anthropic.com, through the proxy http://proxy:3128 (from https_proxy)",
+        ),
+    ],
+)
+def test_the_address_of_the_api_is_told_without_secrets(
+    env: dict[str, str], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-85."""
+    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+    assert api_address(env) == address
 
 
 @pytest.mark.parametrize(("key", "is_bare"), [("key", True), ("", False)])

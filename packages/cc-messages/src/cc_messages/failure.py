@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
+from cc_session import login_advice
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, ProcessExitedError
 
 from .api_log import APILog
@@ -41,15 +42,10 @@ _STATUSES_OF_TYPES = {
 }
 _BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
 _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
-_NOT_LOGGED_IN = (
-    "Claude Code is not logged in. Set ANTHROPIC_API_KEY, or run `claude` in a terminal and type /login. "
-    "(The CLI said: {text})"
-)
 # The API refuses new models to old versions of Claude Code, and says that there is a newer one.
 _NEWER = r"\b(newer|outdated|update|upgrade|version)\b"
 _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\b")
 _NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
-_TRY_AGAIN = "Check the network and try again."
 
 
 class DetailedError(APIError):
@@ -81,23 +77,25 @@ def invalid(message: str) -> APIError:
     return APIError(status=400, error_type="invalid_request_error", message=message)
 
 
-def turn_error(result: ResultMessage | None, apology: AssistantMessage | None) -> ClaudeCodeError:
+def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, address: str) -> ClaudeCodeError:
     """The error of a turn without an answer.
 
     Args:
         result: The turn's result, if it has ended.
         apology: The assistant message that the CLI wrote itself, if there was one.
+        address: The address of the API, for people.
     """
+    advice = f"Check that {address} can be reached, and try again."
     status = result.api_error_status if result is not None else None
     kind = apology.error if apology is not None else None
     known = status or _STATUSES.get(kind or "")
     text = _text(result, apology)
     if not text:
-        return CLIConnectionError(reason="The API's answer broke off before its end", advice=_TRY_AGAIN)
+        return CLIConnectionError(reason="The API's answer broke off before its end", advice=advice)
     if known is None:
-        return CLIConnectionError(reason=text.removeprefix("API Error: ").rstrip("."), advice=_TRY_AGAIN)
+        return CLIConnectionError(reason=text.removeprefix("API Error: ").rstrip("."), advice=advice)
     if status is None and known == 401:
-        return APIError(status=401, message=_NOT_LOGGED_IN.format(text=text))
+        return APIError(status=401, message=f"Claude Code is not logged in. {login_advice()} (The CLI said: {text})")
     return APIError(status=known, message=_api_message(text, known) or text)
 
 

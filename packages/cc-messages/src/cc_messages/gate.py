@@ -16,8 +16,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from cc_types import APIError
 
+from .connections import trust_connection
 from .relay import relay, send_response
-from .request_body import ClientGone, drain, read_body
+from .request_body import ClientGone, RequestBody
 from .response import REQUEST_ID, error_response, new_request_id
 from .transport import ClaudeCodeTransport
 
@@ -63,24 +64,30 @@ class Gate:
         if (response := _open_to_all(scope)) is not None:
             await response(scope, receive, send)
             return
-        outgoing = _Outgoing(send)
+        outgoing, body = _Outgoing(send), RequestBody(scope, receive)
         try:
-            self._check(scope)
-            await self._serve(scope, receive, outgoing)
+            self._check(scope, body)
+            await self._serve(scope, body, receive, outgoing)
         except ClientGone:
             return
         except Exception as error:
             if outgoing.has_begun:
                 raise
-            await drain(receive, self._limits.max_body_bytes)
-            await send_response(error_response(_as_api_error(error)), outgoing, self._limits.ping_seconds)
+            await body.drain(self._limits.max_body_bytes)
+            response = error_response(_as_api_error(error))
+            if body.is_ambiguous:  # so that its rest is not taken for another request
+                response.headers["connection"] = "close"
+            await send_response(response, outgoing, self._limits.ping_seconds)
 
-    def _check(self, scope: Scope) -> None:
+    def _check(self, scope: Scope, body: RequestBody) -> None:
+        if body.is_ambiguous:
+            raise APIError(status=400, message="A request has a Content-Length or a Transfer-Encoding, not both")
         if not any(hmac.compare_digest(token, self._token) for token in _tokens(scope)):
             raise APIError(
                 status=401,
                 message="The token of this server is missing or wrong: it goes into x-api-key or Authorization: Bearer",
             )
+        trust_connection(scope)
         if self._in_progress >= self._limits.max_requests:
             raise APIError(
                 status=429,
@@ -88,11 +95,11 @@ class Gate:
                 retry_after=_BUSY_RETRY_SECONDS,
             )
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, body: RequestBody, receive: Receive, send: Send) -> None:
         self._in_progress += 1
         try:
-            body = await read_body(scope, receive, self._limits.max_body_bytes)
-            work = relay(self._transport, _as_request(scope, body), send, self._limits.ping_seconds)
+            request = _as_request(scope, await body.read(self._limits.max_body_bytes))
+            work = relay(self._transport, request, send, self._limits.ping_seconds)
             await _while_there(receive, asyncio.ensure_future(work))
         finally:
             self._in_progress -= 1

@@ -15,7 +15,7 @@ from typing import Self, cast
 from claude_agent_sdk import Message, ResultMessage
 from typing_extensions import override
 
-from cc_session import Content, Launch, PooledSession, ResetBy, TurnError, TurnStream, Worker
+from cc_session import Content, Launch, PooledSession, ResetBy, TurnError, TurnStream, Worker, api_address
 from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
 
 from .answer import Event
@@ -184,7 +184,7 @@ class RequestProcess(Worker):
             async for event in self._events_of_turn():
                 yield event
             if not self._reading.was_blocked or not self._allowance.raise_above(self._allowed):
-                raise self._reading.failure()
+                raise self._reading.failure(api_address(self.launch.options.env))
             # The API has not been asked.
             await self._end_turn()
             await self._forget()

@@ -59,11 +59,11 @@ class Reading:
             result.terminal_reason is None and result.result == "Prompt is too long" and not result.duration_api_ms
         )
 
-    def failure(self) -> ClaudeCodeError:
-        """The reason why there is no complete answer."""
+    def failure(self, address: str) -> ClaudeCodeError:
+        """The reason why there is no complete answer from the API at `address`."""
         if self.was_blocked:
             return CLIConnectionError(reason="Claude Code has not sent the request", advice="Send it again.")
-        return turn_error(self._result, self._apology)
+        return turn_error(self._result, self._apology, address)
 
     @property
     def has_apology(self) -> bool:

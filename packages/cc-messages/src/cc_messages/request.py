@@ -52,6 +52,9 @@ _BETAS = {
 # makes the call says it again.
 _BILLING_HEADER = "x-anthropic-billing-header:"
 
+# The API takes no longer name; a start with it would fail, and clients would repeat the request.
+_MODEL_CHARACTERS = 256
+
 
 @dataclass(frozen=True, slots=True)
 class MessagesRequest:
@@ -193,9 +196,11 @@ def _finite(text: str) -> float:
 
 def _model(fields: _Object) -> str:
     model = fields.get("model")
-    # It stands on a command line, which cannot hold a null character.
+    # It may stand on a command line, which cannot hold a null character.
     if not isinstance(model, str) or not model or "\0" in model:
         raise invalid("model: a non-empty string is required")
+    if len(model) > _MODEL_CHARACTERS:
+        raise invalid(f"model: at most {_MODEL_CHARACTERS} characters are allowed, and it has {len(model):,}")
     return model
 
 

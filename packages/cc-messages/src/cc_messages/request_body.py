@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope
 
 from cc_types import APIError
 
-__all__ = ["ClientGone", "drain", "read_body"]
+__all__ = ["ClientGone", "RequestBody"]
 
 # 32 MB over a slow line take some ten seconds; a client that is slower than this holds a place for nothing.
 _READ_SECONDS = 60.0
@@ -21,51 +21,62 @@ class ClientGone(Exception):
     """The client has closed the connection, or does not move any more."""
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """Return the whole body.
+class RequestBody:
+    """The body of one request, which is read once."""
 
-    Raises:
-        APIError: It is longer than `limit` bytes (status 413), compressed (415), or does not come (408).
-        ClientGone: The client has left.
-    """
-    for name, value in scope["headers"]:
-        if name == b"content-encoding" and value.lower() != b"identity":
-            raise APIError(status=415, message="Compressed request bodies are not accepted")
-        if name == b"content-length" and value.isdigit() and int(value) > limit:
-            raise _too_large(limit)
-    chunks: list[bytes] = []
-    length = 0
-    try:
-        async with asyncio.timeout(_READ_SECONDS):
-            async for chunk in _chunks(receive):
-                chunks.append(chunk)
-                length += len(chunk)
-                if length > limit:
-                    raise _too_large(limit)
-    except TimeoutError as error:
-        raise APIError(status=408, message=f"The request did not come within {_READ_SECONDS:g} s") from error
-    return b"".join(chunks)
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._headers: list[tuple[bytes, bytes]] = [*scope["headers"]]
+        self._receive = receive
+        self._has_more = True
 
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether its end is told in two ways, on which a proxy and this server may disagree."""
+        names = {name for name, _ in self._headers}
+        return {b"content-length", b"transfer-encoding"} <= names
 
-async def drain(receive: Receive, limit: int) -> None:
-    """Read what a client that is turned away still sends, up to `limit` bytes, so that it sees its answer."""
-    length = 0
-    with suppress(TimeoutError, ClientGone):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            async for chunk in _chunks(receive):
-                length += len(chunk)
-                if length > limit:
-                    return
+    async def read(self, limit: int) -> bytes:
+        """Return the whole body.
 
+        Raises:
+            APIError: It is longer than `limit` bytes (status 413), compressed (415), or does not come (408).
+            ClientGone: The client has left.
+        """
+        for name, value in self._headers:
+            if name == b"content-encoding" and value.lower() != b"identity":
+                raise APIError(status=415, message="Compressed request bodies are not accepted")
+            if name == b"content-length" and value.isdigit() and int(value) > limit:
+                raise _too_large(limit)
+        chunks: list[bytes] = []
+        length = 0
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                async for chunk in self._chunks():
+                    chunks.append(chunk)
+                    length += len(chunk)
+                    if length > limit:
+                        raise _too_large(limit)
+        except TimeoutError as error:
+            raise APIError(status=408, message=f"The request did not come within {_READ_SECONDS:g} s") from error
+        return b"".join(chunks)
 
-async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        yield message.get("body", b"")
-        more = message.get("more_body", False)
+    async def drain(self, limit: int) -> None:
+        """Read what a client that is turned away still sends, up to `limit` bytes, so that it sees its answer."""
+        length = 0
+        with suppress(TimeoutError, ClientGone):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                async for chunk in self._chunks():
+                    length += len(chunk)
+                    if length > limit:
+                        return
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while self._has_more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            self._has_more = message.get("more_body", False)
+            yield message.get("body", b"")
 
 
 def _too_large(limit: int) -> APIError:

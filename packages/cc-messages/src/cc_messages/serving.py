@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+from .connections import limited_connections
+
 __all__ = ["serve_until_signal"]
 
 
@@ -28,7 +30,7 @@ async def serve_until_signal(app: ASGIApp, listener: socket.socket, *, grace_sec
     config = uvicorn.Config(
         app,
         loop="asyncio",
-        http="h11",
+        http=limited_connections(),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, UserError
 
+from cc_session import login_advice
 from cc_types import ClaudeCodeError, CLINotFoundError
 
 __all__ = ["ToolsetNotRegisteredError", "claude_code_errors"]
 
 _HINTS = {
-    401: "Set ANTHROPIC_API_KEY to a valid key, or log in: `cc-model doctor` says how.",
     403: "The login may not use this model or feature; use another one, or ask the account's administrator.",
     404: "Check the model's name; Claude Code also takes the aliases sonnet, opus and haiku.",
     429: "The account's rate limit is reached: wait, send fewer requests at once, or use FallbackModel.",
@@ -49,17 +49,20 @@ def claude_code_errors(model_name: str) -> Generator[None]:
     try:
         yield
     except ModelHTTPError as error:
-        hint = _HINTS.get(error.status_code)
-        if hint is None or error.hint is not None:
-            raise
-        raise _with_hint(error, hint) from error
+        hint = login_advice() if error.status_code == 401 else _HINTS.get(error.status_code)
+        if hint is not None and error.hint is None:
+            error = _with_hint(error, hint)
+        # Without the client's error, which says the same once more.
+        raise error from None
     except ModelConnectionError as error:
         cause = next((link for link in _causes(error) if isinstance(link, ClaudeCodeError)), None)
         if cause is None:
             raise
+        # Without the links between, and without the frames of another thread: what counts is the class of the cause.
+        cause = cause.with_traceback(None)
         if isinstance(cause, CLINotFoundError):
-            raise UserError(str(cause)) from error
-        raise ModelConnectionError(model_name, str(cause), phase=error.phase, in_stream=error.in_stream) from error
+            raise UserError(str(cause)) from cause
+        raise ModelConnectionError(model_name, str(cause), phase=error.phase, in_stream=error.in_stream) from cause
 
 
 def _with_hint(error: ModelHTTPError, hint: str) -> ModelHTTPError:

@@ -25,7 +25,9 @@ import cc_compat as _cc_compat
 
 from ._fleet import PoolLimits
 from ._ledger import Spent
+from ._tool_names import is_known_tool
 from .background import on_background, run_on_background, start_on_background, tell_background
+from .cli_file import bundled_cli, find_cli, login_advice
 from .command_hooks import CommandFailedError, command_hook
 from .errors import (
     HooksDisabledError,
@@ -37,7 +39,7 @@ from .errors import (
 from .frames import Content
 from .hooks import Hook, HookResult, hook
 from .launch import Launch, LeaseOverrides
-from .login import CLOUD_VARIABLES, Login, login_of
+from .login import CLOUD_VARIABLES, Login, api_address, login_of
 from .matchers import EVENTS
 from .mcp_servers import HTTPServer, McpServer, SSEServer, StdioServer
 from .options import sealed_options
@@ -118,10 +120,15 @@ __all__ = [
     "UserPromptSubmitHookInput",
     "Verdict",
     "Worker",
+    "api_address",
+    "bundled_cli",
     "check_length",
     "command_hook",
+    "find_cli",
     "hook",
     "is_below",
+    "is_known_tool",
+    "login_advice",
     "login_of",
     "on_background",
     "query",

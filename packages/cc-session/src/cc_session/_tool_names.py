@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["checked_tool_pattern", "tool_name_of"]
+__all__ = ["checked_tool_pattern", "is_known_tool", "tool_name_of"]
 
-# Those of CLI 2.1.329. Names not listed here are as good; they only are not checked for their case.
+# Those of the CLIs 2.1.71 to 2.1.330. A newer CLI may have others.
 _KNOWN = (
     "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode",
     "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "LSP", "ListAgents", "ListMcpResourcesTool",
-    "Monitor", "NotebookEdit", "PowerShell", "Read", "ReadMcpResourceDirTool", "ReadMcpResourceTool", "ScheduleWakeup",
-    "SendMessage", "SendUserMessage", "SetGoal", "Skill", "TaskCreate", "TaskGet", "TaskList", "TaskStop", "TaskUpdate",
-    "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
+    "Monitor", "NotebookEdit", "PowerShell", "Read", "ReadMcpResourceDirTool", "ReadMcpResourceTool", "ReportFindings",
+    "ScheduleWakeup", "SendMessage", "SendUserMessage", "SetGoal", "Skill", "TaskCreate", "TaskGet", "TaskList",
+    "TaskOutput", "TaskStop", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
 )  # fmt: skip
 _BY_LOWER_CASE = {name.lower(): name for name in _KNOWN}
 
@@ -49,6 +50,19 @@ def checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
     if known != tool:
         raise ValueError(f"{tool!r} would match no call: the tool is called {known!r}")
     return _RENAMED.get(tool, tool)
+
+
+def is_known_tool(name: str) -> bool:
+    """Whether some CLI has a tool of its own by this name; those of MCP servers and names with `*` count as known.
+
+    Raises:
+        ValueError: None has, and the name is close to one, so it is a slip.
+    """
+    if name in _KNOWN or name in _RENAMED or name.startswith("mcp__") or "*" in name:
+        return True
+    if near := get_close_matches(name, [*_KNOWN, *_RENAMED], n=1, cutoff=0.7):
+        raise ValueError(f"{name!r} is not a tool of Claude Code: did you mean {near[0]!r}?")
+    return False
 
 
 def tool_name_of(call: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from enum import StrEnum
 
-__all__ = ["CLOUD_VARIABLES", "Login", "login_of"]
+__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "login_of"]
 
 CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS",
@@ -65,3 +65,33 @@ def login_of(env: Mapping[str, str]) -> Login:
     if value("ANTHROPIC_API_KEY"):
         return Login.API_KEY
     return Login.GATEWAY if value("ANTHROPIC_AUTH_TOKEN") else Login.SUBSCRIPTION
+
+
+_ADDRESSES = {Login.BEDROCK: "ANTHROPIC_BEDROCK_BASE_URL", Login.VERTEX: "ANTHROPIC_VERTEX_BASE_URL"}
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
+
+
+def api_address(env: Mapping[str, str]) -> str:
+    """Return the address of the API for people: without path and password, and with the variables that it comes from.
+
+    Args:
+        env: The environment of the CLI, on top of this process's.
+    """
+    known = {**os.environ, **env}
+    login = login_of(env)
+    variable = _ADDRESSES.get(login, "ANTHROPIC_BASE_URL")
+    if origin := _origin(known.get(variable, "")):
+        address = f"{origin} (from {variable})"
+    else:
+        address = "https://api.anthropic.com" if login not in (*_ADDRESSES, Login.CLOUD) else "the cloud provider's API"
+    for proxy in _PROXIES:
+        if origin := _origin(known.get(proxy, "")):
+            return f"{address}, through the proxy {origin} (from {proxy})"
+    return address
+
+
+def _origin(url: str) -> str:
+    """Return scheme, host and port of a URL; as much of it as can be read, and never a user or a password."""
+    scheme, _, rest = url.strip().rpartition("://")
+    host = rest.partition("/")[0].rpartition("@")[2]
+    return f"{scheme}://{host}" if scheme and host else host

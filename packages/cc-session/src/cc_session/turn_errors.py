@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from cc_types import ClaudeCodeError
 
+from .cli_file import login_advice
 from .turn import Turn
 
 __all__ = ["TurnError", "TurnErrorKind", "turn_error"]
@@ -75,7 +76,6 @@ _BY_CLI: dict[str, TurnErrorKind] = {
 _NO_ROOM = "context window limit"
 
 _ADVICE: dict[TurnErrorKind, str] = {
-    "auth": "Log in to Claude Code, set ANTHROPIC_API_KEY, or check what the account may do.",
     "budget": "Allow more with `max_cost_usd`; what was said until then is in `turn`.",
     "hook_stopped": "A hook of this session has ended the turn.",
     "interrupted": "What was said until then is in `turn`.",
@@ -109,7 +109,8 @@ class TurnError(ClaudeCodeError, ResultError):
         self.turn = turn
         what = _words(turn) or kind
         status = f", HTTP status {turn.result.api_error_status}" if turn.result.api_error_status is not None else ""
-        sentence = f"The turn failed ({kind}{status}): {what.rstrip('.')}. {_ADVICE[kind]}"
+        advice = f"{login_advice()} Or check what the account may do." if kind == "auth" else _ADVICE[kind]
+        sentence = f"The turn failed ({kind}{status}): {what.rstrip('.')}. {advice}"
         # Not `super()`: the SDK's constructor takes the sentence and the facts, and ours only the sentence.
         ResultError.__init__(self, sentence, data=asdict(turn.result))
 

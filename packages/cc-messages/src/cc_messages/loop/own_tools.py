@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 
-from cc_session import Ask, McpServer, Policy, Rule
+from cc_session import Ask, McpServer, Policy, Rule, is_known_tool
 
 from .skill_folder import PLUGIN, SkillFolder
 
@@ -35,7 +35,7 @@ class OwnTools:
     """Which tools of its own Claude Code may use. Two of these are never equal: processes are not shared between them.
 
     Raises:
-        ValueError: An entry of `tools` is no name of a tool.
+        ValueError: An entry of `tools` is no name of a tool, or a slip of one.
     """
 
     tools: Sequence[str]
@@ -66,7 +66,9 @@ class OwnTools:
         for tool in self.tools:
             if _ALLOWED.fullmatch(tool) is None:
                 raise ValueError(f"{tool!r} is no tool: write a name such as 'Read', or a rule such as 'Bash(git *)'")
-            Rule(tool.partition("(")[0], "allow")  # which knows how the CLI's tools are written
+            name = tool.partition("(")[0]
+            Rule(name, "allow")  # which knows how the CLI's tools are written
+            is_known_tool(name)
         implied = [name for name, given in (("Agent", self.agents), ("Skill", self.skills)) if given]
         object.__setattr__(self, "tools", (*self.tools, *(name for name in implied if name not in self.names)))
 
@@ -74,6 +76,11 @@ class OwnTools:
     def names(self) -> list[str]:
         """The names of the tools, without what is said about their arguments."""
         return list(dict.fromkeys(tool.partition("(")[0] for tool in self.tools))
+
+    @property
+    def unknown_names(self) -> frozenset[str]:
+        """The names that no tested CLI has. A newer CLI may have them, and lists its tools when a turn begins."""
+        return frozenset(name for name in self.names if not is_known_tool(name))
 
 
 def with_own_tools(options: ClaudeAgentOptions, own: OwnTools) -> ClaudeAgentOptions:

@@ -100,7 +100,8 @@ class LoopProcess(RequestProcess):
         if self._tools is not None:
             self._tools.bind(beside.call)
         own = beside.tools.names if beside.tools is not None else frozenset[str]()
-        return LoopReading(loop.tool_server, own, self._caller.approvals)
+        doubtful = frozenset[str]() if loop.own is None else loop.own.unknown_names
+        return LoopReading(loop.tool_server, own, self._caller.approvals, doubtful)
 
     @override
     def _prompt(self) -> Content:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from claude_agent_sdk import AssistantMessage, Message, StreamEvent, ToolResultBlock, UserMessage
+from claude_agent_sdk import AssistantMessage, Message, StreamEvent, SystemMessage, ToolResultBlock, UserMessage
 from typing_extensions import override
 
-from cc_types import JsonValue
+from cc_types import ClaudeCodeError, JsonValue
 
 from ..answer import Event
+from ..failure import invalid
 from ..reading import Reading
 from .answer import LoopAnswer
 from .approvals import Approvals
@@ -25,10 +26,19 @@ class LoopReading(Reading):
         server: The tools of the request.
         own: Which of them the CLI calls by itself.
         approvals: The calls of the CLI's own tools that wait for an approval.
+        doubtful: The names of tools of its own that the CLI may not have.
     """
 
-    def __init__(self, server: ToolServerKey | None, own: frozenset[str], approvals: Approvals | None) -> None:
+    def __init__(
+        self,
+        server: ToolServerKey | None,
+        own: frozenset[str],
+        approvals: Approvals | None,
+        doubtful: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__()
+        self._doubtful = doubtful
+        self._missing = frozenset[str]()
         names = {server.cli_name(name): name for name in server.names()} if server is not None else {}
         self._loop = LoopAnswer(
             server.name if server is not None else "",
@@ -46,8 +56,18 @@ class LoopReading(Reading):
             case UserMessage(content=[*blocks]) if not self.is_broken:
                 results = [_as_block(block) for block in blocks if isinstance(block, ToolResultBlock)]
                 return self._loop.feed_results(results)
+            case SystemMessage(subtype="init", data=data) if self._doubtful:
+                self._missing = self._doubtful - {*data.get("tools", [])}
+                self.is_broken |= bool(self._missing)
+                return ()
             case _:
                 return super().feed(message)
+
+    @override
+    def failure(self, address: str) -> ClaudeCodeError:
+        if self._missing:
+            return invalid(f"Claude Code has no tool {', '.join(sorted(self._missing))}: check the names")
+        return super().failure(address)
 
     @property
     @override

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cc_session import CLOUD_VARIABLES
+from cc_session import CLOUD_VARIABLES, login_advice
 
 __all__ = ["Choice", "Login", "choose_login"]
 
@@ -56,7 +56,7 @@ def choose_login(env: Mapping[str, str], platform: str, *, offline: bool, login:
     if platform == "darwin":
         advice = "A login in the keychain cannot be seen without asking: with --login it is used."
         return Choice(Login.OFFLINE, _NOTHING_FOUND, advice)
-    return Choice(Login.OFFLINE, _NOTHING_FOUND, "Set ANTHROPIC_API_KEY, or run `claude` and type /login.")
+    return Choice(Login.OFFLINE, _NOTHING_FOUND, login_advice())
 
 
 def _claude_code_login(env: Mapping[str, str]) -> str | None:

@@ -1,40 +1,16 @@
-"""What the Claude Code CLI says of itself: where it is, its version, and who is logged in."""
+"""The answers of a Claude Code CLI about itself: its version, and its login."""
 
 import asyncio
 import json
-import shutil
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
-import claude_agent_sdk
-
-__all__ = ["CLI", "find_cli", "login_of", "version_of"]
+__all__ = ["login_of", "version_of"]
 
 # Both answers take some hundredths of a second; this is for a machine that has to read the program from a slow disk.
 _ANSWER_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class CLI:
-    """A Claude Code CLI."""
-
-    path: str
-    is_bundled: bool
-    """Whether it is the one that the installed SDK brings."""
-
-
-def find_cli(path: str | None) -> CLI | None:
-    """The CLI that sessions would start: that at `path`, else the SDK's own, else the one on PATH; None without any."""
-    bundled = (
-        Path(claude_agent_sdk.__file__).parent / "_bundled" / ("claude.exe" if sys.platform == "win32" else "claude")
-    )
-    found = path or (str(bundled) if bundled.is_file() else shutil.which("claude"))
-    return None if found is None else CLI(found, found == str(bundled))
-
-
-async def version_of(cli: CLI) -> str:
+async def version_of(cli: str) -> str:
     """The version that it tells.
 
     Raises:
@@ -43,7 +19,7 @@ async def version_of(cli: CLI) -> str:
     return (await _run(cli, "--version")).strip()
 
 
-async def login_of(cli: CLI) -> str | None:
+async def login_of(cli: str) -> str | None:
     """How it is logged in, in words; None if it is not. No secret is told.
 
     Raises:
@@ -60,9 +36,9 @@ async def login_of(cli: CLI) -> str | None:
     return f"{status.get('authMethod')}{source}, provider {status.get('apiProvider')}"
 
 
-async def _run(cli: CLI, *arguments: str) -> str:
+async def _run(cli: str, *arguments: str) -> str:
     process = await asyncio.create_subprocess_exec(
-        cli.path,
+        cli,
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

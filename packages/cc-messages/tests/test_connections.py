@@ -1,0 +1,94 @@
+"""Connections of the server: little time for the head of a request, and a bound on those without the token."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import uvicorn
+
+from cc_messages import ClaudeCodeTransport, create_app
+from cc_messages.connections import limited_connections
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+WITH_TOKEN = b"GET /nothing HTTP/1.1\r\nhost: here\r\nx-api-key: the token\r\n\r\n"
+WITHOUT = b"GET /nothing HTTP/1.1\r\nhost: here\r\n\r\n"
+BOTH = b"content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"
+
+
+@asynccontextmanager
+async def served(head_seconds: float = 40, max_untrusted: int = 100) -> AsyncGenerator[int]:
+    """Serve on loopback, without a process; gives the port."""
+    app = create_app(ClaudeCodeTransport(), token="the token")
+    protocol = limited_connections(head_seconds=head_seconds, max_untrusted=max_untrusted)
+    config = uvicorn.Config(app, log_config=None, http=protocol, timeout_graceful_shutdown=1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(config)
+        # Without `serve()`, which takes the signals of this thread.
+        serving = asyncio.ensure_future(server._serve([listener]))  # pyright: ignore[reportPrivateUsage]
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            await serving
+
+
+async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", port)
+
+
+async def read_head(reader: asyncio.StreamReader) -> bytes:
+    """Read one answer, and return its head."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
+    await reader.readexactly(int(length or b"0"))
+    return head
+
+
+@pytest.mark.parametrize(("is_second", "sent"), [(False, b""), (False, b"GET / HTTP/1.1\r\nx-a: "), (True, b"G")])
+async def test_a_head_that_does_not_come_in_time_ends_the_connection(is_second: bool, sent: bytes) -> None:
+    """MSG-80. Also the head of a second request."""
+    async with asyncio.timeout(30), served(head_seconds=0.2) as port:
+        reader, writer = await connect(port)
+        if is_second:
+            writer.write(WITH_TOKEN)
+            assert (await read_head(reader)).startswith(b"HTTP/1.1 404")
+        writer.write(sent)
+        assert (await reader.read()).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+        writer.close()
+
+
+async def test_of_connections_without_the_token_the_oldest_give_way() -> None:
+    """MSG-80. Those that have shown it stay, and whoever has it comes in."""
+    async with asyncio.timeout(30), served(max_untrusted=3) as port:
+        trusted, writer = await connect(port)
+        writer.write(WITH_TOKEN)
+        assert (await read_head(trusted)).startswith(b"HTTP/1.1 404")
+        first, second, *others = [await connect(port) for _ in range(5)]
+        assert await first[0].read() == await second[0].read() == b""
+
+        for reader, other in others:
+            other.write(WITHOUT)
+            assert (await read_head(reader)).startswith(b"HTTP/1.1 401")
+        writer.write(WITH_TOKEN)
+        assert (await read_head(trusted)).startswith(b"HTTP/1.1 404")
+        for _, stream in (first, second, *others, (trusted, writer)):
+            stream.close()
+
+
+@pytest.mark.parametrize("token", [b"", b"x-api-key: the token\r\n"])
+async def test_a_body_with_two_ends_is_refused_and_ends_the_connection(token: bytes) -> None:
+    """MSG-81. The bytes after it are not a request."""
+    async with asyncio.timeout(30), served() as port:
+        reader, writer = await connect(port)
+        writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: here\r\n" + token + BOTH + WITH_TOKEN)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert b"not both" in answer
+        assert answer.count(b"HTTP/1.1") == 1
+        writer.close()

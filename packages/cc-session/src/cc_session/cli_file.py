@@ -1,0 +1,26 @@
+"""The file of the Claude Code CLI, and how a user logs in with it."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import claude_agent_sdk
+
+__all__ = ["bundled_cli", "find_cli", "login_advice"]
+
+
+def bundled_cli() -> str:
+    """Return the path at which the SDK's wheel has its CLI; a wheel for all platforms has none."""
+    name = "claude.exe" if sys.platform == "win32" else "claude"
+    return str(Path(claude_agent_sdk.__file__).parent / "_bundled" / name)
+
+
+def find_cli(path: str | None = None) -> str | None:
+    """Return the CLI that sessions start: that at `path`, else the SDK's own, else that on PATH; None without any."""
+    bundled = bundled_cli()
+    return path or (bundled if Path(bundled).is_file() else shutil.which("claude"))
+
+
+def login_advice() -> str:
+    """Return a sentence that says how to log in. All CLIs of a user share one login."""
+    return f"Set ANTHROPIC_API_KEY, or run {find_cli() or 'claude'} in a terminal and type /login."
