@@ -120,7 +120,7 @@ async def test_a_stream_that_the_api_cuts_is_a_connection_error(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
     loopback.fail_next(after_events=5)
-    with pytest.raises(ModelConnectionError, match="Check the network"):
+    with pytest.raises(ModelConnectionError, match="can be reached, and try again"):
         await Agent(model).run("Hello.")
     assert (await Agent(model).run("Again.")).output
 
@@ -128,7 +128,7 @@ async def test_a_stream_that_the_api_cuts_is_a_connection_error(
 async def test_an_api_that_nobody_serves_is_a_connection_error(loopback: LoopbackServer) -> None:
     env = {**loopback.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
-        with pytest.raises(ModelConnectionError, match="Check the network"):
+        with pytest.raises(ModelConnectionError, match="can be reached, and try again"):
             await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
 
 

@@ -1,8 +1,12 @@
-"""With a subscription a spare process takes the system prompt of the request that needs it."""
+"""Spare processes: one that starts before the first request, and with a subscription one that takes a system prompt."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import pytest
+
+from cc_messages import ClaudeCodeTransport
 
 if TYPE_CHECKING:
     from cc_loopback import LoopbackServer
@@ -19,3 +23,17 @@ async def test_a_new_system_prompt_waits_for_no_start(connect: Connect, shared_a
         assert shared_api.requests[-1]["system"][-1]["text"] == prompt
         await client.settled()
     assert (client.transport.stats().waits, client.starts) == (0, 3)
+
+
+async def test_the_first_request_takes_the_process_that_start_has_begun(connect: Connect) -> None:
+    """MSG-84."""
+    client = connect(size=1, prewarm=1)
+    client.transport.start()
+    assert (await client.ask("Hello.")).status == 200
+    assert client.starts == 1
+
+
+def test_a_start_of_no_processes_is_refused() -> None:
+    """MSG-84."""
+    with pytest.raises(ValueError, match="prewarm is 0"):
+        ClaudeCodeTransport().start()

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.anthropic import AnthropicModel
 
 from cc_loopback import LoopbackServer
+from cc_messages import ClaudeCodeTransport
 from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
 from cc_model.profile import resolve_alias
 
@@ -51,6 +52,17 @@ def test_no_secret_is_in_a_repr() -> None:
     """MODEL-06"""
     provider = ClaudeCodeProvider(env={"ANTHROPIC_API_KEY": "sk-very-secret"})
     assert "secret" not in repr(provider) + repr(ClaudeCodeModel(provider=provider)) + repr(provider.transport)
+
+
+async def test_a_provider_over_a_transport_uses_its_processes(shared_api: LoopbackServer) -> None:
+    """MODEL-88"""
+    transport = ClaudeCodeTransport(size=1, prewarm=1, env=shared_api.env(), cache_breakpoints=False)
+    async with ClaudeCodeProvider.over(transport) as provider:
+        provider.start()
+        await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+        assert (provider.transport, provider.cache_breakpoints) == (transport, False)
+        assert transport.stats().starts == 1
+    assert not transport.pids
 
 
 def test_making_a_model_starts_nothing() -> None:

@@ -1,4 +1,6 @@
+import ast
 import inspect
+from itertools import pairwise
 
 import cc_types
 
@@ -19,10 +21,21 @@ def test_every_field_says_what_it_is() -> None:
     models = [model for model in models if inspect.isclass(model) and issubclass(model, cc_types.WireModel)]
 
     undocumented = [
-        f"{model.__name__}.{name}"
+        f"{model.__name__}.{field.target.id}"
         for model in models
-        for name, field in model.model_fields.items()
-        if not field.description
+        for field, after in pairwise([*class_body(model), ast.Pass()])
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and not is_text(after)
+        if field.target.id in model.model_fields
     ]
 
     assert undocumented == []
+
+
+def class_body(model: type) -> list[ast.stmt]:
+    [definition] = ast.parse(inspect.getsource(model)).body
+    assert isinstance(definition, ast.ClassDef)
+    return definition.body
+
+
+def is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

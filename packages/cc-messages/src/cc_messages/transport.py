@@ -50,7 +50,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     Args:
         size: How many processes there may be, which is how many requests can be answered at the same time; more
             wait. An idle process takes about 85 MB of its own.
-        prewarm: How many idle processes are kept ready, from the first request or `warm()` on.
+        prewarm: How many idle processes are kept ready, from the first request, `start()` or `warm()` on.
         start_limit: How many processes start at once; a start takes a processor for a third of a second.
         max_uses: After how many requests a process is replaced.
         max_rss_mb: With how much resident memory, in megabytes, a process is replaced after a request.
@@ -82,8 +82,9 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         cache_breakpoints: bool = True,
     ) -> None:
         limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, "rewind")
-        self._size = size
-        self._places_breakpoints = cache_breakpoints
+        self._size, self._prewarm = size, prewarm
+        self.cache_breakpoints = cache_breakpoints
+        """Whether requests without `cache_control` get breakpoints."""
         self._launches = Launches(env or {}, cwd, cli_path, timeouts or Timeouts())
         self._models: JsonValue = None
         self._pool = PoolOwner(
@@ -121,7 +122,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
             current_beside(),
             passed_headers(request.headers.multi_items(), self._launches.env),
             login=self._launches.login,
-            places_breakpoints=self._places_breakpoints,
+            places_breakpoints=self.cache_breakpoints,
         )
         reply = Reply()
         timeout = request.extensions.get("timeout", {}).get("read")
@@ -145,6 +146,18 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         if self._models is None:
             self._models = await on_background(_models, self._pool.core, self._launches)
         return self._models
+
+    def start(self) -> None:
+        """Start the `prewarm` processes now, and wait for nothing: they start while the program goes on importing.
+
+        A start that fails is logged, and tried again with the first request.
+
+        Raises:
+            ValueError: `prewarm` is 0.
+        """
+        if not self._prewarm:
+            raise ValueError("no process would be started: prewarm is 0")
+        start_on_background(self._pool.core.keep_spares)
 
     async def warm(self, count: int = 1) -> None:
         """Start processes, and return when there are `count`, those in use included.

@@ -32,8 +32,9 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     Args:
         pool: How many processes there may be, which is how many requests are answered at the same time. More wait.
-        prewarm: How many idle processes are kept ready, from the first request or `warm()` on. With a subscription each
-            takes the system prompt of the first request that needs it, so that a new prompt waits for no start.
+        prewarm: How many idle processes are kept ready, from the first request, `start()` or `warm()` on. With a
+            subscription each takes the system prompt of the first request that needs it, so that a new prompt waits for
+            no start.
         max_uses: After how many requests a process is replaced.
         max_rss_mb: With how much resident memory, in megabytes, a process is replaced after a request.
         max_total_mb: How much memory, in megabytes, all processes may take before no more are started. None for no
@@ -65,7 +66,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         cache_breakpoints: bool = True,
         max_retries: int = 2,
     ) -> None:
-        self._transport = ClaudeCodeTransport(
+        transport = ClaudeCodeTransport(
             size=pool,
             prewarm=prewarm,
             max_uses=max_uses,
@@ -78,8 +79,22 @@ class ClaudeCodeProvider(AnthropicProvider):
             timeouts=timeouts,
             cache_breakpoints=cache_breakpoints,
         )
-        self.cache_breakpoints = cache_breakpoints
-        """Whether requests whose settings ask for no caching get cache breakpoints."""
+        self._connect(transport, max_retries)
+
+    @classmethod
+    def over(cls, transport: ClaudeCodeTransport, *, max_retries: int = 2) -> Self:
+        """Return a provider for the processes of a transport, which may start before pydantic-ai is imported.
+
+        Args:
+            transport: It ends its processes when the provider would.
+            max_retries: How often the client repeats a request that failed for a reason that may pass.
+        """
+        provider = cls.__new__(cls)
+        provider._connect(transport, max_retries)
+        return provider
+
+    def _connect(self, transport: ClaudeCodeTransport, max_retries: int) -> None:
+        self._transport = transport
         self._users = 0
         client = AsyncAnthropic(
             # The login is the CLI's; the client wants something, and it goes nowhere.
@@ -89,7 +104,7 @@ class ClaudeCodeProvider(AnthropicProvider):
             http_client=httpx2.AsyncClient(transport=self._transport, event_hooks={"request": [_trace]}),
             max_retries=max_retries,
         )
-        super().__init__(anthropic_client=client)
+        AnthropicProvider.__init__(self, anthropic_client=client)
 
     @property
     def name(self) -> str:
@@ -101,10 +116,23 @@ class ClaudeCodeProvider(AnthropicProvider):
         """The transport; its `stats()` has the figures of the processes."""
         return self._transport
 
+    @property
+    def cache_breakpoints(self) -> bool:
+        """Whether requests whose settings ask for no caching get cache breakpoints."""
+        return self._transport.cache_breakpoints
+
     @staticmethod
     def model_profile(model_name: str) -> ModelProfile:
         """The profile of a model, by id or alias."""
         return claude_code_profile(model_name)
+
+    def start(self) -> None:
+        """Start the `prewarm` processes now, and wait for nothing.
+
+        Raises:
+            ValueError: `prewarm` is 0.
+        """
+        self._transport.start()
 
     async def warm(self, count: int = 1) -> None:
         """Start processes, and return when there are `count`: the first run then waits for no start.

@@ -18,7 +18,7 @@ class WireModel(BaseModel):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="allow", frozen=True, serialize_by_alias=True, use_attribute_docstrings=True, validate_by_name=True
+        extra="allow", frozen=True, serialize_by_alias=True, validate_by_name=True
     )
     # The place where pydantic looks for the type of unknown fields; the base class declares it with `Any`.
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
