@@ -21,6 +21,7 @@ BOUNDS = {
     ),
     ("bytes", "Bytes beyond 1.1 times those of AnthropicModel, short prompt", "ClaudeCodeModel"): Bound("median", 600),
     ("bytes", "Bytes beyond 1.1 times those of AnthropicModel, 20 KB prompt", "ClaudeCodeModel"): Bound("median", 600),
+    ("import", "Modules, by -X importtime", "modules of this project"): Bound("ratio", 0.15),
     # SES-79
     ("session_turn", "Warm turn with events", "Session.run"): Bound("ratio", 1.3),
     ("session_turn", "Warm turn without events", "Session.run"): Bound("ratio", 1.3),

@@ -8,6 +8,7 @@ an interpreter takes to import what a program needs.
 """
 
 import asyncio
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -147,20 +148,35 @@ async def measure_imports(effort: Effort) -> list[Figure]:
             took = await milliseconds(lambda python=python, code=present[name]: interpreted(python, code))
             if number >= 0:
                 times.setdefault(name, []).append(took)
-    return Group("import", "Start, import, end").figures({name: times[name] for name in present}, PLAIN)
+    figures = Group("import", "Start, import, end").figures({name: times[name] for name in present}, PLAIN)
+    own = [_self_times(await interpreted(sys.executable, IMPORTED[OURS])) for _ in range(effort.times(IMPORTS))]
+    shares = {name: [run[name] for run in own] for name in ("modules of this project", "all other modules")}
+    return figures + Group("import", "Modules, by -X importtime").figures(shares, "all other modules")
 
 
-async def interpreted(python: str, code: str) -> None:
-    """Run a line of code in another interpreter."""
-    process = await asyncio.create_subprocess_exec(python, "-c", code, cwd=Path(__file__).parent.parent)
+def _self_times(log: str) -> dict[str, float]:
+    """Return the milliseconds of our own modules and of all others, each without the modules that it imports."""
+    found = {"modules of this project": 0.0, "all other modules": 0.0}
+    for microseconds, name in re.findall(r"^import time: +(\d+) \|[^|]*\| +(\S+)$", log, re.MULTILINE):
+        found["modules of this project" if name.startswith("cc_") else "all other modules"] += int(microseconds) / 1000
+    return found
+
+
+async def interpreted(python: str, code: str) -> str:
+    """Run a line of code in another interpreter, and return its log of imports."""
+    process = await asyncio.create_subprocess_exec(
+        python, "-X", "importtime", "-c", code, cwd=Path(__file__).parent.parent, stderr=asyncio.subprocess.PIPE
+    )
     try:
         async with asyncio.timeout(_IMPORT_SECONDS):
-            if await process.wait():
-                raise RuntimeError(f"cannot {code}")
+            _, log = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()
         raise
+    if process.returncode:
+        raise RuntimeError(f"cannot {code}")
+    return log.decode()
 
 
 SUITES = (
