@@ -1,0 +1,236 @@
+"""An API that misbehaves in a chosen way: raw bytes over TCP, which no HTTP library would send."""
+
+import asyncio
+import datetime
+import ipaddress
+import json
+import ssl
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+__all__ = ["BEHAVIORS", "STATUSES", "Behavior", "MisbehavingAPI", "misbehaving", "status"]
+
+Behave = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+_USAGE = {"input_tokens": 9, "output_tokens": 1}
+_MESSAGE: dict[str, object] = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-5",
+    "content": [],
+    "stop_reason": None,
+    "stop_sequence": None,
+    "usage": _USAGE,
+}
+
+
+_TLS_HANDSHAKE = b"\x16"
+
+
+def event(fields: Mapping[str, object]) -> bytes:
+    return f"event: {fields['type']}\ndata: {json.dumps(fields)}\n\n".encode()
+
+
+START = event({"type": "message_start", "message": _MESSAGE})
+BLOCK = event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
+DELTA = event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello."}})
+REST = (
+    event({"type": "content_block_stop", "index": 0})
+    + event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": _USAGE})
+    + event({"type": "message_stop"})
+)
+WHOLE = START + BLOCK + DELTA + REST
+PING = event({"type": "ping"})
+OVERLOADED = event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n"
+
+
+def answer(code: int, body: bytes, *headers: str, kind: str = "application/json") -> bytes:
+    """One whole answer."""
+    lines = [f"HTTP/1.1 {code} Made up", f"content-type: {kind}", f"content-length: {len(body)}", "connection: close"]
+    return "\r\n".join([*lines, *headers, "", ""]).encode() + body
+
+
+def sends(*chunks: bytes, then_waits: bool = False) -> Behave:
+    """Send chunks, and close the connection, or wait until the client does."""
+
+    async def behave(writer: asyncio.StreamWriter) -> None:
+        for chunk in chunks:
+            writer.write(chunk)
+            await writer.drain()
+        if then_waits:
+            await asyncio.get_running_loop().create_future()
+
+    return behave
+
+
+def repeats(first: bytes, chunk: bytes, seconds: float) -> Behave:
+    """Send a chunk again and again, for ever."""
+
+    async def behave(writer: asyncio.StreamWriter) -> None:
+        writer.write(first)
+        while True:
+            writer.write(chunk)
+            await writer.drain()
+            await asyncio.sleep(seconds)
+
+    return behave
+
+
+def drips(whole: bytes, seconds: float) -> Behave:
+    """Send a byte at a time."""
+
+    async def behave(writer: asyncio.StreamWriter) -> None:
+        for byte in whole:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(seconds)
+
+    return behave
+
+
+@dataclass(frozen=True)
+class Behavior:
+    """A way to misbehave."""
+
+    name: str
+    """For people: the API …"""
+    behave: Behave
+
+
+def status(code: int, retry_after: int | None) -> Behavior:
+    """Answer each request with an error of the API, and perhaps with the seconds until a client may ask again."""
+    error = {"type": "error", "error": {"type": "made_up_error", "message": "Its message"}}
+    headers = [] if retry_after is None else [f"retry-after: {retry_after}"]
+    return Behavior(f"answers {code}", sends(answer(code, json.dumps(error).encode(), *headers)))
+
+
+STATUSES = (
+    *range(400, 419), *range(421, 427), 428, 429, 431, 451, 499,
+    *range(500, 509), 510, 511, 520, 522, 524, 529, 599,
+)  # fmt: skip
+
+BEHAVIORS = (
+    Behavior("never answers", sends(then_waits=True)),
+    Behavior("sends the head of an answer, and no more", sends(HEAD + b"\r\n", then_waits=True)),
+    Behavior("stops in the middle of a stream", sends(HEAD + b"\r\n", START, BLOCK, DELTA, then_waits=True)),
+    Behavior("sends one byte a second", drips(HEAD + b"\r\n" + WHOLE, 1.0)),
+    Behavior("sends pings only", repeats(HEAD + b"\r\n" + START, PING, 0.2)),
+    Behavior("closes the connection without an answer", sends()),
+    Behavior("closes the connection after the head", sends(HEAD + b"\r\n")),
+    Behavior("closes the connection in the middle of a stream", sends(HEAD + b"\r\n", START, BLOCK, DELTA)),
+    Behavior("leaves `message_stop` out", sends(HEAD + b"\r\n", WHOLE.removesuffix(event({"type": "message_stop"})))),
+    Behavior("sends an error event first", sends(HEAD + b"\r\n", OVERLOADED)),
+    Behavior("sends an error event in the middle of a stream", sends(HEAD + b"\r\n", START, BLOCK, DELTA, OVERLOADED)),
+    Behavior("sends events that are not JSON", sends(HEAD + b"\r\n", b"event: message_start\ndata: {no\n\n")),
+    Behavior("sends events of unknown types only", sends(HEAD + b"\r\n", event({"type": "made_up"}))),
+    Behavior("sends bytes that are not events", sends(HEAD + b"\r\n", bytes(range(256)) * 4)),
+    Behavior("sends HTML with status 200", sends(answer(200, b"<html>Welcome!</html>", kind="text/html"))),
+    Behavior("sends an empty body with status 200", sends(answer(200, b""))),
+    Behavior("answers 204", sends(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")),
+    Behavior("tells a length that is too long", sends(HEAD + b"content-length: 99999\r\n\r\n", START, BLOCK, DELTA)),
+    Behavior("tells a length that is too short", sends(HEAD + b"content-length: 300\r\n\r\n", WHOLE)),
+    Behavior("breaks the chunked encoding", sends(HEAD + b"transfer-encoding: chunked\r\n\r\nzz\r\n" + START)),
+    Behavior("says it is gzip and is not", sends(HEAD + b"content-encoding: gzip\r\n\r\n" + WHOLE)),
+    Behavior("speaks no HTTP", sends(b"SSH-2.0-made_up\r\n")),
+    Behavior("answers 100 and waits", sends(b"HTTP/1.1 100 Continue\r\n\r\n", then_waits=True)),
+    Behavior("answers 103 and then right", sends(b"HTTP/1.1 103 Early Hints\r\n\r\n", HEAD + b"\r\n", WHOLE)),
+    Behavior("redirects (301) to a page", sends(answer(301, b"", "location: /elsewhere"))),
+    Behavior("redirects (307) to itself for ever", sends(answer(307, b"", "location: /v1/messages"))),
+    Behavior("answers 500 with HTML", sends(answer(500, b"<html>Sorry!</html>", kind="text/html"))),
+    Behavior("answers 500 with an empty body", sends(answer(500, b""))),
+    Behavior("answers 400 with JSON that is no error", sends(answer(400, b'["no"]'))),
+)
+
+
+class MisbehavingAPI:
+    """A server on loopback that answers each `POST /v1/messages` in the way that was chosen last."""
+
+    def __init__(self) -> None:
+        self.behave: Behave = sends()
+        self.url = ""
+        self._serving: set[asyncio.Task[None]] = set()
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            head = await reader.readexactly(1)
+            if head == _TLS_HANDSHAKE:
+                writer.write(answer(400, b"This is no TLS."))
+                return
+            head += await reader.readuntil(b"\r\n\r\n")
+            length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+            await reader.readexactly(int(length or b"0"))
+            if head.startswith(b"POST /v1/messages"):
+                await self._while_open(reader, writer)
+            else:
+                writer.write(answer(404, b"{}"))
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._serving.discard(task)
+            with suppress(OSError):
+                writer.close()
+
+    async def _while_open(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behaving, leaving = asyncio.ensure_future(self.behave(writer)), asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait({behaving, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            behaving.cancel()
+            leaving.cancel()
+            await asyncio.gather(behaving, leaving, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """End what is still served."""
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+
+@asynccontextmanager
+async def misbehaving(*, has_certificate: bool = False) -> AsyncGenerator[MisbehavingAPI]:
+    """Serve a misbehaving API, over TLS with a certificate that it has signed itself if that is wanted."""
+    api = MisbehavingAPI()
+    context = _self_signed() if has_certificate else None
+    server = await asyncio.start_server(api.answer, "127.0.0.1", 0, ssl=context)
+    api.url = f"{'https' if context else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield api
+    finally:
+        server.close()
+        await api.stop()
+
+
+def _self_signed() -> ssl.SSLContext:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "certificate.pem"
+        file.write_bytes(private + certificate.public_bytes(pem))
+        context.load_cert_chain(file)
+    return context
