@@ -23,6 +23,7 @@ def the_answer(body: dict[str, Any]) -> str:
     return "The answer."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SCRIPTS, *MORE_SCRIPTS])
 def test_an_example_prints_an_answer(name: str, loopback: LoopbackServer, tmp_path: Path) -> None:
     loopback.respond = the_answer

@@ -11,6 +11,7 @@ PAGES = [read_page(path) for path in [*sorted((ROOT / "docs").rglob("*.md")), RO
 
 
 # Bounds tell a hang; the first page of a test worker waits for the interpreter that all of them share.
+@pytest.mark.slow
 @pytest.mark.timeout(210)
 @pytest.mark.parametrize("page", [page for page in PAGES if page.blocks], ids=lambda page: page.name)
 def test_a_page_does_what_it_says(page: Page, loopback: LoopbackServer, tmp_path: Path) -> None:

@@ -157,6 +157,7 @@ def test_full_folder_takes_nothing_until_it_is_over(tmp_path: Path) -> None:
 # What is left.
 
 
+@pytest.mark.slow
 async def test_each_thing_that_is_left_is_told(tmp_path: Path) -> None:
     before = await looked(tmp_path)  # other tests of this process may have left what closes now
     assert await left_over(before, tmp_path, seconds=5) == ([], frozenset())

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import claude_agent_sdk
+import pytest
 
 from cc_loopback import LoopbackServer
 
@@ -22,6 +23,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 PRINTED = ["It is sunny.\n", "text mcp_tool_use mcp_tool_result text\n"]
 
 
+@pytest.mark.slow
 def test_the_examples_run() -> None:
     examples = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     # The first one really starts an interpreter.
@@ -30,6 +32,7 @@ def test_the_examples_run() -> None:
         assert (done.stdout, done.stderr) == (printed, "")
 
 
+@pytest.mark.slow
 def test_the_example_for_the_shell_serves_the_cli(loopback: LoopbackServer, tmp_path: Path) -> None:
     """MSG-46. What the CLI gets is what the server's own CLI got."""
     loopback.respond = respond

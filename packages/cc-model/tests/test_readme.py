@@ -27,6 +27,7 @@ def the_answer(body: dict[str, Any]) -> str:
     return "The answer."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, loopback: LoopbackServer, tmp_path: Path) -> None:
     loopback.respond = the_answer

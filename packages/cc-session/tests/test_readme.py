@@ -19,6 +19,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 EXAMPLES: list[tuple[str, str]] = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_prints_what_stands_below_it(number: int) -> None:
     """SES-83."""
