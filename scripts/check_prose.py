@@ -2,8 +2,8 @@
 
     python3 scripts/check_prose.py [--counts] [PATH …]
 
-"what" as a subject hides the noun that a reader needs, so it may stand at most four times in 1,000 words of a package, and at
-the beginning of no docstring. The same holds for "who", "whoever", "nobody", "somebody" and "those that" at the beginning.
+"what" as a subject hides the noun that a reader needs, so it may stand at most four times in 1,000 words of a package.
+No docstring may begin with it, nor with "who", "whoever", "nobody", "somebody" or "those that".
 """
 
 import argparse
