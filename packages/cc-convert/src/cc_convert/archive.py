@@ -14,14 +14,16 @@ ARCHIVED = "cc-convert-row"
 """The `type` of such a line."""
 
 
-def to_archive(row: Row) -> str:
-    """A row as a line of JSON, without the newline."""
-    return json.dumps({"type": ARCHIVED, **row._asdict()}, ensure_ascii=True, separators=(",", ":"))
+def to_archive(row: Row, title: str = "") -> str:
+    """A row as a line of JSON, without the newline; with the title of its session, if that is to be kept."""
+    named = {"title": title} if title else {}
+    return json.dumps({"type": ARCHIVED, **row._asdict(), **named}, ensure_ascii=True, separators=(",", ":"))
 
 
 def from_archive(record: Record) -> Row | None:
     """The row of such a line; `None` if it is none. The cost is left to the price list."""
-    values = [_tuple(record.get(name)) for name in Row._fields[:-1]]
+    # Archives of before have no labels.
+    values = [_tuple(record.get(name, Row._field_defaults.get(name))) for name in Row._fields[:-1]]
     if not all(check(value) for check, value in zip(_CHECKS, values, strict=True)):
         return None
     return make_row((*values, None))

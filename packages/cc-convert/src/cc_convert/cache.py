@@ -16,7 +16,7 @@ from .rows import FileScan, Ledger, Problem, make_row
 __all__ = ["Cache", "Identity", "MemoryCache", "default_cache_folder", "identity_of", "pack_scan", "unpack_scan"]
 
 # Part of the path, so that no version reads what another one wrote. Marshal's format belongs to the interpreter.
-_FORMAT = f"1-{sys.implementation.cache_tag}"
+_FORMAT = f"2-{sys.implementation.cache_tag}"
 _EDGE = 256
 
 

@@ -4,7 +4,10 @@ Workers read files and send back rows; sums are made here, by the same code as f
 nothing with it: its files are read again by another.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from .cache import Packed, pack_scan, unpack_scan
@@ -13,9 +16,10 @@ from .logs import Logs, merge
 from .rows import FileScan, Problem
 from .scan import scan_stream
 from .sources import ENDINGS, LogsNotFoundError
-from .streams import Blocks, unpacked
+from .streams import Blocks, Readable, unpacked
+from .titles import Titles, best_titles, find_titles
 
-__all__ = ["connect", "read_logs_on", "scan_urls"]
+__all__ = ["connect", "read_logs_on", "read_titles_on", "scan_urls", "titles_of_urls"]
 
 # Enough to be worth a message to a worker, little enough to be read again if the worker dies.
 _TASK = 32_000_000
@@ -69,13 +73,49 @@ def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = N
     return scans
 
 
+def read_titles_on(
+    client: Any, sources: Iterable[str], *, storage_options: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """The title of each session in the logs, as `cc_convert.titles.read_titles` has it, read on a cluster.
+
+    Takes and raises the same as `read_logs_on`.
+    """
+    options = dict(storage_options or {})
+    tasks = _tasks(list(_found(sources, options)))
+    futures = client.map(titles_of_urls, tasks, storage_options=options, pure=False, retries=_RETRIES)
+    return best_titles(titles for part in client.gather(futures) for titles in part)
+
+
+def titles_of_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Titles]:
+    """Look for titles in one file after another; what a worker does."""
+    fsspec = need("fsspec", "Reading from a store")
+    found: list[Titles] = []
+    for url in urls:
+        with suppress(OSError), fsspec.open(url, "rb", **(storage_options or {})) as file:
+            size = 0 if _is_packed(file) else file.seek(0, os.SEEK_END)
+            found.append(find_titles(partial(_content, file), size))
+    return found
+
+
 def _scan(file: Any, url: str) -> FileScan:
-    packed = file.read(2) == b"\x1f\x8b"
-    file.seek(0)
-    if not packed:
-        return scan_stream(Blocks(file.read), url)
-    with unpacked(file) as content:
+    with _content(file) as content:
         return scan_stream(content, url)
+
+
+def _is_packed(file: Any) -> bool:
+    file.seek(0)
+    return file.read(2) == b"\x1f\x8b"
+
+
+@contextmanager
+def _content(file: Any, offset: int = 0) -> Generator[Readable]:
+    packed = _is_packed(file)
+    file.seek(offset)
+    if packed:
+        with unpacked(file) as content:
+            yield content
+    else:
+        yield Blocks(file.read)
 
 
 def _found(sources: Iterable[str], options: dict[str, Any]) -> Iterable[tuple[str, int]]:

@@ -27,6 +27,7 @@ class Collector:
         self.problems: list[Problem] = []
         self.origins: dict[str, str] = {}
         self.project = ""
+        self._version = ""
         self._open_keys: list[str] = []
         self._parent = ""
         self._undated: list[int] = []
@@ -44,6 +45,7 @@ class Collector:
         self._parent = next(reversed(self.origins.values()), "")
         self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
         self._last = before.rows[-1] if before.rows else None
+        self._version = self._last.version if self._last else ""
 
     def scan(self, *, size: int, offset: int, unfinished: bool) -> FileScan:
         """What was gathered."""
@@ -76,6 +78,8 @@ class Collector:
                 self.report(offset, f"{odd} is no count", lost=False)
         elif kind == "system":
             self.project = clean.get("cwd") or self.project
+            # A stream names it once, at its start; a transcript in each record.
+            self._version = clean.get("claude_code_version") or self._version
         elif kind == "result":
             self._take_result(clean, record, offset)
         elif kind == "cost-state":
@@ -109,6 +113,8 @@ class Collector:
             self.origins[row.key] = row.session
             self._parent = row.session
         self.project = row.project
+        if self._version and not row.version:
+            row = row._replace(version=self._version)
         if row.tools:
             row = row._replace(tools=self._new_tools(record["message"]))
         known = self.rows.get(row.key)
@@ -225,6 +231,10 @@ def better(old: Row, new: Row) -> Row:
         tools=max(chosen.tools, other.tools, key=len),
         logged_cost=other.logged_cost if chosen.logged_cost is None else chosen.logged_cost,
         request_id=chosen.request_id or other.request_id,
+        branch=chosen.branch or other.branch,
+        host=chosen.host or other.host,
+        entrypoint=chosen.entrypoint or other.entrypoint,
+        version=chosen.version or other.version,
     )
 
 

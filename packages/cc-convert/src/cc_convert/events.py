@@ -14,7 +14,7 @@ from .fields import Record, clean_record
 from .sources import open_log
 from .streams import DamagedLogError, lines_of
 
-__all__ = ["Event", "EventKind", "read_events"]
+__all__ = ["Event", "EventKind", "events_of", "read_events"]
 
 EventKind: TypeAlias = Literal["prompt", "text", "thinking", "call", "result", "compaction", "error"]
 """What an event is. A `compaction` is where a conversation was replaced by a summary of it."""
@@ -50,7 +50,7 @@ def read_events(path: str) -> Iterator[Event]:
     seen: set[tuple[str, str, str]] = set()
     with open_log(path) as stream, suppress(DamagedLogError):
         for line in lines_of(stream):
-            for event in (event for record in decode_line(line).records for event in _events(record)):
+            for event in (event for record in decode_line(line).records for event in events_of(record)):
                 # A fork, and a stream that was resumed, tell the same again.
                 key = (event.kind, event.identity or event.text[:80], event.text[:200])
                 if event.kind in ("call", "result", "text", "thinking") and key in seen:
@@ -59,7 +59,8 @@ def read_events(path: str) -> Iterator[Event]:
                 yield event
 
 
-def _events(record: Record) -> Iterator[Event]:
+def events_of(record: Record) -> Iterator[Event]:
+    """The events of one record of any content."""
     clean = clean_record(record)[0]
     time, session = time_of(clean.get("timestamp")), session_of(clean)
     agent = clean.get("agentId") or clean.get("agent_id") or clean.get("parent_tool_use_id") or ""
@@ -97,8 +98,9 @@ def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
             yield base._replace(kind="thinking", text=_plain(block.get("thinking")), identity=fields.get("id") or "")
         elif kind in ("tool_use", "server_tool_use"):
             name, identity = (_plain(block.get(one)) for one in ("name", "id"))
-            given = json.dumps(block.get("input"), ensure_ascii=False, indent=1)
-            yield base._replace(kind="call", text=given, name=name, identity=identity, tokens=context)
+            yield base._replace(
+                kind="call", text=_given_text(block.get("input")), name=name, identity=identity, tokens=context
+            )
 
 
 def _given(record: Record, base: Event) -> Iterator[Event]:
@@ -115,6 +117,13 @@ def _given(record: Record, base: Event) -> Iterator[Event]:
             yield base._replace(kind="result", text=text, identity=identity, failed=failed)
         elif block.get("type") == "text" and not summary:
             yield base._replace(text=_plain(block.get("text")), identity=_plain(record.get("uuid")))
+
+
+def _given_text(given: object) -> str:
+    try:
+        return json.dumps(given, ensure_ascii=False, indent=1)
+    except RecursionError:  # laying out goes less deep than decoding
+        return json.dumps(given, ensure_ascii=False)
 
 
 def _blocks(content: object) -> list[Record]:

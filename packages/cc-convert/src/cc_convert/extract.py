@@ -67,7 +67,8 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
             origin, parent if origin == session else "", get("cwd") or project, *_agent(record), model, *numbers,
             *traits_of(usage), tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
             _steps(steps, numbers) if steps and len(steps) > 1 else (), get("costUSD"), final,
-            message_id, request_id, uuid, None,
+            message_id, request_id, uuid,
+            get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "", None,
         )
     )  # fmt: skip
 

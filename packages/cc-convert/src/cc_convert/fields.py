@@ -22,7 +22,8 @@ MOST = 10**12
 
 RECORD_TEXTS = (
     "type", "subtype", "sessionId", "session_id", "requestSessionId", "cwd", "timestamp", "uuid", "requestId",
-    "request_id", "agentId", "agent_id", "attributionAgent", "subagent_type", "parent_tool_use_id",
+    "request_id", "agentId", "agent_id", "attributionAgent", "subagent_type", "parent_tool_use_id", "gitBranch",
+    "entrypoint", "version", "claude_code_version",
 )  # fmt: skip
 MESSAGE_TEXTS = ("id", "model", "stop_reason")
 BLOCK_TEXTS = ("type", "name", "id")

@@ -6,7 +6,7 @@ request once. Reading knows no prices; `Logs.priced` applies them.
 
 import gc
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
@@ -17,8 +17,8 @@ from .files import Progress, read_files
 from .model_names import canonical_model
 from .prices import Prices
 from .remainders import SessionTotal, places_of, remainders, session_totals
-from .rows import FileScan, Kind, Problem, Row, make_row
-from .sources import LogsNotFoundError, find_logs
+from .rows import LABELS, FileScan, Kind, Problem, Row, make_row
+from .sources import LogsNotFoundError, hosts_of
 
 __all__ = [
     "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_logs",
@@ -31,6 +31,9 @@ CostMode: TypeAlias = Literal["auto", "calculate", "logged"]
 `calculate`: its tokens and the price list. `auto`: the cost that the log states for the request, as old versions of the
 CLI wrote it, and else as `calculate`. `logged`: the CLI's own figures alone; a session's total is spread over its rows.
 """
+
+
+_HOST = Row._fields.index("host")
 
 
 class Logs(NamedTuple):
@@ -82,6 +85,7 @@ def read_logs(
     processes: int = 1,
     strict: bool = False,
     progress: Progress | None = None,
+    hosts: Mapping[str, str] | None = None,
 ) -> Logs:
     """Read logs of any kind.
 
@@ -93,6 +97,7 @@ def read_logs(
         processes: How many may work at once.
         strict: Decode every line, also those without usage, and so find all that is wrong in a log.
         progress: Called with bytes done and bytes in all.
+        hosts: The machine that a source was copied from, by the source. Without sources, it is this machine.
 
     Returns:
         What they hold. Content never raises: what cannot be read stands in `Logs.problems`.
@@ -100,9 +105,10 @@ def read_logs(
     Raises:
         LogsNotFoundError: A source is not there.
     """
-    paths = find_logs(sources)
+    found = hosts_of(sources, hosts)
     with _no_collections():
-        return merge(read_files(paths, cache=cache, processes=processes, strict=strict, progress=progress))
+        scans = read_files(list(found), cache=cache, processes=processes, strict=strict, progress=progress)
+        return merge(scans, found)
 
 
 def read_messages(messages: Iterable[object]) -> Logs:
@@ -113,9 +119,14 @@ def read_messages(messages: Iterable[object]) -> Logs:
     return merge([scan_messages(messages)])
 
 
-def merge(scans: Iterable[FileScan]) -> Logs:
-    """Put together what several logs gave, wherever they were read."""
-    scans = list(scans)
+def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> Logs:
+    """Put together what several logs gave, wherever they were read.
+
+    Args:
+        scans: What each log gave.
+        hosts: The machine that a log comes from, by its path.
+    """
+    scans = [_on_host(scan, (hosts or {}).get(scan.path, "")) for scan in scans]
     rows: dict[str, Row] = {}
     for scan in scans:
         new = {row.key: row for row in scan.rows}
@@ -123,7 +134,7 @@ def merge(scans: Iterable[FileScan]) -> Logs:
             new[key] = better(rows[key], new[key])
         rows |= new
     # An archive may have brought them before.
-    missing = [row for row in remainders(scans, rows) if row.key not in rows]
+    missing = _labelled([row for row in remainders(scans, rows) if row.key not in rows], rows)
     return Logs(
         rows=_oldest_first([*rows.values(), *missing]),
         problems=[problem for scan in scans for problem in scan.problems],
@@ -133,6 +144,26 @@ def merge(scans: Iterable[FileScan]) -> Logs:
         unfinished=[scan.path for scan in scans if scan.unfinished],
         size=sum(scan.size for scan in scans),
     )
+
+
+def _on_host(scan: FileScan, host: str) -> FileScan:
+    """An archive may hold rows of several machines; these keep theirs."""
+    if not host:
+        return scan
+    return scan._replace(
+        rows=[row if row.host else make_row((*row[:_HOST], host, *row[_HOST + 1 :])) for row in scan.rows]
+    )
+
+
+def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
+    """The labels of what stands in no request are those of the session's last request."""
+    if not missing:
+        return missing
+    known = {row.session: row for row in rows.values()}
+    return [
+        row._replace(**{name: getattr(known[row.session], name) for name in LABELS}) if row.session in known else row
+        for row in missing
+    ]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 __all__ = [
+    "LABELS",
     "NO_COUNTS",
     "Counts",
     "FileScan",
@@ -86,6 +87,14 @@ class Row(NamedTuple):
     """The API's id of the request."""
     uuid: str
     """The CLI's id of the record."""
+    branch: str = ""
+    """The git branch of the working folder; empty where the log does not name one."""
+    host: str = ""
+    """The machine that the log comes from, as its reader or an archive names it."""
+    entrypoint: str = ""
+    """How Claude Code was started, such as `cli` or `sdk-py`."""
+    version: str = ""
+    """The version of Claude Code that wrote the record."""
     cost: float | None = None
     """The cost in US dollars; `None` before prices were applied, and for a model without a price."""
 
@@ -94,6 +103,9 @@ class Row(NamedTuple):
         """All tokens, of every kind."""
         return self.input + self.output + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
+
+LABELS = ("branch", "host", "entrypoint", "version")
+"""The fields of a row that tell where its session ran. They stand side by side."""
 
 Counts: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Input, output, cache read, 5m write, 1h write, thinking, web searches."""

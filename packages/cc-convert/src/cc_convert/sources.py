@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from glob import glob, has_magic
 
 from .streams import Readable, unpacked
 
-__all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "is_packed", "open_log"]
+__all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_logs", "hosts_of", "is_packed", "open_log"]
 
 STDIN = "-"
 """The name of the standard input among the sources."""
@@ -40,16 +40,36 @@ def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
     Raises:
         LogsNotFoundError: A source is not there, or there are none and no transcripts either.
     """
-    named = [os.fspath(source) for source in sources]
+    return list(hosts_of(sources))
+
+
+def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The same files, each with the machine that it comes from; empty where that is not known.
+
+    Args:
+        sources: As for `find_logs`. Without any, the files are those of this machine.
+        hosts: The machine that a source was copied from, by the source.
+
+    Raises:
+        LogsNotFoundError: As `find_logs` does.
+    """
+    named, hosts = [os.fspath(source) for source in sources], hosts or {}
     if not named:
         named = default_folders()
         if not named:
             raise LogsNotFoundError("no folder with transcripts was found; name one, or set CLAUDE_CONFIG_DIR")
-    found: dict[str, str] = {}
+        hosts = dict.fromkeys(named, _this_host())
+    found: dict[str, tuple[str, str]] = {}
     for name in named:
         for path in _expanded(name):
-            found.setdefault(path if path == STDIN else os.path.realpath(path), path)
-    return sorted(found.values())
+            found.setdefault(path if path == STDIN else os.path.realpath(path), (path, hosts.get(name, "")))
+    return dict(sorted(found.values()))
+
+
+def _this_host() -> str:
+    import platform  # which few commands need
+
+    return platform.node()
 
 
 def _expanded(name: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from gzip import BadGzipFile, GzipFile
 from typing import BinaryIO, Protocol
 
-__all__ = ["Blocks", "DamagedLogError", "Readable", "lines_of", "unpacked"]
+__all__ = ["Blocks", "DamagedLogError", "Readable", "lines_of", "placed_lines", "unpacked"]
 
 _PIECE = 1 << 16
 _LONGEST = 1 << 28
@@ -58,6 +58,19 @@ def lines_of(stream: Readable) -> Iterator[bytes]:
     Raises:
         DamagedLogError: After what could be read.
     """
+    return (line for _, line in placed_lines(stream))
+
+
+def placed_lines(stream: Readable, offset: int = 0) -> Iterator[tuple[int, bytes]]:
+    """The same lines, each after the offset at which it starts.
+
+    Args:
+        stream: The log.
+        offset: Where in the log the stream starts, in bytes.
+
+    Raises:
+        DamagedLogError: After what could be read.
+    """
     buffer, parts, held = bytearray(_PIECE), list[bytes](), 0
     damage: DamagedLogError | None = None
     while True:
@@ -70,11 +83,14 @@ def lines_of(stream: Readable) -> Iterator[bytes]:
         first, *more = bytes(memoryview(buffer)[:came]).split(b"\n")
         if held < _LONGEST:
             parts.append(first)
-            held += len(first)
+        held += len(first)
         if more:
-            yield b"".join(parts)
-            yield from more[:-1]
+            yield offset, b"".join(parts)
+            offset += held + 1
+            for line in more[:-1]:
+                yield offset, line
+                offset += len(line) + 1
             parts, held = [more[-1]], len(more[-1])
-    yield b"".join(parts)
+    yield offset, b"".join(parts)
     if damage:
         raise damage

@@ -14,7 +14,8 @@ from .rows import Row
 __all__ = ["COLUMNS", "duckdb_with", "record_of", "values_of"]
 
 _TEXTS = frozenset(
-    "key kind session parent project agent agent_type model tier geo speed message_id request_id uuid".split()
+    "key kind session parent project agent agent_type model tier geo speed message_id request_id uuid "
+    "branch host entrypoint version".split()
 )
 _SPECIAL = {"time": ("text", "timestamp"), "tools": ("text", "varchar"), "final": ("integer", "boolean")}
 _COSTS = frozenset({"cost", "logged_cost"})

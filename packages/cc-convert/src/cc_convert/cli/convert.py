@@ -7,7 +7,7 @@ from argparse import Namespace
 from ..archive import to_archive
 from ..rows import Row
 from ..table import COLUMNS, duckdb_with, record_of
-from .inputs import load_rows, mention, overview, with_costs
+from .inputs import load_rows, load_titles, mention, overview, with_costs
 from .output import RefusedError, check_free, say, write_output, write_records
 
 _ENDINGS = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet", ".html": "html", ".htm": "html", ".md": "md"}
@@ -28,7 +28,9 @@ def run(options: Namespace) -> int:
             if form == "csv":
                 write_records(file, [record_of(row) for row in rows], "csv", COLUMNS)
             else:
-                file.writelines(f"{to_archive(row)}\n" for row in rows)
+                titles = load_titles(options)
+                # The first row of a session has its title.
+                file.writelines(f"{to_archive(row, titles.pop(row.session, ''))}\n" for row in rows)
     if options.output != "-":
         say(f"{len(rows):,} rows written to {options.output}")
     mention(overview(logs, with_costs(rows)))

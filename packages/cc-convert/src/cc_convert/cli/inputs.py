@@ -16,7 +16,7 @@ from ..report.buckets import Bucket, fill_buckets
 from ..report.filters import Filter, FilterError, last_days, moment
 from ..rows import Row
 from ..sources import STDIN, default_folders, find_logs
-from .output import say
+from .output import RefusedError, say
 
 __all__ = [
     "Overview",
@@ -26,6 +26,7 @@ __all__ = [
     "load_buckets",
     "load_logs",
     "load_rows",
+    "load_titles",
     "mention",
 ]
 
@@ -85,7 +86,10 @@ def chosen_filter(options: Namespace) -> Filter:
     until = moment(options.until, zone, end=True) if options.until else None
     if since is not None and until is not None and since >= until:
         raise FilterError("nothing lies between the two bounds")
-    return Filter(since, until, options.project, options.model, options.session)
+    return Filter(
+        since, until, options.project, options.model, options.session, options.branch, options.host,
+        options.entrypoint, options.cli_version,
+    )  # fmt: skip
 
 
 def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
@@ -93,6 +97,8 @@ def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
     if getattr(options, "dask", None):
         from ..cluster import connect, read_logs_on
 
+        if options.hosts:
+            raise RefusedError("--from is for files of this machine, and --dask reads elsewhere")
         with connect(options.dask) as client:
             return read_logs_on(client, options.sources or default_folders())
     jobs = getattr(options, "jobs", None)
@@ -101,8 +107,9 @@ def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
     with_progress = _ProgressLine() if sys.stderr.isatty() else None
     try:
         return read_logs(
-            *options.sources, cache=cache, processes=jobs or os.cpu_count() or 1, strict=strict, progress=with_progress
-        )
+            *options.sources, cache=cache, processes=jobs or os.cpu_count() or 1, strict=strict,
+            progress=with_progress, hosts=options.hosts,
+        )  # fmt: skip
     finally:
         if with_progress:
             with_progress.clear()
@@ -122,7 +129,7 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         rows, logs = load_rows(options)
         return fill_buckets(rows), overview(logs, with_costs(rows))
     facts = None if options.no_cache or options.strict or options.dask else _facts(options)
-    name = repr(("buckets", options.sources, chosen_prices(options).identity, options.cost))
+    name = repr(("buckets", options.sources, options.hosts, chosen_prices(options).identity, options.cost))
     kept = Cache().load(name) if facts else None
     if kept and kept[0] == facts:
         buckets, seen = [Bucket(*one) for one in kept[1]], Overview(*kept[2])
@@ -133,6 +140,19 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         if facts and not seen.unfinished:
             _keep(name, facts, buckets, seen)
     return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), seen
+
+
+def load_titles(options: Namespace) -> dict[str, str]:
+    """The titles of the sessions in the logs that the options name."""
+    if getattr(options, "dask", None):
+        from ..cluster import connect, read_titles_on
+
+        with connect(options.dask) as client:
+            return read_titles_on(client, options.sources or default_folders())
+    from ..titles import read_titles  # which takes a while, and few commands show titles
+
+    cache = None if options.no_cache else Cache()
+    return read_titles(find_logs(options.sources), cache, repr(("titles", options.sources)))
 
 
 def _keep(name: str, facts: str, buckets: list[Bucket], seen: Overview) -> None:

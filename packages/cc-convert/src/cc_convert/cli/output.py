@@ -16,6 +16,7 @@ __all__ = [
     "Table",
     "is_too_wide",
     "say",
+    "shortened",
     "spell_cost",
     "spell_count",
     "spell_short",
@@ -169,6 +170,11 @@ def spell_short(number: int) -> str:
         if number >= size:
             return f"{number / size:.1f}{letter}"
     return str(number)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters; an ellipsis stands for the rest."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
 
 
 def is_too_wide(file: TextIO, table: Table) -> bool:

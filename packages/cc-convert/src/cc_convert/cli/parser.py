@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 __all__ = ["BY", "WEEKDAYS", "make_parser", "parse"]
 
-BY = ("day", "week", "month", "session", "model", "project", "block", "tool")
+BY = ("day", "week", "month", "session", "model", "project", "branch", "host", "entrypoint", "version", "block", "tool")
 _Add: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -62,6 +62,9 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argpa
         by = options.sources[:1] if options.sources[:1] and options.sources[0] in BY else ["day"]
         options.by = by[0]
         options.sources = options.sources[1:] if options.sources[:1] == by else options.sources
+    options.hosts = {path: host for host, path in getattr(options, "origins", ())}
+    if options.hosts:
+        options.sources = [*options.sources, *options.hosts]
     return options
 
 
@@ -70,6 +73,21 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
     return number
+
+
+def _origin(text: str) -> tuple[str, str]:
+    """A machine and a place on this one with its logs."""
+    host, _, path = text.partition(":")
+    if not host or not path or "/" in host:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PATH, such as laptop:backup/laptop/projects")
+    from ..sources import LogsNotFoundError, find_logs
+
+    try:
+        find_logs([path])
+    except LogsNotFoundError as error:
+        hint = f"copy the logs to this machine first, such as with: rsync -a {host}:.claude/projects/ FOLDER"
+        raise argparse.ArgumentTypeError(f"{error}; {hint}") from None
+    return host, path
 
 
 class _Version(argparse.Action):
@@ -96,6 +114,7 @@ def _command(add: _Add, name: str, module: str, help: str) -> argparse.ArgumentP
 def _add_report(add: _Add) -> None:
     report = _command(add, "report", "report", "sum up tokens and cost")
     report.add_argument("sources", nargs="*", metavar="BY|PATH", help=f"{_BY_HELP}, then {_SOURCES_HELP}")
+    _add_origins(report)
     _add_filters(report)
     _add_prices(report)
     form = report.add_argument_group("form")
@@ -172,6 +191,14 @@ def _add_sql(add: _Add) -> None:
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sources", nargs="*", metavar="PATH", help=_SOURCES_HELP)
+    _add_origins(parser)
+
+
+def _add_origins(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--from", dest="origins", metavar="HOST:PATH", type=_origin, action="append", default=[],
+        help="logs that were copied from another machine, with its name; may be repeated",
+    )  # fmt: skip
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
@@ -185,6 +212,10 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     filters.add_argument("--project", default="", metavar="PART", help="projects with this in their folder")
     filters.add_argument("--model", default="", metavar="PART", help="models with this in their name")
     filters.add_argument("--session", default="", metavar="ID", help="sessions whose id begins so")
+    filters.add_argument("--branch", default="", metavar="NAME", help="a git branch; * stands for any characters")
+    filters.add_argument("--host", default="", metavar="NAME", help="a machine, as --from names it")
+    filters.add_argument("--entrypoint", default="", metavar="NAME", help="how it was started, such as cli or sdk-py")
+    filters.add_argument("--cli-version", default="", metavar="VERSION", help="such as 2.1.329, or 2.1.*")
 
 
 def _add_prices(parser: argparse.ArgumentParser) -> None:

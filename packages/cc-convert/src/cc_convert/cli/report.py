@@ -10,10 +10,22 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ..report.blocks import GAP, blocks
 from ..report.groups import group, total
 from ..report.sums import Line
-from .inputs import Overview, chosen_prices, chosen_zone, load_buckets, load_rows, mention, overview, with_costs
+from ..rows import LABELS
+from .inputs import (
+    Overview,
+    chosen_prices,
+    chosen_zone,
+    load_buckets,
+    load_rows,
+    load_titles,
+    mention,
+    overview,
+    with_costs,
+)
 from .output import (
     RefusedError,
     is_too_wide,
+    shortened,
     spell_cost,
     spell_count,
     spell_short,
@@ -26,8 +38,18 @@ from .parser import WEEKDAYS
 if TYPE_CHECKING:
     from ..report.tools import ToolLine
 
+_TITLE, _SHORT_TITLE = 50, 24
+"""Characters of a title in a table."""
 _SHORT = {"Requests": "Reqs", "Cache write": "Write", "Cache read": "Read"}
-_TITLES = {"day": "Day", "week": "Week from", "month": "Month", "session": "Session", "model": "Model"}
+_TITLES = {
+    "day": "Day",
+    "week": "Week from",
+    "month": "Month",
+    "session": "Session",
+    "model": "Model",
+    "version": "CLI version",
+    "entrypoint": "Entry point",
+}
 
 
 def run(options: Namespace) -> int:
@@ -44,6 +66,10 @@ def run(options: Namespace) -> int:
         lines = blocks(buckets, zone, now=time.time())
     else:
         lines = group(buckets, options.by, zone, week_start=WEEKDAYS.index(options.week_start))
+    if options.by == "session":
+        titles = load_titles(options)
+        for line in lines:
+            line.about["title"] = titles.get(line.key, "")
     with write_output(options.output, force=options.force) as file:
         _write(file, lines, options, zone, seen)
     mention(seen)
@@ -108,7 +134,8 @@ def _moment(time: float, zone: tzinfo | None) -> str | None:
 def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, short: bool = False) -> list[list[str]]:
     """The table for people; a short one has rounded counts and parts of names, for a terminal that is narrow."""
     heading = _TITLES.get(by, by.capitalize())
-    extra = {"session": ["Last", "Project"], "block": ["Until"]}.get(by, [])
+    labels = [] if short else ["Branch", "Host", "Entry point", "CLI version"]
+    extra = {"session": ["Title", "Last", "Project", *labels], "block": ["Until"]}.get(by, [])
     models = [] if by == "model" or short else ["Models"]
     table = [
         [heading, *extra, "Requests", "Errors", "Input", "Output", "Cache write", "Cache read", "Hits", "Cost", *models]
@@ -118,20 +145,22 @@ def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, shor
         if line.about.get("kind") == GAP:
             table.append([line.key, line.about["ends"], *[""] * 7, "gap", *[""] * len(models)])
             continue
-        more = [""] * len(extra) if is_total else _more(line, by, zone)
+        more = [""] * len(extra) if is_total else _more(line, by, zone, short=short)
         name, *more = [_part(one) for one in (line.key, *more)] if short else [line.key, *more]
         names = [_models(line.models)] if models else []
         table.append([name, *more, *_numbers(line, spell_short if short else spell_count), *names])
-    table = _without_empty(table, "Errors")
+    for name in ("Errors", *extra):
+        table = _without_empty(table, name)
     if short:
         table[0] = [_SHORT.get(heading, heading) for heading in table[0]]
     return table
 
 
-def _more(line: Line, by: str, zone: tzinfo | None) -> list[str]:
+def _more(line: Line, by: str, zone: tzinfo | None, *, short: bool) -> list[str]:
     if by == "session":
         last = datetime.fromtimestamp(line.last, zone).strftime("%Y-%m-%d %H:%M") if line.last else ""
-        return [last, line.about["project"]]
+        title = shortened(line.about["title"], _SHORT_TITLE if short else _TITLE)
+        return [title, last, line.about["project"], *([] if short else (line.about[name] for name in LABELS))]
     if by == "block":
         return [line.about["ends"] + (" (now)" if line.about["kind"] == "active" else "")]
     return []

@@ -10,7 +10,8 @@ from ..logs import Logs
 from ..report.buckets import Bucket, fill_buckets
 from ..report.groups import NO_TIME, group, total
 from ..report.sums import Line
-from ..rows import Row
+from ..rows import LABELS, Row
+from ..titles import read_titles
 from .assets import SCRIPT, STYLE, policy
 from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes
 from .safe import text
@@ -34,6 +35,9 @@ def write_html(
     """
     buckets = fill_buckets(rows)
     sessions = [line for line in reversed(group(buckets, "session", zone)) if line.key != NO_TIME]
+    titles = read_titles(logs.files)
+    for line in sessions:
+        line.about["title"] = titles.get(line.key, "")
     places = {line.key: f"s{number}" for number, line in enumerate(sessions)}
     file.write(_head())
     file.write('<main><div id="overview">\n')
@@ -107,15 +111,23 @@ def _session_row(line: Line, place: str | None, last: str) -> str:
     # What is wide is not shown on a phone.
     return (
         f'<tr data-entry><td>{last[:10]}<span class="wide">{last[10:]}</span></td>'
-        f'<td class="id">{_link(line.key, place)}</td><td class="where">{text(line.about["project"])}</td>'
+        f'<td class="id">{_link(line, place)}</td><td class="where">{text(line.about["project"])}</td>'
         f'<td class="n wide">{line.requests:,}</td><td class="n wide">{line.output:,}</td>'
         f'<td class="n">${line.cost:,.2f}</td></tr>\n'
     )
 
 
-def _link(session: str, place: str | None) -> str:
+def _link(line: Line, place: str | None) -> str:
+    name = text(line.about["title"] or line.key)
     # The place is ours, never a part of the log.
-    return f'<a href="#{place}">{text(session)}</a>' if place else text(session)
+    link = f'<a href="#{place}">{name}</a>' if place else name
+    return f'{link}<div class="dim">{text(_labels(line))}</div>'
+
+
+def _labels(line: Line) -> str:
+    """The id below a title, and where the session ran."""
+    facts = [line.key if line.about["title"] else "", *(line.about[name] for name in LABELS)]
+    return " · ".join(fact for fact in facts if fact)
 
 
 def _session(line: Line, place: str, paths: list[str], zone: tzinfo | None) -> str:
@@ -126,7 +138,8 @@ def _session(line: Line, place: str, paths: list[str], zone: tzinfo | None) -> s
     ]
     cards = "".join(f"<h3>{title}</h3>{chart}" for title, chart in charts if chart)
     back = '<a href="#overview">All sessions</a>'
-    title = f'<h1>Session {text(line.key)}</h1><div class="dim">{text(line.about["project"])}</div>'
+    heading = text(line.about["title"] or f"Session {line.key}")
+    title = f'<h1>{heading}</h1><div class="dim">{text(line.about["project"])}<br>{text(_labels(line))}</div>'
     return (
         f'<section class="session" id="{place}"><header>{back}{title}{_span(line, zone)}</header>\n{_facts(line)}'
         f'<div class="card">{cards}<h3>Transcript</h3>{transcript(events, f"{place}t", zone)}</div></section>\n'

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, cast
 
 from ..model_names import canonical_model
-from ..rows import Row
+from ..rows import LABELS, Row
 
 __all__ = ["QUARTER", "Bucket", "fill_buckets"]
 
@@ -28,6 +28,10 @@ class Bucket(NamedTuple):
     """The model's canonical name."""
     unlogged: bool
     """Whether it stands in the CLI's totals and in no request."""
+    branch: str
+    host: str
+    entrypoint: str
+    version: str
     input: int
     output: int
     cache_read: int
@@ -47,6 +51,10 @@ class Bucket(NamedTuple):
     """The time of the last request."""
 
 
+_FIRST_LABEL = Row._fields.index(LABELS[0])
+_LABELS = slice(_FIRST_LABEL, _FIRST_LABEL + len(LABELS))
+_MODEL = Bucket._fields.index("model")
+
 _bucket = cast("Callable[[Iterable[object]], Bucket]", Bucket._make)
 
 
@@ -57,11 +65,12 @@ def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = Non
         rows: The rows.
         costs: The cost of each; by default what stands in the rows, which then have to be priced.
     """
-    sums: dict[tuple[int | None, str, str, str, str, bool], list[float]] = {}
+    sums: dict[tuple[object, ...], list[float]] = {}
     for row, cost in zip(rows, costs, strict=True) if costs is not None else ((row, row.cost) for row in rows):
         _, kind, time, session, _, project, agent, agent_type, model, a, b, c, d, e, f, g, *_ = row
         quarter = None if time is None else int(time // QUARTER)
-        key = (quarter, session, project, agent_type or (agent and "sub-agent"), model, kind == "unlogged")
+        thread = agent_type or (agent and "sub-agent")
+        key = (quarter, session, project, thread, model, kind == "unlogged", *row[_LABELS])
         found = sums.get(key)
         if found is None:
             found = sums[key] = [0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, time or 0.0, time or 0.0]
@@ -84,6 +93,6 @@ def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = Non
             elif time > found[12]:
                 found[12] = time
     return [
-        _bucket((quarter, session, project, agent, canonical_model(model), unlogged, *numbers))
-        for (quarter, session, project, agent, model, unlogged), numbers in sums.items()
+        _bucket((*key[:_MODEL], canonical_model(cast("str", key[_MODEL])), *key[_MODEL + 1 :], *numbers))
+        for key, numbers in sums.items()
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, tzinfo
+from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol, TypeVar
 
 from ..model_names import canonical_model
@@ -21,6 +22,14 @@ class _Filtered(Protocol):
     def project(self) -> str: ...
     @property
     def model(self) -> str: ...
+    @property
+    def branch(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def entrypoint(self) -> str: ...
+    @property
+    def version(self) -> str: ...
 
 
 _Any = TypeVar("_Any", bound=_Filtered)
@@ -39,6 +48,11 @@ class Filter(NamedTuple):
     """A part of the model's name."""
     session: str = ""
     """The beginning of the session's id."""
+    branch: str = ""
+    """The git branch; here and below, `*` and `?` stand for any characters, as in the names of files."""
+    host: str = ""
+    entrypoint: str = ""
+    version: str = ""
 
     @property
     def by_quarters(self) -> bool:
@@ -58,7 +72,15 @@ class Filter(NamedTuple):
             return False
         if self.model and self.model not in one.model and self.model != canonical_model(one.model):
             return False
-        return not self.session or one.session.startswith(self.session)
+        if self.session and not one.session.startswith(self.session):
+            return False
+        labels = (
+            (self.branch, one.branch),
+            (self.host, one.host),
+            (self.entrypoint, one.entrypoint),
+            (self.version, one.version),
+        )
+        return all(not pattern or fnmatchcase(label, pattern) for pattern, label in labels)
 
 
 def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
+from ..rows import LABELS
 from .buckets import QUARTER, Bucket
 from .sums import Line
 
 __all__ = ["NO_TIME", "GroupBy", "group", "total"]
 
-GroupBy: TypeAlias = Literal["day", "week", "month", "session", "model", "project"]
+GroupBy: TypeAlias = Literal[
+    "day", "week", "month", "session", "model", "project", "branch", "host", "entrypoint", "version"
+]
 """What the lines of a report stand for."""
 
 NO_TIME = "unknown"
@@ -26,7 +29,7 @@ def group(buckets: Iterable[Bucket], by: GroupBy, zone: tzinfo | None = None, *,
         week_start: The first day of a week, 0 for Monday to 6 for Sunday.
 
     Returns:
-        Periods in their order; models and projects by cost, the highest first; sessions by their last request.
+        Periods in their order; sessions by their last request; the others by cost, the highest first.
     """
     key = _key(by, zone, week_start)
     lines: dict[str, Line] = {}
@@ -36,14 +39,24 @@ def group(buckets: Iterable[Bucket], by: GroupBy, zone: tzinfo | None = None, *,
         if line is None:
             line = lines[name] = Line(name)
             if by == "session":
-                line.about["project"] = bucket.project
+                line.about = {"project": bucket.project, **dict.fromkeys(LABELS, "")}
+        if by == "session":
+            _add_labels(line, bucket)
         line.add(bucket)
     found = list(lines.values())
     if by == "session":
         return sorted(found, key=lambda line: (line.last, line.key))
-    if by in ("model", "project"):
-        return sorted(found, key=lambda line: (-line.cost, line.key))
-    return sorted(found, key=lambda line: line.key)
+    if by in ("day", "week", "month"):
+        return sorted(found, key=lambda line: line.key)
+    return sorted(found, key=lambda line: (-line.cost, line.key))
+
+
+def _add_labels(line: Line, bucket: Bucket) -> None:
+    """A session may change its branch, be resumed by another version, or go on elsewhere."""
+    for name in LABELS:
+        label, known = getattr(bucket, name), line.about[name]
+        if label and label not in known.split(", "):
+            line.about[name] = f"{known}, {label}" if known else label
 
 
 def total(lines: Iterable[Line]) -> Line:
@@ -72,8 +85,8 @@ def _key(by: GroupBy, zone: tzinfo | None, week_start: int) -> Callable[[Bucket]
             return lambda bucket: bucket.session or NO_TIME
         case "model":
             return lambda bucket: bucket.model or NO_TIME
-        case "project":
-            return lambda bucket: bucket.project or NO_TIME
+        case "project" | "branch" | "host" | "entrypoint" | "version":
+            return lambda bucket: getattr(bucket, by) or NO_TIME
         case "day":
             return _period(zone, date.isoformat)
         case "month":

@@ -1,0 +1,271 @@
+"""Where sessions ran, and how they are called: branch, machine, entry point, version, title."""
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from cc_convert.cache import Cache
+from cc_convert.logs import read_logs
+from cc_convert.titles import read_titles
+
+Maker: TypeAlias = Callable[..., Any]
+Run: TypeAlias = Callable[..., Any]
+LABELS = {"gitBranch": "main", "entrypoint": "sdk-py", "version": "2.1.329"}
+
+
+@pytest.fixture
+def two_machines(maker: Maker, tmp_path: Path) -> Path:
+    """Folders `a` and `b` with two sessions, of which one changed its branch."""
+    first, second = maker("s1"), maker("s2", project="/home/user/q")
+    first.user("Mend the pool", **LABELS)
+    first.answer(**LABELS)
+    first.answer(**LABELS | {"gitBranch": "feature/x"})
+    second.answer(**LABELS | {"version": "2.2.0", "entrypoint": "cli"})
+    first.write(tmp_path / "a" / "one.jsonl")
+    second.write(tmp_path / "b" / "two.jsonl")
+    return tmp_path
+
+
+def test_rows_tell_where_a_session_ran(two_machines: Path) -> None:
+    """LOG-70"""
+    logs = read_logs(two_machines / "a", two_machines / "b", hosts={str(two_machines / "b"): "laptop"})
+
+    assert [(row.branch, row.host, row.entrypoint, row.version) for row in logs.rows] == [
+        ("main", "laptop", "cli", "2.2.0"),
+        ("main", "", "sdk-py", "2.1.329"),
+        ("feature/x", "", "sdk-py", "2.1.329"),
+    ]
+
+
+def test_what_stands_in_no_request_has_the_labels_of_its_session(log: Any) -> None:
+    """LOG-70: a compaction is spent on the same branch."""
+    log.answer(**LABELS)
+    log.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 0.0045)})
+
+    [unlogged] = [row for row in read_logs(log.write()).rows if row.kind == "unlogged"]
+
+    assert (unlogged.branch, unlogged.version) == ("main", "2.1.329")
+
+
+def test_a_stream_names_its_version_once_for_all_requests(log: Any) -> None:
+    """LOG-70: also for those that are read later on."""
+    log.lines.append({"type": "system", "subtype": "init", "session_id": "s1", "claude_code_version": "2.1.329"})
+    log.stream("msg_1")
+    path, cache = log.write(), Cache()
+    read_logs(path, cache=cache)
+    log.stream("msg_2")
+    log.write()
+
+    assert [row.version for row in read_logs(path, cache=cache).rows] == ["2.1.329"] * 2
+
+
+@pytest.mark.parametrize(
+    ("by", "found"),
+    [
+        ("branch", {"main": 2, "feature/x": 1}),
+        ("host", {"unknown": 2, "laptop": 1}),
+        ("entrypoint", {"sdk-py": 2, "cli": 1}),
+        ("version", {"2.1.329": 2, "2.2.0": 1}),
+    ],
+)
+def test_reports_by_branch_machine_entry_point_and_version(
+    run: Run, two_machines: Path, by: str, found: dict[str, int]
+) -> None:
+    """LOG-71, LOG-72"""
+    done = run("report", by, two_machines / "a", "--from", f"laptop:{two_machines / 'b'}", "--format", "json")
+
+    assert {line["key"]: line["requests"] for line in done.json["lines"]} == found
+
+
+@pytest.mark.parametrize(
+    ("words", "requests"),
+    [
+        (["--branch", "main"], 2),
+        (["--branch", "feature/*"], 1),
+        (["--branch", "mai"], 0),
+        (["--host", "laptop"], 1),
+        (["--entrypoint", "cli"], 1),
+        (["--cli-version", "2.1.*"], 2),
+        (["--cli-version", "2.2.0", "--branch", "main"], 1),
+    ],
+)
+@pytest.mark.parametrize("hours", [[], ["--since", "2026-11-20T10:00:01"]])
+def test_filters_take_whole_names_or_patterns(
+    run: Run, two_machines: Path, words: list[str], requests: int, hours: list[str]
+) -> None:
+    """LOG-71: by the buckets as well as by the rows, which bounds within a quarter of an hour need."""
+    sources = [two_machines / "a", "--from", f"laptop:{two_machines / 'b'}", "--format", "json"]
+
+    assert run("report", *sources, *words, *hours).json["total"]["requests"] == requests
+
+
+def test_a_report_of_sessions_names_them(run: Run, two_machines: Path) -> None:
+    """LOG-70, LOG-73"""
+    sources = [two_machines / "a", "--from", f"laptop:{two_machines / 'b'}"]
+
+    first, second = run("report", "session", *sources, "--format", "json").json["lines"]
+    table = run("report", "session", *sources).out
+
+    assert (first["key"], first["host"], first["title"], first["branch"]) == ("s2", "laptop", "", "main")
+    assert (second["title"], second["branch"], second["entrypoint"]) == ("Mend the pool", "main, feature/x", "sdk-py")
+    assert all(word in table for word in ("Title", "Mend the pool", "Branch", "Host", "Entry point", "CLI version"))
+
+
+def test_an_archive_keeps_the_machine_of_its_rows(run: Run, two_machines: Path) -> None:
+    """LOG-72: archives of several machines are merged, whatever the reader calls them."""
+    for name, host in (("a", "desk"), ("b", "laptop")):
+        run("convert", "--from", f"{host}:{two_machines / name}", "-o", two_machines / f"{name}.jsonl")
+
+    done = run("report", "host", two_machines / "a.jsonl", two_machines / "b.jsonl", "--format", "json")
+    renamed = run("report", "host", "--from", f"other:{two_machines / 'a.jsonl'}", "--format", "json")
+
+    assert {line["key"]: line["requests"] for line in done.json["lines"]} == {"desk": 2, "laptop": 1}
+    assert [line["key"] for line in renamed.json["lines"]] == ["desk"]
+
+
+def test_an_archive_without_labels_is_read(run: Run, two_machines: Path) -> None:
+    """LOG-44: as they were written before there were any."""
+    archive = two_machines / "old.jsonl"
+    run("convert", two_machines / "a", "-o", archive)
+    rows = [json.loads(line) for line in archive.read_text("utf-8").splitlines()]
+    for row in rows:
+        del row["branch"], row["host"], row["entrypoint"], row["version"]
+    archive.write_text("\n".join(map(json.dumps, rows)) + "\n")
+
+    logs = read_logs(archive)
+
+    assert ([row.branch for row in logs.rows], logs.problems) == (["", ""], [])
+
+
+def test_a_request_of_two_machines_counts_once(run: Run, two_machines: Path) -> None:
+    """LOG-72, LOG-20: a folder that is kept on both."""
+    words = ["--from", f"desk:{two_machines / 'a'}", "--from", f"laptop:{two_machines / 'c'}", "--format", "json"]
+    (two_machines / "c").mkdir()
+    (two_machines / "c" / "one.jsonl").write_bytes((two_machines / "a" / "one.jsonl").read_bytes())
+
+    assert run("report", *words).json["total"]["requests"] == 2
+
+
+def test_this_machine_s_own_transcripts_have_its_name(
+    run: Run, two_machines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-72"""
+    (two_machines / "claude").mkdir()
+    (two_machines / "a").rename(two_machines / "claude" / "projects")
+    monkeypatch.setattr("platform.node", lambda: "desk")
+
+    assert [line["key"] for line in run("report", "host", "--format", "json").json["lines"]] == ["desk"]
+
+
+@pytest.mark.parametrize("word", ["laptop", "laptop:", ":folder", "laptop:nowhere", "/a/b:c"])
+def test_a_machine_whose_logs_are_not_here_is_refused(run: Run, word: str) -> None:
+    """LOG-72: nothing is fetched from another machine."""
+    done = run("report", "--from", word)
+
+    assert (done.code, done.out) == (2, "")
+    assert ("rsync" in done.err) == (word == "laptop:nowhere")
+
+
+# --- titles
+
+
+def titled(kind: str, title: str, session: str = "s1") -> dict[str, object]:
+    field = {"custom-title": "customTitle", "ai-title": "aiTitle"}[kind]
+    return {"type": kind, field: title, "sessionId": session}
+
+
+def test_the_title_is_the_user_s_own_then_a_generated_one_then_the_first_prompt(log: Any) -> None:
+    """LOG-73"""
+    log.user("<local-command-stdout>done</local-command-stdout>")
+    log.user("  Mend\n the pool ")
+    log.user("And the tests")
+    found = [read_titles([str(log.write())])]
+    for line in (titled("ai-title", "Pool repair"), titled("custom-title", "First"), titled("custom-title", "Second")):
+        log.lines.append(line)
+        found.append(read_titles([str(log.write())]))
+    log.lines.append(titled("ai-title", "Other"))
+
+    assert [one["s1"] for one in found] == ["Mend the pool", "Pool repair", "First", "Second"]
+    assert read_titles([str(log.write())]) == {"s1": "Second"}
+
+
+def test_a_session_of_a_command_alone_has_its_name(log: Any) -> None:
+    """LOG-73: a prompt that follows is better."""
+    log.user("<command-name>/review</command-name> <command-message>x</command-message>")
+    assert read_titles([str(log.write())]) == {"s1": "/review"}
+
+    log.user("Mend the pool")
+
+    assert read_titles([str(log.write())]) == {"s1": "Mend the pool"}
+
+
+def test_the_prompts_of_sub_agents_are_no_titles(log: Any) -> None:
+    """LOG-73"""
+    log.user("Look around", agentId="a1")
+    log.user("Look around", isSidechain=True)
+    log.user("A summary", isCompactSummary=True)
+    log.user("Mend the pool")
+
+    assert read_titles([str(log.write())]) == {"s1": "Mend the pool"}
+
+
+def test_titles_at_both_ends_of_a_long_log_are_found(log: Any) -> None:
+    """LOG-73"""
+    log.user("Mend the pool")
+    log.user([{"type": "tool_result", "tool_use_id": "t", "content": "x" * 3_000_000}])
+    path = str(log.write())
+    assert read_titles([path]) == {"s1": "Mend the pool"}
+
+    log.lines.append(titled("ai-title", "Pool repair"))
+    log.write()
+
+    assert read_titles([path]) == {"s1": "Pool repair"}
+
+
+def test_titles_are_read_anew_only_where_a_log_changed(log: Any) -> None:
+    """LOG-73, LOG-06: and only their owner can read what is kept of them."""
+    log.user("Mend the pool")
+    path, cache = log.write(), Cache()
+    first = read_titles([str(path)], cache)
+    kept = list(Path(cache.folder).iterdir())
+    identity = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"Mend", b"Lose"))
+
+    changed = read_titles([str(path)], cache)
+
+    assert (first, changed) == ({"s1": "Mend the pool"}, {"s1": "Lose the pool"})
+    assert path.stat().st_size == identity.st_size
+    assert [stat.S_IMODE(one.stat().st_mode) for one in kept] == [0o600]
+
+
+def test_damaged_logs_have_the_titles_that_can_be_read(log: Any, tmp_path: Path) -> None:
+    """LOG-73, LOG-57"""
+    log.user("Mend the pool")
+    (tmp_path / "odd.jsonl").write_bytes(
+        b'\xff\0{"type":"user"\n[1,{}]\n' + log.text() + b'{"type":"custom-title","cust'
+    )
+    (tmp_path / "odd.jsonl.gz").write_bytes(b"\x1f\x8bbroken")
+    odd = titled("ai-title", "x") | {"aiTitle": 7}
+    (tmp_path / "odder.jsonl").write_text(json.dumps(odd) + "\n" + json.dumps(odd | {"type": ["ai-title"]}))
+
+    paths = [str(tmp_path / name) for name in ("odd.jsonl", "odd.jsonl.gz", "odder.jsonl", "nowhere.jsonl")]
+
+    assert read_titles(paths) == {"s1": "Mend the pool"}
+
+
+def test_the_page_names_sessions_by_their_titles(run: Run, log: Any, tmp_path: Path) -> None:
+    """LOG-73, LOG-52: and takes no markup from them."""
+    log.user("Mend <b>the pool</b>", **LABELS)
+    log.answer(**LABELS)
+
+    assert run("convert", log.write(), "-o", tmp_path / "page.html").code == 0
+
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert (
+        '<a href="#s0">Mend &lt;b&gt;the pool&lt;/b&gt;</a><div class="dim">s1 · main · sdk-py · 2.1.329</div>' in page
+    )
+    assert "<h1>Mend &lt;b&gt;the pool&lt;/b&gt;</h1>" in page
