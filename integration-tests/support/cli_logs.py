@@ -31,6 +31,7 @@ class CliRuns:
     _answers: int = 0
 
     def __post_init__(self) -> None:
+        self.folder.mkdir(exist_ok=True)
         (self.folder / "weather.txt").write_text("sunny, 21 degrees\n", encoding="utf-8")
         self.server.respond = self._respond
 

@@ -1,7 +1,8 @@
 """What was read of a log before, kept in a private folder, so that only what is new has to be read.
 
 An entry holds for a file of the same inode whose beginning is as it was. If only more came, reading goes on where it
-stopped; any other change means reading anew. Entries hold rows: ids, counts, folders' names; never a text of a log.
+stopped; any other change means reading anew. Entries of reports hold rows: ids, counts, names of folders, and titles
+of sessions; those of a search hold the texts of a log.
 """
 
 import marshal
@@ -13,7 +14,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 from .rows import FileScan, Ledger, Problem, make_row
 
-__all__ = ["Cache", "Identity", "MemoryCache", "default_cache_folder", "identity_of", "pack_scan", "unpack_scan"]
+__all__ = [
+    "Cache",
+    "Identity",
+    "MemoryCache",
+    "default_cache_folder",
+    "edges_of",
+    "identity_of",
+    "pack_scan",
+    "unpack_scan",
+    "write_private",
+]
 
 # Part of the path, so that no version reads what another one wrote. Marshal's format belongs to the interpreter.
 _FORMAT = f"2-{sys.implementation.cache_tag}"
@@ -101,20 +112,20 @@ class Cache:
         if then.inode != now.inode or now.size < scan.offset or scan.size > then.size:
             return None
         try:
-            return (scan, False) if _edges(path, scan.offset) == edges else None
+            return (scan, False) if edges_of(path, scan.offset) == edges else None
         except OSError:
             return None
 
     def put(self, path: str, identity: Identity, scan: FileScan) -> None:
         """Keep what was read of a file."""
         with suppress(OSError):
-            first, last = _edges(path, scan.offset)
+            first, last = edges_of(path, scan.offset)
             self.store(path, (tuple(identity), first, last, pack_scan(scan)))
 
     def load(self, name: str) -> Any:
         """The value that is kept under a name; `None` if there is none."""
         with suppress(OSError, EOFError, ValueError, TypeError):
-            with open(self._path(name), "rb") as file:
+            with open(self.path_of(name), "rb") as file:
                 content = file.read()
             if zlib.crc32(content[4:]) == int.from_bytes(content[:4], "big"):
                 kept, value = marshal.loads(memoryview(content)[4:])
@@ -127,20 +138,8 @@ class Cache:
         Raises:
             OSError: The folder cannot be written.
         """
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
         content = marshal.dumps((name, value))
-        path = self._path(name)
-        # A file of this process alone, which a rename puts in place: there is never half an entry.
-        temporary = f"{path}.{os.getpid()}"
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            with open(handle, "wb") as file:
-                file.write(zlib.crc32(content).to_bytes(4, "big") + content)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        write_private(self.path_of(name), zlib.crc32(content).to_bytes(4, "big") + content)
 
     def clear(self) -> None:
         """Remove all entries."""
@@ -148,7 +147,8 @@ class Cache:
             for entry in os.listdir(self.folder):
                 os.unlink(os.path.join(self.folder, entry))
 
-    def _path(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
+        """The file for what is kept under a name."""
         # No more than a place: an entry says whose it is.
         content = os.fsencode(name)
         return os.path.join(self.folder, f"{zlib.crc32(content):08x}{zlib.crc32(content[::-1]):08x}")
@@ -171,10 +171,30 @@ class MemoryCache(Cache):
     def put(self, path: str, identity: Identity, scan: FileScan) -> None:
         """Keep what was read of a file."""
         with suppress(OSError):
-            self._kept[path] = (identity, _edges(path, scan.offset), scan)
+            self._kept[path] = (identity, edges_of(path, scan.offset), scan)
 
 
-def _edges(path: str, offset: int) -> tuple[int, int]:
+def write_private(path: str, content: bytes) -> None:
+    """Write a file, and its folder, that only this user can read.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    # A file of this process alone, which a rename puts in place: there is never half an entry.
+    temporary = f"{path}.{os.getpid()}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def edges_of(path: str, offset: int) -> tuple[int, int]:
     """Sums over the beginning of a file and over the end of what was read of it."""
     with open(path, "rb", buffering=0) as file:
         first = file.read(min(_EDGE, offset))

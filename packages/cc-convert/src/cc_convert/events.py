@@ -39,6 +39,8 @@ class Event(NamedTuple):
     """Whether a tool's result is an error."""
     tokens: int = 0
     """What was in the model's context: at an answer, or before a compaction."""
+    given: object = None
+    """What a tool is called with, of any JSON."""
 
 
 def read_events(path: str) -> Iterator[Event]:
@@ -59,9 +61,9 @@ def read_events(path: str) -> Iterator[Event]:
                 yield event
 
 
-def events_of(record: Record) -> Iterator[Event]:
-    """The events of one record of any content."""
-    clean = clean_record(record)[0]
+def events_of(record: Record, clean: Record | None = None) -> Iterator[Event]:
+    """The events of one record of any content; `clean` is the same record as `clean_record` gives it."""
+    clean = clean or clean_record(record)[0]
     time, session = time_of(clean.get("timestamp")), session_of(clean)
     agent = clean.get("agentId") or clean.get("agent_id") or clean.get("parent_tool_use_id") or ""
     match clean.get("type"):
@@ -98,8 +100,9 @@ def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
             yield base._replace(kind="thinking", text=_plain(block.get("thinking")), identity=fields.get("id") or "")
         elif kind in ("tool_use", "server_tool_use"):
             name, identity = (_plain(block.get(one)) for one in ("name", "id"))
+            given = block.get("input")
             yield base._replace(
-                kind="call", text=_given_text(block.get("input")), name=name, identity=identity, tokens=context
+                kind="call", text=_given_text(given), name=name, identity=identity, tokens=context, given=given
             )
 
 

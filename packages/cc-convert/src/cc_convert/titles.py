@@ -19,7 +19,7 @@ from .fields import Record, clean_record
 from .sources import STDIN, is_packed, open_log
 from .streams import DamagedLogError, Readable, lines_of, placed_lines
 
-__all__ = ["Titles", "best_titles", "find_titles", "read_titles"]
+__all__ = ["Titles", "best_titles", "find_titles", "noted_title", "read_titles"]
 
 Titles: TypeAlias = dict[str, tuple[int, str]]
 """By session: the rank of its best title, and the title."""
@@ -121,9 +121,8 @@ def _note(line: bytes, titles: Titles) -> None:
 
 def _title_of(record: Record) -> tuple[int, str] | None:
     if noted := _NOTED.get(_plain(record.get("type"))):
-        field, rank = noted
-        title = _one_line(_plain(record.get(field)))
-        return (rank, title) if title else None
+        title = noted_title(record)
+        return (noted[1], title) if title else None
     if record.get("isSidechain") is True:
         return None
     for event in events_of(record):
@@ -131,6 +130,12 @@ def _title_of(record: Record) -> tuple[int, str] | None:
             command = _COMMAND_NAME.search(event.text)
             return (_COMMAND, _one_line(command[1])) if command else (_PROMPT, _one_line(event.text))
     return None
+
+
+def noted_title(record: Record) -> str:
+    """The title that a record is there for; empty for all other records."""
+    noted = _NOTED.get(_plain(record.get("type")))
+    return _one_line(_plain(record.get(noted[0]))) if noted else ""
 
 
 def _plain(value: object) -> str:

@@ -4,12 +4,13 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from ..cache import Cache, identity_of
+from ..files import Progress
 from ..logs import Logs, read_logs
 from ..prices import Prices
 from ..report.buckets import Bucket, fill_buckets
@@ -28,6 +29,7 @@ __all__ = [
     "load_rows",
     "load_titles",
     "mention",
+    "with_progress",
 ]
 
 # Shorter work needs no progress, and a redraw now and then is enough.
@@ -104,15 +106,22 @@ def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
     jobs = getattr(options, "jobs", None)
     cache = None if strict or getattr(options, "no_cache", False) else Cache()
     strict = strict or getattr(options, "strict", False)
-    with_progress = _ProgressLine() if sys.stderr.isatty() else None
-    try:
+    with with_progress() as progress:
         return read_logs(
             *options.sources, cache=cache, processes=jobs or os.cpu_count() or 1, strict=strict,
-            progress=with_progress, hosts=options.hosts,
+            progress=progress, hosts=options.hosts,
         )  # fmt: skip
+
+
+@contextmanager
+def with_progress() -> Generator[Progress | None]:
+    """What shows on a terminal how far long work is."""
+    line = _ProgressLine() if sys.stderr.isatty() else None
+    try:
+        yield line
     finally:
-        if with_progress:
-            with_progress.clear()
+        if line:
+            line.clear()
 
 
 def load_rows(options: Namespace) -> tuple[list[Row], Logs]:

@@ -20,6 +20,7 @@ __all__ = [
     "spell_cost",
     "spell_count",
     "spell_short",
+    "visible",
     "write_output",
     "write_records",
     "write_table",
@@ -98,7 +99,7 @@ def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool =
         last: Whether the last row is a sum.
         title: What stands above it.
     """
-    clean = [[_visible(cell) for cell in row] for row in table]
+    clean = [[visible(cell) for cell in row] for row in table]
     if form == "md":
         _write_markdown(file, clean)
     elif file is sys.stdout and file.isatty() and has_extra("rich") and not is_too_wide(file, clean):
@@ -108,7 +109,7 @@ def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool =
         _write_plain(file, clean, title, last=last)
 
 
-def _visible(cell: str) -> str:
+def visible(cell: str) -> str:
     """No control characters: a log could otherwise move the cursor or change colours of a terminal."""
     return cell if cell.isprintable() else "".join(one if one.isprintable() else "�" for one in cell)
 

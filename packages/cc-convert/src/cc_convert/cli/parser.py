@@ -20,6 +20,7 @@ examples:
   cc-convert report session --last 7d           the sessions of the last seven days
   cc-convert report model runs/*.jsonl.gz       files of any kind, packed or not
   cc-convert report day --format json | jq .total.cost
+  cc-convert search "flaky test" --last 2w      where that was said, and how to go on with it
   cc-convert convert -o archive.jsonl           keep what the CLI will delete
   cc-convert convert -o report.html             one page with charts and transcripts
   claude -p "Hi" --output-format stream-json --verbose | cc-convert responses -
@@ -45,6 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_live(add)
     _add_doctor(add)
     _add_sql(add)
+    _add_search(add)
     shell = _command(add, "completion", "completion", "print a script that completes this command in a shell")
     shell.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
@@ -88,6 +90,13 @@ def _origin(text: str) -> tuple[str, str]:
         hint = f"copy the logs to this machine first, such as with: rsync -a {host}:.claude/projects/ FOLDER"
         raise argparse.ArgumentTypeError(f"{error}; {hint}") from None
     return host, path
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is not 0 or more")
+    return number
 
 
 class _Version(argparse.Action):
@@ -187,6 +196,31 @@ def _add_sql(add: _Add) -> None:
     sql.add_argument("--format", choices=("table", "json", "csv", "md"), default="table")
     _add_prices(sql)
     _add_reading(sql)
+
+
+def _add_search(add: _Add) -> None:
+    search = _command(
+        add, "search", "search", "find a text in prompts, answers and tool calls, and the session it is in"
+    )
+    search.add_argument("text", metavar="TEXT", help="what to look for; capital letters make no difference")
+    _add_sources(search)
+    search.add_argument("-E", "--regex", action="store_true", help="TEXT is a regular expression, as Python has them")
+    search.add_argument(
+        "--role", action="append", choices=("prompt", "answer", "thinking", "call", "result", "error", "title"),
+        help="look only there; may be repeated (default: everywhere)",
+    )  # fmt: skip
+    search.add_argument(
+        "-C", "--context", type=_count, default=0, metavar="N", help="show N lines before and behind (default: 0)"
+    )
+    search.add_argument(
+        "--limit", type=_count, default=30, metavar="N", help="show the newest N matches; 0 shows all (default: 30)"
+    )
+    search.add_argument("--format", choices=("text", "json"), default="text")
+    search.add_argument("-o", "--output", metavar="FILE", help="write to a file (default: standard output)")
+    search.add_argument("--force", action="store_true", help="write over a file that is there")
+    _add_filters(search)
+    search.add_argument("--no-cache", action="store_true", help="read everything anew, and keep nothing")
+    search.add_argument("--jobs", type=_positive, metavar="N", help="processes (default: one for each processor)")
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:

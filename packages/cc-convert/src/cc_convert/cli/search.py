@@ -1,0 +1,181 @@
+"""`cc-convert search`: a text in prompts, answers and tool calls, and how to resume its session."""
+
+import os
+import re
+import shlex
+from argparse import Namespace
+from bisect import bisect_right
+from collections.abc import Iterator
+from datetime import datetime, tzinfo
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from ..cache import Cache
+from ..search.find import Found, Match, Query, QueryError, find_passages, passage_of
+from ..search.passages import ROLES, Passage
+from ..sources import STDIN, hosts_of
+from ..titles import read_titles
+from .doctor import line_numbers
+from .inputs import chosen_filter, chosen_zone, with_progress
+from .output import RefusedError, say, shortened, visible, write_output, write_records
+
+_WIDTH = 160
+"""Characters of a line that are shown; around the text that was found."""
+_BEFORE = 60
+_MOST_LINES = 3
+"""Lines of one passage in which the text is shown."""
+# Anything else in a log could be another option or command.
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAMES = {"call": "tool call", "result": "tool result", "unreadable": "damaged line"}
+
+
+class _Shown(NamedTuple):
+    match: Match
+    passage: Passage | None
+    title: str
+
+
+def run(options: Namespace) -> int:
+    """Search; 1 if nothing was found."""
+    try:
+        query = Query(options.text, regex=options.regex, chosen=chosen_filter(options), roles=options.role or ROLES)
+    except QueryError as error:
+        raise RefusedError(str(error)) from None
+    logs = hosts_of(options.sources, options.hosts)
+    if STDIN in logs:
+        raise RefusedError("what is found is read a second time, which standard input cannot be; write it to a file")
+    cache = None if options.no_cache else Cache()
+    with with_progress() as progress:
+        found = find_passages(
+            logs, query, cache=cache, processes=options.jobs or os.cpu_count() or 1,
+            limit=options.limit or None, progress=progress,
+        )  # fmt: skip
+    titles = read_titles(dict.fromkeys(_home(match) for match in found.matches))
+    shown = [_Shown(match, passage_of(match), titles.get(match.context.session, "")) for match in found.matches]
+    zone = chosen_zone(options)
+    with write_output(options.output, force=options.force) as file:
+        if options.format == "json":
+            write_records(file, list(_records(shown, query, options.context, zone)), "json")
+        else:
+            file.writelines(f"{visible(line)}\n" for line in _lines(shown, query, options.context, zone))
+    _mention(found)
+    return 0 if found.total else 1
+
+
+def _home(match: Match) -> str:
+    """The transcript of the session, also where the match is in that of a sub-agent."""
+    main = f"{os.path.dirname(os.path.dirname(match.path))}.jsonl"
+    return main if match.context.agent and os.path.isfile(main) else match.path
+
+
+def _mention(found: Found) -> None:
+    if len(found.matches) < found.total:
+        say(f"note: the newest {len(found.matches):,} of {found.total:,} matches; --limit 0 shows all")
+    if found.lost:
+        say(f"note: lines that could not be read, and were searched as they stand: {found.lost:,}")
+    for reason in found.failed:
+        say(f"note: not searched: {reason}")
+    if not found.total:
+        say("nothing found")
+
+
+# --- for people
+
+
+def _lines(shown: list[_Shown], query: Query, context: int, zone: tzinfo | None) -> Iterator[str]:
+    sessions: dict[tuple[str, str], list[_Shown]] = {}
+    for one in shown:
+        sessions.setdefault((one.match.context.host, one.match.context.session), []).append(one)
+    for number, found in enumerate(sessions.values()):
+        if number:
+            yield ""
+        first = found[0]
+        place = first.match.context
+        yield shortened(first.title, _WIDTH) or f"Session {place.session or 'unknown'}"
+        facts = (first.match.folder or place.project, place.branch, place.host, f"session {place.session}")
+        yield f"  {' · '.join(fact for fact in facts if fact)}"
+        for one in reversed(found):
+            yield f"  {' · '.join(_facts(one, zone))}"
+            yield from (f"    {line}" for line in _excerpt(one.passage, query, context))
+        if command := resume_command(first.match):
+            yield f"  resume: {command}"
+
+
+def _facts(one: _Shown, zone: tzinfo | None) -> Iterator[str]:
+    if one.match.time:
+        yield datetime.fromtimestamp(one.match.time, zone).strftime("%Y-%m-%d %H:%M:%S")
+    yield _NAMES.get(one.match.role, one.match.role)
+    if one.passage and one.passage.tool:
+        yield one.passage.tool
+    if one.match.context.agent:
+        yield f"sub-agent {one.match.context.agent}"
+
+
+def resume_command(match: Match) -> str:
+    """What to type to go on with the session; empty if its name could be something else to a shell."""
+    if not _SESSION.fullmatch(match.context.session):
+        return ""
+    command = f"claude --resume {match.context.session}"
+    folder = match.folder
+    if not os.path.isabs(folder) or not folder.isprintable():
+        return command
+    return f"cd {shlex.quote(folder)} && {command}"
+
+
+def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
+    """The first lines of a passage that have the text, with those around them."""
+    if passage is None:
+        return ["(the log has changed)"]
+    lines = passage.text.split("\n")
+    starts = _starts(lines, passage.text, query)
+    chosen: dict[int, int] = {}
+    for at, start in list(starts.items())[:_MOST_LINES]:
+        for number in range(max(0, at - context), min(len(lines), at + context + 1)):
+            chosen.setdefault(number, 0)
+        chosen[at] = start
+    excerpt: list[str] = []
+    for before, number in zip([-1, *sorted(chosen)], sorted(chosen), strict=False):
+        if context and before >= 0 and number > before + 1:
+            excerpt.append("--")
+        excerpt.append(_window(lines[number], chosen[number]))
+    more = len(starts) - _MOST_LINES
+    return [*excerpt, f"({more:,} more lines)"] if more > 0 else excerpt
+
+
+def _starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
+    """Where the text is first found in each line that has it. The first line, where only small letters tell."""
+    begins = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    starts: dict[int, int] = {}
+    for match in query.pattern.finditer(text):
+        number = bisect_right(begins, match.start()) - 1
+        starts.setdefault(number, match.start() - begins[number])
+    return starts or {0: 0}
+
+
+def _window(line: str, start: int) -> str:
+    first = max(0, min(start - _BEFORE, len(line) - _WIDTH))
+    ellipsis = "\N{HORIZONTAL ELLIPSIS}"
+    window = line[first : first + _WIDTH].replace("\t", " ").rstrip("\r")
+    return f"{ellipsis if first else ''}{window}{ellipsis if first + _WIDTH < len(line) else ''}"
+
+
+# --- for machines
+
+
+def _records(shown: list[_Shown], query: Query, context: int, zone: tzinfo | None) -> Iterator[dict[str, Any]]:
+    numbers = line_numbers([(one.match.path, one.match.offset) for one in shown])
+    for one, number in zip(shown, numbers, strict=True):
+        match = one.match
+        time = datetime.fromtimestamp(match.time, zone).astimezone(zone) if match.time else None
+        yield {
+            **match.context._asdict(),
+            "title": one.title,
+            "time": time.isoformat(timespec="seconds") if time else None,
+            "role": match.role,
+            "tool": one.passage.tool if one.passage else "",
+            "excerpt": _excerpt(one.passage, query, context),
+            "file": match.path,
+            "line": number,
+            "folder": match.folder,
+            "resume": resume_command(match),
+        }
