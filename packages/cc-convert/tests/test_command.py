@@ -170,7 +170,7 @@ def test_no_log_puts_a_formula_into_a_spreadsheet(run: Run, maker: Maker) -> Non
 
 
 @pytest.mark.parametrize(
-    "command", ["", "report", "convert", "responses", "reconcile", "watch", "statusline", "doctor", "sql"]
+    "command", ["", "report", "convert", "responses", "reconcile", "watch", "statusline", "doctor", "sql", "search"]
 )
 def test_help_is_there(run: Run, command: str) -> None:
     done = run(*([command] if command else []), "--help")

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeAlias
 
 import pytest
@@ -195,6 +196,7 @@ def test_what_a_fork_repeats_is_found_once(run: Run, maker: Maker, tmp_path: Pat
     """LOG-80, LOG-20"""
     for name in ("s1", "s2"):
         log = maker(name)
+        log.user("needle", uuid="u1")
         log.user("needle", uuid="u1")
         log.answer(uuid="u2", content=[{"type": "text", "text": "needle"}, {"type": "text", "text": "needle two"}])
         log.write(tmp_path / "logs" / f"{name}.jsonl")
@@ -447,3 +449,36 @@ def test_several_processes_find_the_same(maker: Maker, tmp_path: Path) -> None:
 
     assert (done.returncode, len(json.loads(done.stdout))) == (0, 6)
     assert len(list(Path(Cache().folder).glob("*.text"))) == 6
+
+
+# --- speed
+
+
+def test_a_repeated_search_takes_no_longer_for_a_longer_log(log: Any) -> None:
+    """LOG-86: counted in calls, which do not depend on the machine."""
+    cache, counts = Cache(), list[int]()
+    for _ in range(2):
+        for _ in range(300):
+            log.user("Mend the pool")
+        path = log.write()
+        search(path, "needle", cache)
+        counts.append(calls(lambda path=path: search(path, "needle", cache)))
+
+    assert counts[0] == counts[1] < 200
+
+
+def calls(function: Callable[[], object]) -> int:
+    """The number of functions that a function calls, of Python and of C."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count

@@ -148,7 +148,7 @@ class Cache:
                 os.unlink(os.path.join(self.folder, entry))
 
     def path_of(self, name: str) -> str:
-        """The file for what is kept under a name."""
+        """Return the path of the file for a name."""
         # No more than a place: an entry says whose it is.
         content = os.fsencode(name)
         return os.path.join(self.folder, f"{zlib.crc32(content):08x}{zlib.crc32(content[::-1]):08x}")

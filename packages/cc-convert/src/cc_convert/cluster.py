@@ -87,7 +87,7 @@ def read_titles_on(
 
 
 def titles_of_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Titles]:
-    """Look for titles in one file after another; what a worker does."""
+    """Find the titles of files, on a worker."""
     fsspec = need("fsspec", "Reading from a store")
     found: list[Titles] = []
     for url in urls:

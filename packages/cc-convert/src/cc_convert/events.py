@@ -40,7 +40,7 @@ class Event(NamedTuple):
     tokens: int = 0
     """What was in the model's context: at an answer, or before a compaction."""
     given: object = None
-    """What a tool is called with, of any JSON."""
+    """Input of a tool call, any JSON value."""
 
 
 def read_events(path: str) -> Iterator[Event]:
@@ -62,7 +62,7 @@ def read_events(path: str) -> Iterator[Event]:
 
 
 def events_of(record: Record, clean: Record | None = None) -> Iterator[Event]:
-    """The events of one record of any content; `clean` is the same record as `clean_record` gives it."""
+    """Yield the events of one record of any content; `clean` is the same record after `clean_record`."""
     clean = clean or clean_record(record)[0]
     time, session = time_of(clean.get("timestamp")), session_of(clean)
     agent = clean.get("agentId") or clean.get("agent_id") or clean.get("parent_tool_use_id") or ""
@@ -125,7 +125,7 @@ def _given(record: Record, base: Event) -> Iterator[Event]:
 def _given_text(given: object) -> str:
     try:
         return json.dumps(given, ensure_ascii=False, indent=1)
-    except RecursionError:  # laying out goes less deep than decoding
+    except RecursionError:  # indenting allows less depth than decoding
         return json.dumps(given, ensure_ascii=False)
 
 

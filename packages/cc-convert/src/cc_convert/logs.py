@@ -147,7 +147,7 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
 
 
 def _on_host(scan: FileScan, host: str) -> FileScan:
-    """An archive may hold rows of several machines; these keep theirs."""
+    """Set the machine of all rows that have none; rows of an archive may have one."""
     if not host:
         return scan
     return scan._replace(
@@ -156,7 +156,7 @@ def _on_host(scan: FileScan, host: str) -> FileScan:
 
 
 def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
-    """The labels of what stands in no request are those of the session's last request."""
+    """Copy the labels of each session's last request to its unlogged rows."""
     if not missing:
         return missing
     known = {row.session: row for row in rows.values()}

@@ -1,7 +1,6 @@
-"""Names of sessions for people: the title that Claude Code noted, else the first prompt.
+"""Find the titles of sessions: the title in the log, else the first prompt.
 
-Titles are looked for where Claude Code itself looks for them: at both ends of a transcript, where it writes them again
-whenever a session goes on.
+Only both ends of a log are read, as Claude Code does: it writes the title again whenever a session is resumed.
 """
 
 import re
@@ -22,7 +21,7 @@ from .streams import DamagedLogError, Readable, lines_of, placed_lines
 __all__ = ["Titles", "best_titles", "find_titles", "noted_title", "read_titles"]
 
 Titles: TypeAlias = dict[str, tuple[int, str]]
-"""By session: the rank of its best title, and the title."""
+"""By session: rank and text of its best title."""
 _Entry: TypeAlias = tuple[tuple[int, ...], Titles]
 
 _HEAD = 1 << 20
@@ -33,10 +32,10 @@ _FIELD = b'itle"'
 _MOST_CHARACTERS = 200
 _PROMPT, _COMMAND = 1, 0
 _NOTED = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), ARCHIVED: ("title", _PROMPT)}
-"""Records that hold a title: the field, and the rank. The user's own title goes before a generated one."""
+"""Kinds of title records: field, and rank. The user's own title outranks a generated one."""
 _ARCHIVED = f'"{ARCHIVED}"'.encode()
 _COMMAND_NAME = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-# Texts in the place of a prompt that the CLI writes itself.
+# Texts that the CLI writes in the place of a prompt.
 _NO_PROMPT = re.compile(
     r"\s*(<(local-command-|session-start-hook>|tick>|goal>|system-reminder>|ide_opened_file>|ide_selection>)"
     r"|\[Request interrupted by user|Caveat: The messages below)"
@@ -44,12 +43,12 @@ _NO_PROMPT = re.compile(
 
 
 def read_titles(paths: Iterable[str], cache: Cache | None = None, name: str = "titles") -> dict[str, str]:
-    """The title of each session that has one, on one line of at most 200 characters.
+    """Return titles by session, each one line of at most 200 characters.
 
     Args:
-        paths: The logs of the sessions. Those that cannot be read, and the standard input, are passed over.
-        cache: Keeps the titles, so that next time only files that changed are opened.
-        name: What the cache keeps them under.
+        paths: Logs. Unreadable ones and the standard input are skipped.
+        cache: Stores the titles, so that the next call opens only files that changed.
+        name: Key of the titles in the cache.
     """
     kept = cast("tuple[dict[str, _Entry]]", (cache and cache.load(name)) or ({},))[0]
     now: dict[str, _Entry] = {}
@@ -66,7 +65,7 @@ def read_titles(paths: Iterable[str], cache: Cache | None = None, name: str = "t
 
 
 def best_titles(found_in_logs: Iterable[Titles]) -> dict[str, str]:
-    """Of the titles that several logs have, the one for each session."""
+    """Return for each session the title of the highest rank."""
     best: Titles = {}
     for titles in found_in_logs:
         for session, found in titles.items():
@@ -80,7 +79,7 @@ def _read(path: str, identity: Identity) -> _Entry:
 
 
 def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size: int) -> Titles:
-    """The titles that stand at the ends of one log.
+    """Return the titles at the ends of one log.
 
     Args:
         open_at: Opens the log from an offset on.
@@ -133,7 +132,7 @@ def _title_of(record: Record) -> tuple[int, str] | None:
 
 
 def noted_title(record: Record) -> str:
-    """The title that a record is there for; empty for all other records."""
+    """Return the title in a title record; empty for other records."""
     noted = _NOTED.get(_plain(record.get("type")))
     return _one_line(_plain(record.get(noted[0]))) if noted else ""
 

@@ -115,7 +115,7 @@ def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
 
 @contextmanager
 def with_progress() -> Generator[Progress | None]:
-    """What shows on a terminal how far long work is."""
+    """Show the progress of long work, if stderr is a terminal."""
     line = _ProgressLine() if sys.stderr.isatty() else None
     try:
         yield line

@@ -78,7 +78,7 @@ def _positive(text: str) -> int:
 
 
 def _origin(text: str) -> tuple[str, str]:
-    """A machine and a place on this one with its logs."""
+    """Parse HOST:PATH; the path must exist on this machine."""
     host, _, path = text.partition(":")
     if not host or not path or "/" in host:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PATH, such as laptop:backup/laptop/projects")
@@ -202,7 +202,9 @@ def _add_search(add: _Add) -> None:
     search = _command(
         add, "search", "search", "find a text in prompts, answers and tool calls, and the session it is in"
     )
-    search.add_argument("text", metavar="TEXT", help="what to look for; capital letters make no difference")
+    search.add_argument(
+        "text", metavar="TEXT", help="text to search for, ignoring case; put -- before a text that begins with -"
+    )
     _add_sources(search)
     search.add_argument("-E", "--regex", action="store_true", help="TEXT is a regular expression, as Python has them")
     search.add_argument(

@@ -1,4 +1,4 @@
-"""`cc-convert search`: a text in prompts, answers and tool calls, and how to resume its session."""
+"""`cc-convert search`: find a text in prompts, answers and tool calls, and show how to resume the session."""
 
 import os
 import re
@@ -20,11 +20,11 @@ from .inputs import chosen_filter, chosen_zone, with_progress
 from .output import RefusedError, say, shortened, visible, write_output, write_records
 
 _WIDTH = 160
-"""Characters of a line that are shown; around the text that was found."""
+"""Characters shown of a line, around the match."""
 _BEFORE = 60
 _MOST_LINES = 3
-"""Lines of one passage in which the text is shown."""
-# Anything else in a log could be another option or command.
+"""Matching lines shown of one passage."""
+# Logs are untrusted: another id could be an option or a command.
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NAMES = {"call": "tool call", "result": "tool result", "unreadable": "damaged line"}
 
@@ -43,7 +43,7 @@ def run(options: Namespace) -> int:
         raise RefusedError(str(error)) from None
     logs = hosts_of(options.sources, options.hosts)
     if STDIN in logs:
-        raise RefusedError("what is found is read a second time, which standard input cannot be; write it to a file")
+        raise RefusedError("standard input cannot be searched: matches are read a second time; write it to a file")
     cache = None if options.no_cache else Cache()
     with with_progress() as progress:
         found = find_passages(
@@ -63,7 +63,7 @@ def run(options: Namespace) -> int:
 
 
 def _home(match: Match) -> str:
-    """The transcript of the session, also where the match is in that of a sub-agent."""
+    """Return the session's own transcript, also for a match in that of a sub-agent."""
     main = f"{os.path.dirname(os.path.dirname(match.path))}.jsonl"
     return main if match.context.agent and os.path.isfile(main) else match.path
 
@@ -112,7 +112,7 @@ def _facts(one: _Shown, zone: tzinfo | None) -> Iterator[str]:
 
 
 def resume_command(match: Match) -> str:
-    """What to type to go on with the session; empty if its name could be something else to a shell."""
+    """Return the shell command that resumes the session; empty for an id with other characters than Claude Code's."""
     if not _SESSION.fullmatch(match.context.session):
         return ""
     command = f"claude --resume {match.context.session}"
@@ -123,7 +123,7 @@ def resume_command(match: Match) -> str:
 
 
 def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
-    """The first lines of a passage that have the text, with those around them."""
+    """Return the first matching lines of a passage, with the lines around them."""
     if passage is None:
         return ["(the log has changed)"]
     lines = passage.text.split("\n")
@@ -143,7 +143,7 @@ def _excerpt(passage: Passage | None, query: Query, context: int) -> list[str]:
 
 
 def _starts(lines: list[str], text: str, query: Query) -> dict[int, int]:
-    """Where the text is first found in each line that has it. The first line, where only small letters tell."""
+    """Return the first match in each matching line; the start of the text if only its lower case matches."""
     begins = list(accumulate((len(line) + 1 for line in lines), initial=0))
     starts: dict[int, int] = {}
     for match in query.pattern.finditer(text):

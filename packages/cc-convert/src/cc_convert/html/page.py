@@ -125,7 +125,7 @@ def _link(line: Line, place: str | None) -> str:
 
 
 def _labels(line: Line) -> str:
-    """The id below a title, and where the session ran."""
+    """Return the line below a title: id, branch, machine, entry point, version."""
     facts = [line.key if line.about["title"] else "", *(line.about[name] for name in LABELS)]
     return " · ".join(fact for fact in facts if fact)
 

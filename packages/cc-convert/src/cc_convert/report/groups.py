@@ -52,7 +52,7 @@ def group(buckets: Iterable[Bucket], by: GroupBy, zone: tzinfo | None = None, *,
 
 
 def _add_labels(line: Line, bucket: Bucket) -> None:
-    """A session may change its branch, be resumed by another version, or go on elsewhere."""
+    """Collect all branches, machines, entry points and versions of a session."""
     for name in LABELS:
         label, known = getattr(bucket, name), line.about[name]
         if label and label not in known.split(", "):

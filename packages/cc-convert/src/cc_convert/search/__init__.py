@@ -1,1 +1,1 @@
-"""Text in logs: passages of lines, the texts that are kept of a log, and the search through them."""
+"""Full-text search in logs: passages of a line, cached texts of a log, matches."""

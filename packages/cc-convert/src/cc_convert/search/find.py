@@ -1,4 +1,4 @@
-"""The search itself: which passages of which logs have a text in them, and how they read."""
+"""Search logs for a text: matches, newest first, and their passages."""
 
 import os
 import re
@@ -20,24 +20,24 @@ from .texts import LogText, Table, TextCache, read_text
 
 __all__ = ["Found", "Match", "Query", "QueryError", "find_passages", "passage_of"]
 
-# Another process costs some milliseconds, in which a first one reads about this much.
+# Starting a process takes milliseconds, in which the first one reads about as many bytes.
 _WORTH_A_PROCESS = 4_000_000
-# Each takes 4 bytes of a pipe, and all of them must fit in at once; 64 KiB is what the smallest pipes hold.
+# Each takes 4 bytes of a pipe, and all must fit in at once; the smallest pipes hold 64 KiB.
 _MOST_JOBS = 8_000
 
 
 class QueryError(ValueError):
-    """A text that cannot be searched for."""
+    """Raised for an empty text and for an invalid regular expression."""
 
 
 class Query:
-    """What to look for. Capital letters make no difference.
+    """A text or a pattern to search for, ignoring case, and the filters of the search.
 
     Args:
         text: The text, as it stands in a passage.
-        regex: Whether it is a regular expression of Python's `re`; `^` and `$` are the ends of a line.
-        chosen: Where to look. A model is that of any answer of the session.
-        roles: Which passages to look at.
+        regex: Take it as a regular expression of Python's `re`; `^` and `$` are the ends of a line.
+        chosen: Filter by session, time and place. A model matches if any answer of the session has it.
+        roles: Kinds of passages to search.
 
     Raises:
         QueryError: The text is empty, or no regular expression.
@@ -53,41 +53,40 @@ class Query:
         except (re.error, RecursionError, OverflowError) as error:
             raise QueryError(f"{text!r} is no regular expression: {error}") from None
         self.small = b"" if regex else small_letters(text)
-        # Texts are kept in small letters. A pattern that has no others finds the same in them, and is four times as
-        # quick, where it need not look for both.
+        # Cached texts are in lower case. A pattern in lower case finds the same without IGNORECASE, four times as fast.
         same = text.encode("utf-8", "replace") == small_letters(text) and not re.search(r"\\[xu0-9]", text)
         self.pattern_of_small = re.compile(text, re.MULTILINE) if regex and same else self.pattern
         self.chosen, self.roles = chosen or Filter(), frozenset(ROLES.index(role) for role in roles)
 
 
 class Match(NamedTuple):
-    """A passage in which the text was found."""
+    """A passage that contains the text."""
 
     time: float
     """In seconds since 1970; 0 if none is known."""
     path: str
     """The log."""
     offset: int
-    """Where its line starts, in bytes of the unpacked log."""
+    """Start of its line, in bytes of the unpacked log."""
     ordinal: int
-    """Which passage of the line it is, from 0."""
+    """Number of the passage in its line, from 0."""
     role: Role
     context: Context
     folder: str
-    """Where the session was started, which is where it can be resumed."""
+    """Working folder at the start of the session; `claude --resume` needs it."""
 
 
 class Found(NamedTuple):
-    """What a search found."""
+    """Result of a search."""
 
     matches: list[Match]
-    """The newest first, as many as were asked for."""
+    """Newest first, at most `limit`."""
     total: int
-    """How many there are; a passage that a fork or a second log repeats is one."""
+    """Number of all matches. A passage that a fork or a second log repeats counts once."""
     lost: int
-    """Lines that could not be read. Their text was searched as it stands."""
+    """Number of lines that are not JSON. Their raw text was searched."""
     failed: list[str]
-    """Logs that could not be read, with the reason."""
+    """Logs that could not be read, each with the reason."""
 
 
 def find_passages(
@@ -102,20 +101,21 @@ def find_passages(
     """Search logs.
 
     Args:
-        logs: The machine that a log comes from, by its path.
-        query: What to look for.
-        cache: Keeps the texts of the logs, so that next time only what is new is read.
-        processes: How many may read at once. More than one needs a cache, `fork`, and no further threads.
-        limit: How many matches to give; all by default.
-        progress: Called now and then while logs are read.
+        logs: Paths of the logs, each with the name of its machine.
+        query: Text and filters.
+        cache: Stores the texts, so that the next search reads only new lines.
+        processes: Largest number of processes that read logs. More than one needs a cache, `fork` and no threads.
+        limit: Largest number of matches to return; all by default.
+        progress: Callback with bytes done and bytes in all.
     """
     texts = TextCache(cache) if cache else None
     if texts:
         texts.prune()
         _read_together([path for path in logs if _is_stale(path, texts)], texts, processes, progress)
-    found: dict[object, tuple[float, int, _Place]] = {}
+    seen: set[int] = set()
+    newest: list[tuple[float, int, _Place]] = []
     failed: list[str] = []
-    lost = 0
+    lost = total = 0
     for path, host in logs.items():
         try:
             text = _text_of(path, texts)
@@ -123,18 +123,26 @@ def find_passages(
             failed.append(f"{path}: {error.strerror or type(error).__name__}")
             continue
         lost += text.head.lost
-        place: _Place | None = None
-        for number in text.find(query.small) if query.small else range(len(text.table.starts)):
-            place = place or _Place(path, host, text.table, query.chosen)
-            if place.passes(number, query) and (query.small or query.pattern_of_small.search(text.text(number))):
-                key = text.table.identities[number] or (path, number)
-                found.setdefault(key, (text.table.times[number], number, place))
-    newest = sorted(found.values(), key=itemgetter(0), reverse=True)[:limit]
-    return Found([place.match(number) for _, number, place in newest], len(found), lost, failed)
+        numbers = list(text.find(query.small)) if query.small else range(len(text.table.starts))
+        if not numbers:
+            continue
+        place = _Place(path, host, text.table, query)
+        numbers = [number for number in numbers if place.passes(number)]
+        if not query.small:
+            numbers = [number for number in numbers if query.pattern_of_small.search(text.text(number))]
+        identities = text.table.identities
+        fresh = {identities[number] or ~number: number for number in reversed(numbers)}
+        for known in seen.intersection(fresh):
+            del fresh[known]
+        seen.update(identity for identity in fresh if identity > 0)
+        total += len(fresh)
+        newest += [(text.table.times[number], number, place) for number in fresh.values()]
+        newest = sorted(newest, key=itemgetter(0), reverse=True)[:limit]
+    return Found([place.match(number) for _, number, place in newest], total, lost, failed)
 
 
 def passage_of(match: Match) -> Passage | None:
-    """The passage of a match, read from its log again; `None` if it is not there any more."""
+    """Read the passage of a match from its log; `None` if the log has changed."""
     with suppress(OSError):
         # A packed log can only be read from its start.
         start = 0 if is_packed(match.path) else match.offset
@@ -156,23 +164,28 @@ def _text_of(path: str, texts: TextCache | None) -> LogText:
 
 
 class _Place:
-    """A log in which something was found, without its texts."""
+    """Metadata of a log with matches, without its texts."""
 
-    def __init__(self, path: str, host: str, table: Table, chosen: Filter) -> None:
-        self._path, self._table = path, table
+    def __init__(self, path: str, host: str, table: Table, query: Query) -> None:
+        self._path, self._table, self._roles = path, table, query.roles
         self._contexts = [Context(*one)._replace(host=host) for one in table.known]
-        self._allowed = _allowed(self._contexts, chosen)
+        self._allowed = _allowed(self._contexts, query.chosen)
+        since, until = query.chosen.since, query.chosen.until
+        # A passage without a time has 0; it passes only if no bound is set.
+        self._since = since or (0.0 if until is None else 1.0)
+        self._until = float("inf") if until is None else until
 
-    def passes(self, number: int, query: Query) -> bool:
-        """Whether the query looks at a passage."""
-        table, chosen = self._table, query.chosen
-        if table.contexts[number] not in self._allowed or table.roles[number] not in query.roles:
-            return False
-        time = table.times[number]
-        return (chosen.since is None or time >= chosen.since) and (chosen.until is None or 0 < time < chosen.until)
+    def passes(self, number: int) -> bool:
+        """Tell whether a passage passes the filters."""
+        table = self._table
+        return (
+            self._since <= table.times[number] < self._until
+            and table.contexts[number] in self._allowed
+            and table.roles[number] in self._roles
+        )
 
     def match(self, number: int) -> Match:
-        """A passage that matches."""
+        """Return the match of a passage."""
         table, context = self._table, self._contexts[self._table.contexts[number]]
         # A session goes on in other folders, too, but is resumed in its first.
         folders = (one.project for one in self._contexts if one.session == context.session and one.project)
@@ -184,7 +197,7 @@ class _Place:
 
 
 def _allowed(contexts: list[Context], chosen: Filter) -> set[int]:
-    """The numbers of the contexts that pass. Only an answer has a model, so it counts for its whole session."""
+    """Return the numbers of the contexts that pass. Only answers have a model; it counts for the whole session."""
 
     def passing(one: Filter) -> list[Context]:
         return one.of(contexts, lambda _: None)
@@ -205,7 +218,7 @@ def _is_stale(path: str, texts: TextCache) -> bool:
 
 
 def _read_together(stale: list[str], texts: TextCache, processes: int, progress: Progress | None) -> None:
-    """Read logs into the cache."""
+    """Read logs into the cache, by several processes if that pays."""
     sizes = {path: os.path.getsize(path) for path in stale if os.path.exists(path)}
     paths = sorted(sizes, key=lambda path: -sizes[path])
     done, whole = list(accumulate(sizes[path] for path in paths)), sum(sizes.values())
@@ -226,9 +239,9 @@ def _read_together(stale: list[str], texts: TextCache, processes: int, progress:
 
 
 def share_jobs(jobs: int, work: Callable[[int], None], processes: int) -> None:
-    """Do jobs for their side effects, by number from 0, in this process and in forks of it.
+    """Run jobs for their side effects, by number from 0, in this process and in forks of it.
 
-    A fork that fails leaves its job undone. Forks end with the last job, also where this process was killed.
+    A fork that fails leaves its job undone. Forks exit after the last job, also if this process was killed.
     """
     queue, fill = os.pipe()
     os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(jobs)))
@@ -249,7 +262,7 @@ def share_jobs(jobs: int, work: Callable[[int], None], processes: int) -> None:
 def _fork(queue: int, work: Callable[[int], None]) -> int:
     fork = os.fork()
     if fork == 0:
-        # Nothing of the parent's may run here: no handlers at exit, no flushing of its buffers.
+        # No exit handlers of the parent, and no second flush of its buffers.
         try:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             _work(queue, work)

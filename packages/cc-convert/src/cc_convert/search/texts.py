@@ -1,9 +1,9 @@
-"""The texts of a log in small letters, one behind the other, kept in the cache: a search is one pass over memory.
+"""Cache the texts of a log in lower case, one after another: a search is one pass over memory.
 
-Measured on a gigabyte of logs, they are made at the speed at which lines are decoded, and searched in less than half a
-second. SQLite's full-text index finds parts of words only with trigrams, and takes thirty times as long to make.
+Measured on a gigabyte of logs, building takes little more time than decoding the lines, and a search half a second.
+SQLite's FTS5 finds parts of words only with its trigram tokenizer, which takes over ten times as long to build.
 
-An entry holds as the rows of a log hold; see `cache`. It goes away with its log.
+An entry is valid as long as that of a report, see `cache`. It is deleted after its log was deleted.
 """
 
 import marshal
@@ -23,42 +23,42 @@ from .passages import ROLES, Context, Passage, passages_of, small_letters
 __all__ = ["LogText", "Table", "TextCache", "read_text"]
 
 _END = b"\0"
-"""Stands behind each text, so that nothing is found across two of them."""
+"""Separator after each text; no match spans two texts."""
 _SUFFIX = ".text"
 _SIZE = 4
 
 
 class _Head(NamedTuple):
-    """What stands first in an entry."""
+    """First part of an entry."""
 
     path: str
     identity: tuple[int, ...]
     offset: int
-    """Where to read on."""
+    """Offset in the log after the last complete line."""
     edges: tuple[int, int]
     lost: int
-    """Lines that could not be read."""
+    """Number of lines that are not JSON."""
     size: int
-    """Bytes of text."""
+    """Size of all texts in bytes."""
 
 
 class Table(NamedTuple):
-    """What stands last in an entry: a column for each fact of a passage."""
+    """Last part of an entry: metadata of the passages, one list per field."""
 
     starts: list[int]
-    """Where its text starts."""
+    """Start of the text, in bytes of all texts."""
     lines: list[int]
-    """Where its line starts in the log."""
+    """Start of the line, in bytes of the log."""
     ordinals: list[int]
-    """Which passage of its line it is."""
+    """Number of the passage in its line, from 0."""
     roles: list[int]
     times: list[float]
-    """In seconds since 1970; 0 where none is known."""
+    """In seconds since 1970; 0 if unknown."""
     contexts: list[int]
     identities: list[int]
-    """The same for two passages that one record told, also in a fork; 0 where the log names none."""
+    """Hash of the record's UUID and the ordinal, equal in a fork; 0 without a UUID."""
     known: list[tuple[str, ...]]
-    """The contexts, in the order in which they came."""
+    """The contexts, in order of first use."""
 
 
 class LogText:
@@ -68,7 +68,7 @@ class LogText:
         content: An entry of the cache.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not an entry.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -82,19 +82,20 @@ class LogText:
 
     @cached_property
     def table(self) -> Table:
-        """The facts of the passages."""
+        """Metadata of the passages."""
         return Table(*marshal.loads(memoryview(self.content)[self._stop :]))
 
     def find(self, small: bytes) -> Iterator[int]:
-        """The passages with a text in them, which is in small letters, by number from 0."""
-        at = self.content.find(small, self._start, self._stop)
+        """Yield the numbers, from 0, of the passages that contain a text in lower case."""
+        find, number = self.content.find, 0
+        at = find(small, self._start, self._stop)
         while at >= 0:
-            number = bisect_right(self.table.starts, at - self._start) - 1
+            number = bisect_right(self.table.starts, at - self._start, number) - 1
             yield number
-            at = self.content.find(small, self._end(number), self._stop)
+            at = find(small, self._end(number), self._stop)
 
     def text(self, number: int) -> str:
-        """The text of a passage, in small letters."""
+        """Return the text of a passage in lower case."""
         start = self._start + self.table.starts[number]
         return str(memoryview(self.content)[start : self._end(number) - len(_END)], "utf-8")
 
@@ -104,7 +105,7 @@ class LogText:
 
     @property
     def texts(self) -> bytes:
-        """All texts, as they stand in the entry."""
+        """All texts with their separators."""
         return self.content[self._start : self._stop]
 
 
@@ -121,7 +122,7 @@ class _Builder:
         self._time = self._table.times[-1] if self._table.times else 0.0
 
     def add(self, line: bytes, offset: int, passages: list[Passage]) -> None:
-        """Take the passages of a line."""
+        """Add the passages of a line."""
         table = self._table
         for ordinal, passage in enumerate(passages):
             context = self._whole(passage.context)
@@ -140,7 +141,7 @@ class _Builder:
                 self._size += len(text)
 
     def _whole(self, told: Context | None) -> Context:
-        """What a line does not tell of its place is as in the lines before it."""
+        """Complete a context from the lines before: stream-json names the folder only once."""
         if told is None:
             return self._last._replace(model="")
         known = self._latest.get(told.session)
@@ -150,7 +151,7 @@ class _Builder:
         return told
 
     def entry(self, path: str, identity: Identity, offset: int) -> bytes:
-        """What was taken, as an entry of the cache."""
+        """Return the entry for the cache."""
         head = marshal.dumps((path, tuple(identity), offset, edges_of(path, offset), self.lost, self._size))
         table = marshal.dumps((*self._table[:-1], [tuple(context) for context in self._numbers]))
         return b"".join([len(head).to_bytes(_SIZE, "big"), head, *self._texts, table])
@@ -168,7 +169,7 @@ def read_text(path: str, before: LogText | None = None) -> LogText:
 
     Args:
         path: The log.
-        before: What was read of it before; only what follows is read.
+        before: Texts of an earlier version; only the lines after them are read.
 
     Raises:
         OSError: It cannot be read.
@@ -182,7 +183,7 @@ def read_text(path: str, before: LogText | None = None) -> LogText:
             if started:
                 builder.add(line, offset, passages_of(line) if line.strip() else [])
             started, offset, line = True, at, following
-    # Behind the last newline stands a record, or one that is not finished yet.
+    # The last line has no newline: a whole record, or one that is still being written.
     if line.strip() and (found := passages_of(line)) and found[0].role != "unreadable":
         builder.add(line, offset, found)
         offset += len(line)
@@ -190,13 +191,13 @@ def read_text(path: str, before: LogText | None = None) -> LogText:
 
 
 class TextCache:
-    """The texts of logs in the folder of a cache, where only this user can read them."""
+    """Stores texts of logs in the folder of a cache, readable by this user only."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
     def get(self, path: str) -> tuple[LogText | None, bool]:
-        """What is kept of a log, if that still holds, and whether it is all there is.
+        """Return the valid entry of a log or `None`, and whether it covers the whole log.
 
         Raises:
             OSError: The log cannot be looked at.
@@ -217,7 +218,7 @@ class TextCache:
         return (kept if holds else None), False
 
     def is_whole(self, path: str) -> bool:
-        """Whether all of a log is kept.
+        """Tell whether a valid entry covers the whole log.
 
         Raises:
             OSError: The log cannot be looked at.
@@ -226,12 +227,12 @@ class TextCache:
         return head is not None and head.path == path and head.identity == tuple(identity_of(path))
 
     def put(self, text: LogText) -> None:
-        """Keep the texts of a log. What cannot be written is read again the next time."""
+        """Store an entry. A write error is ignored: the next search reads the log again."""
         with suppress(OSError):
             write_private(self._place(text.head.path), text.content)
 
     def prune(self) -> None:
-        """Forget the texts of logs that are not there any more."""
+        """Delete the entries of logs that do not exist any more."""
         with suppress(OSError):
             for entry in os.scandir(self._cache.folder):
                 if entry.name.endswith(_SUFFIX):
