@@ -292,3 +292,27 @@ def short_log(log: LogMaker) -> Path:
     log.answer("msg_2", timestamp="2026-11-21T10:00:00Z")
     log.state({"claude-sonnet-5": (300, 60, 3000, 600, 300, 0.0045)})
     return log.write()
+
+
+SESSION = "0123abcd-0123-4123-8123-0123456789ab"
+
+
+@pytest.fixture
+def session(maker: Callable[..., LogMaker], tmp_path: Path) -> Path:
+    """A session with a prompt, an answer, a tool call and its result, and the transcript of a sub-agent."""
+    log = maker(SESSION, project="/home/user/my project")
+    labels: dict[str, Any] = {"gitBranch": "main", "entrypoint": "cli", "version": "2.1.329"}
+    log.user("Mend the needle pool", **labels)
+    log.answer(content=[{"type": "thinking", "thinking": "Where may the haystack be?"}], **labels)
+    log.answer(content=[{"type": "text", "text": "I look for\nthe Needle\nin it."}], **labels)
+    given = {"command": 'grep -n "needle" *.py', "edits": [{"old": "a\tb"}, {"new": "c\nd"}]}
+    log.answer(content=[{"type": "tool_use", "id": "t1", "name": "Bash", "input": given}], **labels)
+    log.user(
+        [{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "pool.py:7"}]}], **labels
+    )
+    log.lines.append({"type": "ai-title", "aiTitle": "Pool repair", "sessionId": SESSION})
+    log.write(tmp_path / "logs" / f"{SESSION}.jsonl")
+    agent = maker(SESSION, project="/home/user/my project")
+    agent.user("Look for straw", agentId="a1", isSidechain=True)
+    agent.write(tmp_path / "logs" / SESSION / "subagents" / "agent-a1.jsonl")
+    return tmp_path / "logs"
