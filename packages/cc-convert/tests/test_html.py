@@ -118,7 +118,7 @@ def test_all_that_is_promised_stands_on_the_page(session: Path) -> None:
     assert 'href="#s0"' in page and 'id="s0"' in page
     assert json.dumps({"parentUuid": None})[1:-1] not in page
     without_transcripts = page_of(session, transcripts=False)
-    assert without_transcripts.count("needle") == 1  # in the session's title
+    assert "needle" not in without_transcripts
     assert 'class="event' not in without_transcripts
     assert "<svg" in without_transcripts
 

@@ -35,7 +35,8 @@ def write_html(
     """
     buckets = fill_buckets(rows)
     sessions = [line for line in reversed(group(buckets, "session", zone)) if line.key != NO_TIME]
-    titles = read_titles(logs.files)
+    # A page without transcripts holds no words of the conversations.
+    titles = read_titles(logs.files) if transcripts else {}
     for line in sessions:
         line.about["title"] = titles.get(line.key, "")
     places = {line.key: f"s{number}" for number, line in enumerate(sessions)}
