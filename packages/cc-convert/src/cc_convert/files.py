@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .cache import Cache, Identity, identity_of, pack_scan, unpack_scan
+from .decode import fast_decoder
 from .rows import FileScan, Problem
 from .scan import scan_stream
 from .sources import STDIN, is_packed, open_log
@@ -137,6 +138,8 @@ class _Reader:
             self._progress(self._read, self._all)
 
     def _share(self, jobs: list[list[str]], helpers: int) -> None:
+        # Once for all processes, and not in each of them.
+        fast_decoder()
         queue, fill = os.pipe()
         os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(len(jobs))))
         os.close(fill)

@@ -135,7 +135,7 @@ class _Scanner:
         """Let the buffer grow for a long line, or pass over one that is too long; return how much of it is held."""
         held = len(data)
         if held < LONGEST_LINE:
-            data.extend(bytes(held))
+            data *= 2
             return held
         self._collector.report(self._base, f"longer than {LONGEST_LINE} bytes", lost=True)
         self._skipping = True
