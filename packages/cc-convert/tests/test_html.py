@@ -171,6 +171,30 @@ def test_any_span_of_time_makes_a_page(log: Any, days: int) -> None:
     assert len(page_of(log.write())) < 300_000
 
 
+def test_one_day_is_one_narrow_column(log: Any) -> None:
+    """LOG-53"""
+    log.answer()
+
+    [cost] = re.findall(r'aria-label="Cost per day by model".*?</svg>', page_of(log.write()))
+
+    [width] = re.findall(r'<rect class="c0"[^>]* width="([\d.]+)"', cost)
+    assert float(width) < 60  # of 580 in all
+
+
+def test_a_year_is_shown_in_weeks_and_its_dates_have_years(log: Any) -> None:
+    """LOG-53"""
+    for month in range(12):
+        log.answer(timestamp=f"{2025 + month // 6}-{(month + 6) % 12 + 1:02}-10T00:00:00Z")
+
+    page = page_of(log.write())
+
+    assert "<h2>Cost per week</h2>" in page
+    [cost] = re.findall(r'aria-label="Cost per week by model".*?</svg>', page)
+    dates = re.findall(r'text-anchor="middle">([^<]+)<', cost)
+    assert dates[0] == "2025-07-07"
+    assert 3 <= len(dates) <= 6
+
+
 def test_an_empty_log_makes_a_page(log: Any) -> None:
     assert "$0.00" in page_of(log.write())
 

@@ -143,12 +143,15 @@ def test_any_record_gives_a_result(maker: Maker, record: dict[str, Any], message
         assert any(row.key == "msg_2" and row.cost == pytest.approx(0.0015) for row in rows)
 
 
+KINDS = ["answer", "block", "user", "stream", "state", "result", "progress", "note", "attachment", "other"]
+
+
 @given(st.data())
 def test_reading_line_by_line_finds_what_the_quick_way_finds(maker: Maker, data: st.DataObject) -> None:
     """LOG-57: the quick way passes over lines, and must pass over none that counts."""
     log = maker()
     for number in range(data.draw(st.integers(1, 8))):
-        kind = data.draw(st.sampled_from(["answer", "block", "user", "stream", "state", "result", "progress", "other"]))
+        kind = data.draw(st.sampled_from(KINDS))
         text = data.draw(st.text(max_size=40)) + data.draw(
             st.sampled_from(["", '"usage":{', '"type":"user"', "x" * 5000])
         )
@@ -174,10 +177,15 @@ def test_reading_line_by_line_finds_what_the_quick_way_finds(maker: Maker, data:
                 call = {"type": "tool_use", "id": f"t{number}", "name": "Bash"}
                 inner = {"id": "msg_same", "usage": usage, "content": [call]}
                 log.lines.append({"type": "progress", "message": inner, "data": {"message": inner}})
+            case "note":
+                log.lines.append({"type": "api-request", "params": {"max_tokens": 64000}, "sessionId": text})
+            case "attachment":
+                log.lines.append({"attachment": {"type": text, "usage": usage}, "type": "attachment"})
             case _:
                 log.lines.append({"type": text, "usage": usage, "message": {"usage": usage}})
         # What tells the kind of a line does not stand at one place in all of them.
-        log.lines[-1] = {"parentUuid": "x" * data.draw(st.sampled_from([0, 0, 36, 250, 400])), **log.lines[-1]}
+        if kind != "note" or data.draw(st.booleans()):
+            log.lines[-1] = {"parentUuid": "x" * data.draw(st.sampled_from([0, 0, 36, 250, 400])), **log.lines[-1]}
 
     quick, thorough = scan(log.text()), scan(log.text(), strict=True)
 

@@ -229,3 +229,32 @@ def test_a_packed_log_is_read(log: Any, read: Read) -> None:
     cut = read(packed[: len(packed) // 2])
     assert 0 < len(cut.rows) < 2000
     assert [problem.lost for problem in cut.problems] == [True]
+
+
+@pytest.mark.parametrize("kind", ["prompt", "attachment", "last-prompt", "api-request"])
+@pytest.mark.parametrize("behind", ["answer", "total"])
+def test_a_record_behind_one_that_was_cut_off_counts_and_is_reported(
+    log: Any, read: Read, kind: str, behind: str
+) -> None:
+    """LOG-04, LOG-57: also where the record that was cut off is of a kind that is passed over."""
+    log.answer("msg_1")
+    common = {"sessionId": "s1", "timestamp": log.time()}
+    match kind:
+        case "prompt":
+            log.user("x" * 5000)
+        case "attachment":
+            log.lines.append({"parentUuid": None, "attachment": {"type": "date", "text": "x" * 5000}, **common})
+        case _:
+            log.lines.append({"type": kind, "params": {"max_tokens": 64000}, "text": "x" * 5000, **common})
+    whole, broken = log.text().splitlines(keepends=True)
+    broken = broken[:-3000]
+    log.lines.clear()
+    if behind == "answer":
+        log.answer("msg_2")
+    else:
+        log.state({"claude-sonnet-5": (107, 20, 1000, 200, 100, 0.5)})
+
+    logs = read(whole + broken + log.text())
+
+    assert counts(logs) == [ONE, {"answer": ONE, "total": (7, 0, 0, 0, 0)}[behind]]
+    assert [problem.reason for problem in logs.problems] == [f"cut off, and written over from byte {len(broken)}"]

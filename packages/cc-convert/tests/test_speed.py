@@ -1,30 +1,40 @@
-"""What a conversion costs, counted in calls, which do not depend on the machine."""
+"""The cost of a conversion and of reading a log, counted in calls, which do not depend on the machine."""
 
 import sys
 from collections.abc import Callable
+from io import BytesIO
 from types import FrameType
 from typing import Any, TypeAlias
 
 from cc_convert import convert_sdk_messages_to_cli_response
+from cc_convert.scan import scan_stream
 
 Frame: TypeAlias = dict[str, Any]
 
 
-def calls(messages: list[Frame]) -> int:
-    """How many functions a conversion calls, of Python and of C."""
+def calls_of(work: Callable[[], object], name: str = "") -> int:
+    """Count the functions that are called, of Python and of C; with a name, those of C that have it."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
-        count += event in ("call", "c_call")
+        if name:
+            count += event == "c_call" and getattr(argument, "__name__", "") == name
+        else:
+            count += event in ("call", "c_call")
 
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        convert_sdk_messages_to_cli_response(messages)
+        work()
     finally:
         sys.setprofile(before)
     return count
+
+
+def calls(messages: list[Frame]) -> int:
+    """Count the functions that a conversion calls."""
+    return calls_of(lambda: convert_sdk_messages_to_cli_response(messages))
 
 
 def test_conversion_makes_few_calls_and_for_a_longer_turn_no_more_than_that_many_times_as_many(
@@ -38,3 +48,19 @@ def test_conversion_makes_few_calls_and_for_a_longer_turn_no_more_than_that_many
     assert calls([*messages, result]) < 230
     assert calls([*messages, without_text]) < 360
     assert calls([*messages * 100, without_text]) <= 10 * calls([*messages * 10, without_text])
+
+
+def test_of_a_transcript_only_the_first_line_of_each_answer_is_decoded(log: Any) -> None:
+    """LOG-54: times are measured by `scripts/bench/logs.py`."""
+    answers = 5
+    for number in range(answers):
+        log.user("Hi")
+        log.lines.append({"type": "api-request", "params": {"max_tokens": 64000}, "sessionId": "s1"})
+        log.lines.append({"parentUuid": None, "attachment": {"type": "date"}, "type": "attachment"})
+        log.answer(f"msg_{number}")
+        log.answer(f"msg_{number}", content=[{"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {}}])
+        log.lines.append({"type": "last-prompt", "lastPrompt": "Hi", "sessionId": "s1"})
+    content = log.text()
+    scan_stream(BytesIO(content), "log.jsonl")  # what is made once
+
+    assert calls_of(lambda: scan_stream(BytesIO(content), "log.jsonl"), "validate_json") == answers

@@ -38,7 +38,7 @@ class Decoded(NamedTuple):
 
 
 @cache
-def fast_decoder() -> Callable[[bytes], Record]:
+def fast_decoder() -> Callable[[bytes | bytearray], Record]:
     """A decoder of the fields that matter, content apart. It raises `ValueError` for a record that is not as usual.
 
     Measured against msgspec, which skips what is not asked for: once msgspec's blindness for bytes that are no text is
@@ -64,7 +64,7 @@ def fast_decoder() -> Callable[[bytes], Record]:
     message = fields(dict.fromkeys(MESSAGE_TEXTS, text) | {"usage": optional(usage)})
     record = dict.fromkeys(RECORD_TEXTS, text) | {"message": optional(message)}
     record |= {"isApiErrorMessage": optional(cs.bool_schema()), "costUSD": optional(cs.float_schema(ge=0, le=MOST))}
-    return cast("Callable[[bytes], Record]", SchemaValidator(fields(record)).validate_json)
+    return cast("Callable[[bytes | bytearray], Record]", SchemaValidator(fields(record)).validate_json)
 
 
 def decode_line(line: bytes) -> Decoded:

@@ -4,10 +4,10 @@ import marshal
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from .cache import Cache, Identity, identity_of, pack_scan, unpack_scan
+from .decode import fast_decoder
 from .rows import FileScan, Problem
 from .scan import scan_stream
 from .sources import STDIN, is_packed, open_log
@@ -19,7 +19,10 @@ Progress = Callable[[int, int], None]
 
 # A second process costs some milliseconds, in which a first one reads about this much.
 _WORTH_A_PROCESS = 16_000_000
-_JOB = 8_000_000
+# To open a file takes as long as to read so much of it.
+_FILE = 8_000
+# Small enough that all processes end at about the same time.
+_JOB = 2_000_000
 # Each takes 4 bytes of a pipe, and all of them must fit in at once; 64 KiB is what the smallest pipes hold.
 _MOST_JOBS = 8_000
 
@@ -67,7 +70,7 @@ def read_files(
     waiting = [path for path in paths if path not in done]
     sizes = {path: _left(identities.get(path), started.get(path)) for path in waiting}
     reader = _Reader(sizes, started, strict=strict, progress=progress)
-    read = reader.read(_useful(processes, sum(sizes.values())))
+    read = reader.read(_useful(processes, sum(sizes.values()) + _FILE * len(sizes)))
     for path, result in read.items():
         identity = identities.get(path)
         # What was written while it was read belongs to the next time: the identity is that of before.
@@ -82,8 +85,10 @@ def _identities(paths: Iterable[str]) -> dict[str, Identity]:
     found: dict[str, Identity] = {}
     for path in paths:
         if path != STDIN:
-            with suppress(OSError):
+            try:
                 found[path] = identity_of(path)
+            except OSError:
+                continue  # reading it will say why
     return found
 
 
@@ -133,6 +138,8 @@ class _Reader:
             self._progress(self._read, self._all)
 
     def _share(self, jobs: list[list[str]], helpers: int) -> None:
+        # Once for all processes, and not in each of them.
+        fast_decoder()
         queue, fill = os.pipe()
         os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(len(jobs))))
         os.close(fill)
@@ -159,7 +166,7 @@ def _jobs(paths: list[str], sizes: dict[str, int]) -> list[list[str]]:
             jobs.append([])
             held = 0
         jobs[-1].append(path)
-        held += sizes[path] + 1
+        held += sizes[path] + _FILE
     return jobs
 
 
@@ -191,7 +198,8 @@ class _Helper:
         try:
             with os.fdopen(self._results, "rb") as pipe:
                 self._results = -1
-                return [unpack_scan(packed) for packed in marshal.load(pipe)]
+                # Not `marshal.load`, which reads value by value and takes ten times as long.
+                return [unpack_scan(packed) for packed in marshal.loads(pipe.read())]
         except (EOFError, ValueError, TypeError):
             return []
 

@@ -6,12 +6,11 @@ their two ends, which shows a line that was cut off; those with usage are decode
 
 import json
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 
 from .collector import Collector, Taken
 from .decode import decode_line, fast_decoder
 from .rows import FileScan
+from .searching import Find, finders
 from .streams import DamagedLogError, Readable
 
 __all__ = ["LONGEST_LINE", "scan_stream"]
@@ -31,12 +30,20 @@ _SHORT = 1024
 _MARKS = (b'_tokens"', b'Tokens"', b"\0")
 """What stands in what is left of a usage or a result that was damaged, and in holes that a crash left."""
 _PROMPT = b'"type":"user","message":{"role":"user"'
-_MESSAGE = b'"message":{"id":"msg_'
+_ATTACHMENT = b'"attachment":{"type":'
+_NAMED = b'{"type":"'
+_COUNTING = tuple(
+    b'{"type":"%s"' % name
+    for name in (b"assistant", b"user", b"stream_event", b"result", b"system", b"cost-state", b"cc-convert-row")
+)
+"""How records begin that can count. Others, such as `api-request`, are notes of the CLI for itself."""
+_MESSAGE = b'"message":{"'
+_ANSWERS = (_MESSAGE + b'id":', _MESSAGE + b'model":')
 _HEAD = 320
 """Within so many bytes of a line stands what it is."""
-_COUNT = b"_input_tokens"
+_INPUT = b'"input'
 _TAIL = 1280
-"""Within so many bytes of the end of an answer stands the last of its counts of input."""
+"""Within so many bytes of the end of an answer, a result or a total stands the last of its counts of input."""
 _TOOL_USE = b'"type":"tool_use"'
 _TOOL_NAME = re.compile(rb'"type":"tool_use",(?:"id":"(?P<id>[!#-\[\]-~]+)",)?"name":"(?P<name>[!#-\[\]-~]+)"')
 _NO_REQUEST = b"\n"  # which stands in no line
@@ -44,6 +51,7 @@ _NO_REQUEST = b"\n"  # which stands in no line
 _SAME_USAGE = 200
 _FIRST = 200
 _OPEN = ord("{")
+_FIELD = b'{"'
 _ENDS = b"}\r"
 
 
@@ -62,30 +70,25 @@ def scan_stream(stream: Readable, path: str, *, before: FileScan | None = None, 
     Raises:
         OSError: Reading failed.
     """
-    with _spare_buffer() as data:
-        return _Scanner(path, before, strict=strict).read(stream, data)
+    # One buffer for one log after another: to make one takes longer than to read a small log.
+    data = _spare.pop() if _spare else bytearray(_PIECE)
+    result = _Scanner(path, before, strict=strict).read(stream, data)
+    if not _spare:
+        del data[_KEPT:]
+        _spare.append(data)
+    return result
 
 
 _spare: list[bytearray] = []
 
 
-@contextmanager
-def _spare_buffer() -> Generator[bytearray]:
-    """One buffer for one log after another: to make one takes longer than to read a small log."""
-    data = _spare.pop() if _spare else bytearray(_PIECE)
-    yield data
-    if not _spare:
-        del data[_KEPT:]
-        _spare.append(data)
-
-
-def _may_count(data: bytearray, start: int, stop: int) -> bool:
+def _may_count(find: Find, start: int, stop: int) -> bool:
     """Whether a line that names no usage should be decoded nevertheless."""
     head = start + _SHORT
     return (
         stop < head
-        or any(data.find(name, start, head) >= 0 for name in _NAMES)
-        or any(data.find(mark, start, stop) >= 0 for mark in _MARKS)
+        or any(find(name, start, head) >= 0 for name in _NAMES)
+        or any(find(mark, start, stop) >= 0 for mark in _MARKS)
     )
 
 
@@ -107,7 +110,7 @@ class _Scanner:
             if self._skipping:
                 filled = self._skip(data, filled)
             end = data.rfind(b"\n", 0, filled) + 1
-            if end and self._at_start and self._is_document(data, end):
+            if end and self._at_start and not data.startswith(_FIELD) and self._is_document(data, end):
                 return self._read_document(stream, data, filled)
             if end:
                 self._at_start = False
@@ -132,7 +135,7 @@ class _Scanner:
         """Let the buffer grow for a long line, or pass over one that is too long; return how much of it is held."""
         held = len(data)
         if held < LONGEST_LINE:
-            data.extend(bytes(held))
+            data *= 2
             return held
         self._collector.report(self._base, f"longer than {LONGEST_LINE} bytes", lost=True)
         self._skipping = True
@@ -166,28 +169,37 @@ class _Scanner:
         if self._strict:
             self._every_line(data, end)
             return
-        find, rfind, startswith = data.find, data.rfind, data.startswith
+        # For one byte Python's own is the quickest.
+        newline, startswith = data.find, data.startswith
+        find, rfind = finders(data)
         position = prompt_at = answer_at = 0
         while position < end:
-            stop = find(b"\n", position, end)
+            stop = newline(b"\n", position, end)
             whole = data[position] == _OPEN and data[stop - 1] in _ENDS
             # What tells prompts and answers apart mostly stands where it stood in the line before.
-            prompt = startswith(_PROMPT, position + prompt_at) and position + prompt_at < stop
-            if not prompt and not startswith(_MESSAGE, position + answer_at):
+            if startswith(_PROMPT, position + prompt_at, stop):
+                quiet = whole
+            elif startswith(_ANSWERS, position + answer_at, stop):
+                quiet = False
+            elif startswith(_NAMED, position):
+                quiet = whole and not startswith(_COUNTING, position)
+            else:
                 head = min(stop, position + _HEAD)
                 if (found := find(_PROMPT, position, head)) >= 0:
-                    prompt, prompt_at = True, found - position
+                    quiet, prompt_at = whole, found - position
+                elif (found := find(_MESSAGE, position, head)) >= 0:
+                    quiet, answer_at = False, found - position
                 else:
-                    answer_at = max(0, find(_MESSAGE, position, head) - position)
-            # Prompts and tool results are the bulk of a log, and have no usage of their own; only where one was cut off
-            # an answer may stand behind it.
-            if prompt and whole and find(_COUNT, max(position, stop - _TAIL), stop) < 0:
+                    quiet = whole and find(_ATTACHMENT, position, head) >= 0
+            # Prompts, tool results and the CLI's notes are the bulk of a log, and have no usage of their own. Where one
+            # was cut off, an answer or a total may stand behind it.
+            if quiet and find(_INPUT, max(position, stop - _TAIL), stop) < 0:
                 pass
             # From behind, since usage stands behind the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
-                self._line_with_usage(data, position, stop, marker)
-            elif not whole or _may_count(data, position, stop):
-                self._line(bytes(data[position:stop]), self._base + position)
+                self._line_with_usage(data, find, position, stop, marker)
+            elif not whole or _may_count(find, position, stop):
+                self._line(data[position:stop], self._base + position)
             position = stop + 1
 
     def _every_line(self, data: bytearray, end: int) -> None:
@@ -197,29 +209,29 @@ class _Scanner:
             self._patiently(bytes(data[position:stop]), self._base + position)
             position = stop + 1
 
-    def _line_with_usage(self, data: bytearray, start: int, stop: int, marker: int) -> None:
-        call = data.find(_TOOL_USE, start, stop)
+    def _line_with_usage(self, data: bytearray, find: Find, start: int, stop: int, marker: int) -> None:
+        call = find(_TOOL_USE, start, stop)
         tool = _TOOL_NAME.match(data, call, stop) if call >= 0 else None
         # The quick decoder leaves out what was said. A call of the usual form is read from the bytes, others are not.
-        patiently = call >= 0 and (tool is None or data.find(_TOOL_USE, call + 1, stop) >= 0)
+        patiently = call >= 0 and (tool is None or find(_TOOL_USE, tool.end(), stop) >= 0)
         # Each content block of an answer is a line of its own and repeats the usage. The id of the request stands
         # behind it, so it is that of the same record, also where a line was cut off and the next one went on behind it.
-        repeated = data.startswith(self._last_usage, marker) and data.find(self._last_request, marker, stop) >= 0
-        if patiently or not repeated:
+        if patiently or not data.startswith(self._last_usage, marker) or find(self._last_request, marker, stop) < 0:
             self._last_request = _NO_REQUEST
-            if self._line(bytes(data[start:stop]), self._base + start, patiently=patiently) != "request":
+            if self._line(data[start:stop], self._base + start, patiently=patiently) != "request":
                 return
             self._last_usage = bytes(data[marker : min(stop, marker + _SAME_USAGE)])
         if tool is not None:
-            self._collector.add_tool(str(tool["id"] or b"", "ascii"), str(tool["name"], "ascii"))
+            identity, name = tool.groups(b"")
+            self._collector.add_tool(str(identity, "ascii"), str(name, "ascii"))
 
-    def _line(self, line: bytes, offset: int, *, patiently: bool = False) -> Taken:
+    def _line(self, line: bytearray, offset: int, *, patiently: bool = False) -> Taken:
         taken = "whole" if patiently else self._take(line)
         if taken == "whole":
-            self._patiently(line, offset)
+            self._patiently(bytes(line), offset)
         return taken
 
-    def _take(self, line: bytes) -> Taken:
+    def _take(self, line: bytearray) -> Taken:
         """Take a line the quick way, if it can be."""
         try:
             record = self._decode(line)

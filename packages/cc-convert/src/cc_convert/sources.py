@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from glob import glob, has_magic
 
 from .streams import Readable, unpacked
@@ -61,8 +61,8 @@ def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str,
         hosts = dict.fromkeys(named, _this_host())
     found: dict[str, tuple[str, str]] = {}
     for name in named:
-        for path in _expanded(name):
-            found.setdefault(path if path == STDIN else os.path.realpath(path), (path, hosts.get(name, "")))
+        for path, real in _expanded(name):
+            found.setdefault(real, (path, hosts.get(name, "")))
     return dict(sorted(found.values()))
 
 
@@ -72,41 +72,44 @@ def _this_host() -> str:
     return platform.node()
 
 
-def _expanded(name: str) -> Iterator[str]:
-    if name == STDIN:
-        yield name
-        return
+def _expanded(name: str) -> Iterator[tuple[str, str]]:
+    """The files of one source, each with the path that tells it from others."""
     path = os.path.expanduser(name)
-    if os.path.isdir(path):
+    if name == STDIN:
+        yield name, name
+    elif os.path.isdir(path):
         yield from _below(path)
     elif os.path.exists(path):
-        yield path
+        yield path, os.path.realpath(path)
     elif has_magic(path):
         matches = sorted(glob(path, recursive=True))
         if not matches:
             raise LogsNotFoundError(f"nothing matches {name}")
         for match in matches:
-            yield from _below(match) if os.path.isdir(match) else (match,)
+            yield from _below(match) if os.path.isdir(match) else [(match, os.path.realpath(match))]
     else:
         raise LogsNotFoundError(f"{name} is not there")
 
 
-def _below(folder: str) -> Iterator[str]:
+def _below(folder: str) -> Iterator[tuple[str, str]]:
     waiting = [folder]
     while waiting:
         at = waiting.pop()
+        # Once for a folder and not for each of its files, since that looks at every part of a path.
+        real = os.path.realpath(at)
         try:
             entries = list(os.scandir(at))
         except FileNotFoundError:
             continue
         except OSError:
-            yield at  # to be reported as what cannot be read
+            yield at, real  # to be reported as what cannot be read
             continue
+        beside = os.path.join(real, "")
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
             elif entry.name.endswith(ENDINGS) and entry.is_file():
-                yield entry.path
+                yield entry.path, os.path.realpath(entry.path) if entry.is_symlink() else beside + entry.name
 
 
 def is_packed(path: str) -> bool:
@@ -115,24 +118,22 @@ def is_packed(path: str) -> bool:
         return file.read(2) == _GZIP
 
 
-@contextmanager
-def open_log(path: str, offset: int = 0) -> Generator[Readable]:
+def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
     """Open a log from an offset on; a packed one is unpacked, and has no other offset than 0.
 
     Raises:
         OSError: It cannot be read.
     """
     if path == STDIN:
-        yield _Pipe()
-        return
-    with open(path, "rb", buffering=0) as file:
-        if file.read(2) == _GZIP:
-            file.seek(0)
-            with unpacked(file) as content:
-                yield content
-        else:
-            file.seek(offset)
-            yield file
+        return nullcontext(_Pipe())
+    file = open(path, "rb", buffering=0)
+    try:
+        packed = file.read(2) == _GZIP
+        file.seek(0 if packed else offset)
+    except BaseException:
+        file.close()
+        raise
+    return unpacked(file) if packed else file
 
 
 class _Pipe:

@@ -3,7 +3,6 @@
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from gzip import BadGzipFile, GzipFile
 from typing import BinaryIO, Protocol
 
 __all__ = ["Blocks", "DamagedLogError", "Readable", "lines_of", "placed_lines", "unpacked"]
@@ -39,8 +38,14 @@ class Blocks:
 
 @contextmanager
 def unpacked(file: BinaryIO) -> Generator[Readable]:
-    """What a file holds that is packed with gzip; reading it raises `DamagedLogError` where it cannot be unpacked."""
-    with GzipFile(fileobj=file) as content:
+    """The content of a file that is packed with gzip; reading it raises `DamagedLogError` where it cannot be unpacked.
+
+    The file is closed in the end.
+    """
+    # Here, since few logs are packed and each import takes a part of a short report.
+    from gzip import BadGzipFile, GzipFile
+
+    with file, GzipFile(fileobj=file) as content:
 
         def read(size: int) -> bytes:
             try:

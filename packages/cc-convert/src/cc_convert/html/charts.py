@@ -10,11 +10,13 @@ from ..report.sums import Line
 from .safe import text
 from .svg import PLOT, Spell, axis, circle, label, line, nice_ceiling, path, picture, rect
 
-__all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "model_classes"]
+__all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "model_classes", "period_of"]
 
 # More would be thinner than a pixel on a phone; then weeks are shown in place of days.
 _MOST_DAYS = 92
 _MOST_BLOCKS = 60
+# With fewer columns the rest of the plot stays empty: one day is no wall.
+_FEWEST = 12
 _COLOURS = 8
 # Room for a date, and for a date with a time, in the larger letters of a phone.
 _DATE, _MOMENT = 66, 130
@@ -51,21 +53,28 @@ def _periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line
 
 def _columns(count: int) -> tuple[float, Callable[[int], float]]:
     left, _, right, _ = PLOT
-    width = (right - left) / max(count, 1)
+    width = (right - left) / max(count, _FEWEST)
     return width, lambda number: left + width * number
 
 
 def _dates(keys: list[str]) -> list[str]:
     width, at = _columns(len(keys))
-    step = max(1, round(_DATE / width))
+    one_year = not keys or keys[0][:4] == keys[-1][:4]
+    step = max(1, round((_DATE if one_year else _MOMENT) / width))
     lower = PLOT[3]
     return [
-        label(at(number) + width / 2, lower + 20, keys[number][5:], "middle") for number in range(0, len(keys), step)
+        label(at(number) + width / 2, lower + 20, keys[number][5 if one_year else 0 :], "middle")
+        for number in range(0, len(keys), step)
     ]
 
 
+def period_of(buckets: list[Bucket], zone: tzinfo | None) -> str:
+    """The period that a column stands for: `day` or `week`."""
+    return _periods(buckets, zone)[0]
+
+
 def cost_chart(buckets: list[Bucket], zone: tzinfo | None, classes: dict[str, str]) -> str:
-    """Cost per day, stacked by model."""
+    """Cost per day or week, stacked by model."""
     name, lines = _periods(buckets, zone)
     top = nice_ceiling(max((one.cost for one in lines), default=0.0))
     width, at = _columns(len(lines))
@@ -126,7 +135,7 @@ def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
     """The latest five-hour blocks."""
     lines = [one for one in blocks(buckets, zone, now=now) if one.about["kind"] != GAP][-_MOST_BLOCKS:]
     top = nice_ceiling(max((one.cost for one in lines), default=0.0))
-    width, at = _columns(max(len(lines), 12))
+    width, at = _columns(len(lines))
     _, upper, _, lower = PLOT
     parts = axis(top, Spell("$"))
     for number, one in enumerate(lines):

@@ -13,7 +13,7 @@ from ..report.sums import Line
 from ..rows import LABELS, Row
 from ..titles import read_titles
 from .assets import SCRIPT, STYLE, policy
-from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes
+from .charts import block_chart, cost_chart, hit_chart, hour_chart, legend, model_classes, period_of
 from .safe import text
 from .timeline import context_chart, timeline_chart
 from .transcript import search_box, transcript
@@ -64,7 +64,7 @@ def _head() -> str:
 def _overview(buckets: list[Bucket], zone: tzinfo | None) -> str:
     whole, classes = total(group(buckets, "model", zone)), model_classes(buckets)
     charts = (
-        ("Cost per day", cost_chart(buckets, zone, classes) + legend(classes)),
+        (f"Cost per {period_of(buckets, zone)}", cost_chart(buckets, zone, classes) + legend(classes)),
         ("Input from the cache", hit_chart(buckets, zone)),
         ("Hours of the week", hour_chart(buckets, zone)),
         ("Five-hour blocks", block_chart(buckets, zone, time.time())),

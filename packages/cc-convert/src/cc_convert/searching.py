@@ -1,0 +1,30 @@
+"""Search in bytes: with the processor's vector instructions where stringzilla is installed, else with Python's own.
+
+Both find the same; the former takes a fifth of the time or less.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+__all__ = ["Find", "finders", "plain_finders"]
+
+Find: TypeAlias = Callable[[bytes, int, int], int]
+"""Tells the place of a needle between two bounds; -1 if it is not there."""
+
+
+def plain_finders(data: bytearray) -> tuple[Find, Find]:
+    """Return the functions that find the first and the last place of a needle."""
+    return data.find, data.rfind
+
+
+try:
+    import stringzilla
+except ImportError:
+    finders = plain_finders
+else:
+    _vectors = cast("Any", stringzilla)
+
+    def finders(data: bytearray) -> tuple[Find, Find]:
+        """Return the functions that find the first and the last place of a needle."""
+        return partial(_vectors.find, data), partial(_vectors.rfind, data)
