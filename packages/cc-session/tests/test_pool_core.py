@@ -58,6 +58,9 @@ class PretendedSession:
     def lent_for(self, _term: object) -> "PretendedSession":
         return self
 
+    def forget_stderr(self) -> None:
+        pass
+
     async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109
         await asyncio.sleep(0)
         self.requests.append((subtype, *fields.values()))  # pyright: ignore[reportArgumentType] - at most one

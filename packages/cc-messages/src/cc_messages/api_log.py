@@ -10,7 +10,6 @@ import asyncio
 import json
 import math
 import re
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -42,9 +41,6 @@ _PASSED_ON = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-
 # After these the CLI may repeat the request in another form. After a 401 it may, too, but with a login renewed.
 _REFUSALS = frozenset({400, 404})
 
-# As many as a process keeps of its stderr.
-_TAIL_LINES = 40
-
 
 class APILog:
     """Reads a process's stderr, line by line."""
@@ -58,7 +54,6 @@ class APILog:
         """The status of that error, if it was the response's."""
         self.on_refusal: Callable[[], object] | None = None
         """Called when the API has refused the request, with which the CLI would try something else."""
-        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._is_in_entry = self._is_in_answer = False
         self._is_sending = False
         self._has_answer = asyncio.Event()
@@ -80,11 +75,6 @@ class APILog:
         with suppress(ValueError, TypeError):
             return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
         return None
-
-    @property
-    def tail(self) -> str:
-        """The last lines of stderr that are not about API calls."""
-        return "\n".join(self._tail)
 
     def forget(self) -> None:
         """Begin anew: what was told belongs to an earlier request."""
@@ -112,7 +102,6 @@ class APILog:
             self._is_sending = self._is_sending or _SENDING.match(entry["text"]) is not None
         else:
             self._is_in_entry = False
-            self._tail.append(line)
             self._take_error(line)
 
     def _take_detail(self, line: str) -> None:

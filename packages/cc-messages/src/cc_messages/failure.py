@@ -102,8 +102,7 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
 def as_logged(error: ClaudeCodeError, log: APILog) -> ClaudeCodeError:
     """The error of a turn, with what the CLI's log says about it."""
     if isinstance(error, ProcessExitedError):
-        # Its stderr was read by the log, which has left out what is no reason for an end.
-        return type(error)(exit_code=error.exit_code, stderr_tail=log.tail, phase=error.phase)
+        return error
     told = log.error
     if told is None:
         if not isinstance(error, APIError) or log.request_id is None:
