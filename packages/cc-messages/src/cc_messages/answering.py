@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from cc_session import Launch, Lease, PoolCore, TurnTimeoutError
-from cc_types import APIError, CLIConnectionError, ProcessExitedError
+from cc_session import Launch, Lease, PoolCore, QueueTimeoutError, TurnTimeoutError
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, ProcessExitedError
 
 from .answer import Answer, sse
 from .failure import error_body
@@ -26,6 +26,9 @@ T = TypeVar("T")
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON = {"content-type": "application/json"}
 _NO_RETRY = {"x-should-retry": "false"}
+
+# Of a request that no process came free for: it queues again anyway.
+_QUEUE_RETRY_SECONDS = 1.0
 
 
 class Starter:
@@ -56,6 +59,7 @@ async def answer(core: PoolCore[RequestProcess], launch: Launch, request: Messag
     may_repeat = True
     try:
         process = await _while_wanted(reply, core.acquire(lease))
+        reply.alive()
         try:
             await _while_wanted(reply, _answer(core, lease, process, request, reply))
         finally:
@@ -84,6 +88,7 @@ async def _answer(
 ) -> None:
     whole, headers = Answer(), dict[str, str]()
     async for event in process.answer():
+        reply.alive()
         if event["type"] == "message_stop":
             # Before the caller can know that the answer is complete, and come with its next request.
             headers = _told_headers(process)
@@ -110,8 +115,13 @@ def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *,
 
     A request that has run tools, or has had its time, must not be repeated, and clients repeat one whose line broke.
     """
+    cause = error if isinstance(error, ClaudeCodeError) else None
     if isinstance(error, TurnTimeoutError):
         error, may_repeat = APIError(status=504, error_type="timeout_error", message=str(error)), False
+    elif isinstance(error, QueueTimeoutError):
+        error = APIError(
+            status=503, error_type="overloaded_error", message=str(error), retry_after=_QUEUE_RETRY_SECONDS
+        )
     if not may_repeat and not isinstance(error, APIError):
         error = APIError(status=500, message=str(error) or "The request was given up")
     if not isinstance(error, APIError):
@@ -126,7 +136,8 @@ def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *,
     if reply.has_head:
         reply.write(sse(body))
     else:
-        reply.start(error.status or 500, {**_JSON, **headers, **({} if may_repeat else _NO_RETRY)})
+        retry = {} if may_repeat else _NO_RETRY
+        reply.start(error.status or 500, {**_JSON, **headers, **retry}, None if error is cause else cause)
         reply.write(json.dumps(body).encode())
     reply.end()
 

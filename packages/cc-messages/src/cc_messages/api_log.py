@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "APILog"]
+__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "APILog", "retry_after"]
 
 LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error"}
 """What a process needs from its start on: its API client logs everything, and it itself only errors."""
@@ -67,14 +67,7 @@ class APILog:
     @property
     def retry_after(self) -> float | None:
         """How many seconds the API has asked to wait."""
-        if (milliseconds := _number(self.headers.get("retry-after-ms"))) is not None:
-            return milliseconds / 1000
-        value = self.headers.get("retry-after", "")
-        if (seconds := _number(value)) is not None:
-            return seconds
-        with suppress(ValueError, TypeError):
-            return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-        return None
+        return retry_after(self.headers)
 
     def forget(self) -> None:
         """Begin anew: what was told belongs to an earlier request."""
@@ -127,6 +120,18 @@ class APILog:
                 self.status = int(found["status"])
                 if self.status in _REFUSALS and self.on_refusal is not None:
                     self.on_refusal()
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return for how many seconds a response asks to wait; None if it does not, or not in a known form."""
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
+        return seconds
+    with suppress(ValueError, TypeError):
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    return None
 
 
 def _number(text: str | None) -> float | None:
