@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).parent / "support" / "killed_runs.py"
 @pytest.mark.parametrize("login", ["api-key", "oauth"])
 @pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.slow)])
 async def test_a_killed_process_is_one_line_on_stderr_and_shows_no_secret(login: str, kills: int) -> None:
-    """SEC-06, SES-85: with a secret in each place that can hold one, at each moment of a request."""
+    """SEC-06, SES-86: with a secret in each place that can hold one, at each moment of a request."""
     command = [python(), str(SCRIPT), login, str(kills)]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)

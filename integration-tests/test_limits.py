@@ -49,7 +49,7 @@ async def status_of_run(model: ClaudeCodeModel, text: str, *, stream: bool) -> i
 async def test_a_limit_ends_a_request_to_an_api_that_says_nothing_more(
     limit: dict[str, float], loopback: LoopbackServer
 ) -> None:
-    """MSG-E10, MODEL-86: whole and streamed, with the client's retries on."""
+    """MSG-E10, MODEL-89: whole and streamed, with the client's retries on."""
     async with AsyncExitStack() as stack:
         env = {**loopback.env(), "ANTHROPIC_BASE_URL": await stack.enter_async_context(silent_api())}
         provider = await stack.enter_async_context(ClaudeCodeProvider(env=env, pool=3, timeouts=Timeouts(**limit)))
@@ -68,7 +68,7 @@ async def test_a_limit_ends_a_request_to_an_api_that_says_nothing_more(
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> None:
-    """SES-33, MSG-80: for `silence` and for the client's read timeout. The CLI tells of them every ten seconds."""
+    """SES-33, MSG-85: for `silence` and for the client's read timeout. The CLI tells of them every ten seconds."""
     async with silent_api(pings=25) as url:
         env = {**loopback.env(), "ANTHROPIC_BASE_URL": url}
         async with ClaudeCodeProvider(env=env, pool=2, max_retries=0, timeouts=Timeouts(silence=15)) as provider:
@@ -83,7 +83,7 @@ async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> N
 
 
 async def test_a_request_that_queues_does_not_use_up_the_client_s_timeout(loopback: LoopbackServer) -> None:
-    """MSG-80: the last of the runs queues for longer than that."""
+    """MSG-85: the last of the runs queues for longer than that."""
 
     async def respond(_: object) -> str:
         await asyncio.sleep(0.3)
@@ -129,7 +129,7 @@ async def full(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
 async def test_a_process_that_does_not_come_free_in_time_is_an_error_of_its_own(
     full: ClaudeCodeProvider, stream: bool
 ) -> None:
-    """MODEL-87, MSG-E11: after one limit, whatever the retries of the client."""
+    """MODEL-90, MSG-E12: after one limit, whatever the retries of the client."""
     agent = Agent(ClaudeCodeModel(provider=full))
     with anyio.fail_after(HANGS), pytest.raises(ModelTimeoutError, match=r"1 of 1 processes .*`pool=`") as caught:
         if stream:
@@ -149,7 +149,7 @@ async def test_a_process_that_does_not_come_free_in_time_is_an_error_of_its_own(
 async def test_clients_of_the_transport_and_of_the_server_get_a_status_that_they_may_repeat(
     full: ClaudeCodeProvider,
 ) -> None:
-    """MSG-E11."""
+    """MSG-E12."""
     for via in (full.transport, httpx2.ASGITransport(app=create_app(full.transport, token="t"))):
         status, headers = await status_of(via, "Hello.", stream=True)
         assert (status, headers["retry-after"], headers.get("x-should-retry")) == (503, "1", None)
@@ -158,7 +158,7 @@ async def test_clients_of_the_transport_and_of_the_server_get_a_status_that_they
 async def test_a_wait_that_the_api_asks_for_is_told_before_it_begins(
     loopback: LoopbackServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MODEL-88"""
+    """MODEL-91"""
     loopback.fail_next(429, headers={"retry-after": "120"}, message="Too many tokens.")
     async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:
         running = asyncio.ensure_future(Agent(ClaudeCodeModel(provider=provider)).run("Hello."))
@@ -177,7 +177,7 @@ async def test_a_wait_that_the_api_asks_for_is_told_before_it_begins(
 async def test_a_wait_that_is_longer_than_its_limit_is_an_error_at_once(
     headers: dict[str, str], loopback: LoopbackServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MODEL-88"""
+    """MODEL-91"""
     loopback.fail_next(429, headers=headers)
     async with ClaudeCodeProvider(env=loopback.env(), pool=1, max_retry_wait=6.5) as provider:
         with anyio.fail_after(5), pytest.raises(ModelHTTPError) as caught:
@@ -188,7 +188,7 @@ async def test_a_wait_that_is_longer_than_its_limit_is_an_error_at_once(
 
 
 def test_a_limit_for_waits_that_is_none_is_refused() -> None:
-    """MODEL-88"""
+    """MODEL-91"""
     with pytest.raises(ValueError, match="max_retry_wait must be"):
         ClaudeCodeProvider(max_retry_wait=-1)
 
@@ -217,7 +217,7 @@ NOW = {"retry-after-ms": "1"}
 async def test_the_client_repeats_this_and_not_that(
     stream: bool, fault: dict[str, Any], asked: int, slow_api: LoopbackServer, repeating_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-89: as docs/troubleshooting.md has it."""
+    """MODEL-95: as docs/troubleshooting.md has it."""
     # Few tokens, or pydantic-ai would stream every request.
     agent = Agent(ClaudeCodeModel(provider=repeating_provider), model_settings=ModelSettings(max_tokens=100))
     slow_api.fail_next(**fault)

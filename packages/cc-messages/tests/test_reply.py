@@ -195,7 +195,7 @@ def test_a_response_is_read_by_another_loop_than_the_one_that_opened_it() -> Non
 
 
 async def test_the_time_for_the_head_begins_with_a_process_and_anew_with_each_sign_of_life() -> None:
-    """MSG-80."""
+    """MSG-85."""
     reply = Reply()
     reading = asyncio.ensure_future(reply.head(0.3))
     await asyncio.sleep(0.35)

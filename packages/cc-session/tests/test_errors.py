@@ -113,7 +113,7 @@ def test_whether_it_makes_sense_to_try_again(code: int, phase: str | None, is_re
 
 
 def test_a_queue_that_is_too_long_is_told_with_its_figures_and_the_way_out() -> None:
-    """SES-86."""
+    """SES-87."""
     error = QueueTimeoutError(seconds=60, size=2, busy_seconds=[61.25, 75], waiting=97)
     assert (error.busy_seconds, error.retryable, isinstance(error, TimeoutError)) == ((75, 61.25), True, True)
     assert "within 60 seconds: 2 of 2 processes were busy, the longest for 75.0 seconds, and 97 requests" in str(error)

@@ -176,7 +176,7 @@ async def make(starter: Starter) -> AsyncGenerator[Make]:
 
 
 async def test_a_lease_that_waits_too_long_says_who_was_busy_and_holds_up_nobody(make: Make) -> None:
-    """SES-86."""
+    """SES-87."""
     pool = make()
     hurry = replace(launch(), timeouts=Timeouts(queue=0.02))
     async with lent(pool):
@@ -194,7 +194,7 @@ async def test_a_lease_that_waits_too_long_says_who_was_busy_and_holds_up_nobody
 
 
 async def test_a_start_that_fails_by_a_timeout_is_no_queue(make: Make, starter: Starter) -> None:
-    """SES-86: its error is its own."""
+    """SES-87: its error is its own."""
     starter.error = ControlTimeoutError(subtype="initialize", seconds=1.0)
     with pytest.raises(ControlTimeoutError):
         await use(make())

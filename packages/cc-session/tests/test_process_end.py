@@ -76,7 +76,7 @@ async def test_who_waits_hears_of_a_death_at_once(own_session: Session, ask: Ask
 async def test_the_end_of_a_process_tells_nothing_of_an_earlier_turn_and_is_one_line_in_the_log(
     fake_cli: Callable[[str], ClaudeAgentOptions], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SES-85: neither its words on stderr nor its result, which the SDK would take for the reason."""
+    """SES-86: neither its words on stderr nor its result, which the SDK would take for the reason."""
     options = fake_cli("""
 initialize()
 asked = frames()
