@@ -68,7 +68,7 @@ async def test_a_limit_ends_a_request_to_an_api_that_says_nothing_more(
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> None:
-    """SES-33, MSG-85: for `silence` and for the client's read timeout. The CLI tells of them every ten seconds."""
+    """SES-34, MSG-85: for `silence` and for the client's read timeout. The CLI tells of them every ten seconds."""
     async with silent_api(pings=25) as url:
         env = {**loopback.env(), "ANTHROPIC_BASE_URL": url}
         async with ClaudeCodeProvider(env=env, pool=2, max_retries=0, timeouts=Timeouts(silence=15)) as provider:

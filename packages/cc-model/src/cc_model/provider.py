@@ -98,7 +98,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         Args:
             transport: It ends its processes when the provider would.
             max_retries: How often the client repeats a request that failed for a reason that may pass.
-            max_retry_wait: How many seconds the client may wait before it repeats a request because the API asks for it.
+            max_retry_wait: How many seconds the client may wait before that because the API asks for it.
         """
         provider = cls.__new__(cls)
         provider._connect(transport, max_retries, max_retry_wait)
