@@ -73,7 +73,7 @@ async def main(login: Literal["api-key", "oauth"], kills: int) -> None:
                 killing = asyncio.ensure_future(kill(provider, LONGEST_DELAY * number / max(1, kills - 1)))
                 try:
                     # Where the process is killed in time, another one answers.
-                    await (own if number % 5 == 4 else plain).run("Hello.")
+                    await (own if number % 3 == 2 else plain).run("Hello.")
                 except ModelAPIError as error:
                     told.extend(shown(error))
                 killed += await killing

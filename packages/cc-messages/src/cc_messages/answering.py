@@ -11,7 +11,7 @@ from cc_session import Launch, Lease, PoolCore, QueueTimeoutError, TurnTimeoutEr
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, ProcessExitedError
 
 from .answer import Answer, sse
-from .failure import error_body
+from .failure import error_body, overloaded
 from .launch import Launches, RequestLaunch
 from .loop.process import LoopProcess
 from .process import RequestProcess
@@ -26,9 +26,6 @@ T = TypeVar("T")
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON = {"content-type": "application/json"}
 _NO_RETRY = {"x-should-retry": "false"}
-
-# Of a request that no process came free for: it queues again anyway.
-_QUEUE_RETRY_SECONDS = 1.0
 
 
 class Starter:
@@ -88,7 +85,8 @@ async def _answer(
 ) -> None:
     whole, headers = Answer(), dict[str, str]()
     async for event in process.answer():
-        reply.alive()
+        if event["type"] == "ping":
+            reply.alive()
         if event["type"] == "message_stop":
             # Before the caller can know that the answer is complete, and come with its next request.
             headers = _told_headers(process)
@@ -119,9 +117,7 @@ def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *,
     if isinstance(error, TurnTimeoutError):
         error, may_repeat = APIError(status=504, error_type="timeout_error", message=str(error)), False
     elif isinstance(error, QueueTimeoutError):
-        error = APIError(
-            status=503, error_type="overloaded_error", message=str(error), retry_after=_QUEUE_RETRY_SECONDS
-        )
+        error = overloaded(error)
     if not may_repeat and not isinstance(error, APIError):
         error = APIError(status=500, message=str(error) or "The request was given up")
     if not isinstance(error, APIError):

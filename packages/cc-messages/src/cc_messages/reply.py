@@ -33,9 +33,13 @@ class Head:
 
 
 class Reply:
-    """Head and body of a response, written on the background loop and read on another."""
+    """Head and body of a response, written on the background loop and read on another.
 
-    def __init__(self) -> None:
+    Args:
+        queues: Whether the request waits for a process first, up to `alive()`.
+    """
+
+    def __init__(self, *, queues: bool = False) -> None:
         self._head: Future[Head] = Future()
         # A caller that stops waiting must not cancel what the other side is about to set.
         self._head.set_running_or_notify_cancel()
@@ -44,7 +48,7 @@ class Reply:
         self._wake: Callable[[], object] | None = None
         self._end: Exception | None = None
         self._has_ended = False
-        self._alive_at: float | None = None
+        self._alive_at = None if queues else time.monotonic()
         self._abandoned = False
         self._on_abandon: Callable[[], object] = _nothing
 
@@ -62,7 +66,7 @@ class Reply:
             self._tell_abandoned()
 
     def alive(self) -> None:
-        """Note a sign of life: the request has got a process, or the API has sent something."""
+        """Note a sign of life: the request has got a process, or the API has sent a ping."""
         self._alive_at = time.monotonic()
 
     def start(self, status: int, headers: dict[str, str], error: Exception | None = None) -> None:

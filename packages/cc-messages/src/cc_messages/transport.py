@@ -17,6 +17,7 @@ from cc_session import (
     PoolLimits,
     PoolOwner,
     PoolStats,
+    QueueTimeoutError,
     Timeouts,
     on_background,
     start_on_background,
@@ -24,6 +25,7 @@ from cc_session import (
 from cc_types import APIError, ClaudeCodeError, JsonValue
 
 from .answering import Starter, answer
+from .failure import overloaded
 from .launch import Launches
 from .loop.cli_tools import current_beside
 from .models import catalogue, find, page, resolve
@@ -115,6 +117,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
                     raise APIError(status=404, message=f"{method} {path} is not served by Claude Code")
         except APIError as error:
             return error_response(error)
+        except QueueTimeoutError as error:
+            return error_response(overloaded(error))
         except ClaudeCodeError as error:
             raise httpx2.ReadError(str(error)) from error
 
@@ -128,7 +132,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
             login=self._launches.login,
             places_breakpoints=self.cache_breakpoints,
         )
-        reply = Reply()
+        reply = Reply(queues=True)
         timeout = request.extensions.get("timeout", {}).get("read")
         start_on_background(answer, self._pool.core, self._launches.launch(parsed), parsed, reply)
         head = await reply.head(timeout)

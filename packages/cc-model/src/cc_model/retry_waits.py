@@ -71,7 +71,7 @@ def _is_repeated(response: httpx2.Response) -> bool:
 
 async def _reason(response: httpx2.Response) -> str:
     await response.aread()
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
         error = response.json()["error"]
-        return f"{response.status_code} {error['type']}: {error['message'][:_MESSAGE_CHARACTERS]}"
+        return f"{response.status_code} {error['type']}: {' '.join(error['message'].split())[:_MESSAGE_CHARACTERS]}"
     return f"status {response.status_code}"

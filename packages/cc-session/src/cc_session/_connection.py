@@ -177,7 +177,10 @@ class Connection:
             with translated():
                 async with asyncio.timeout(self.timeouts.connect):
                     await asyncio.wait({connecting, ended}, return_when=asyncio.FIRST_COMPLETED)
-                    await (connecting if connecting.done() else ended)
+                    if not connecting.done():
+                        connecting.cancel()
+                        await ended
+                    await connecting
         except TimeoutError as error:
             if isinstance(error, ClaudeCodeError):
                 raise
