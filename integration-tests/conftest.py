@@ -16,14 +16,14 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from messages_server import MessagesServer, serving
 from processes import is_at_rest, of_others
 
-SHARED = ("shared_provider", "single_provider", "slow_provider")
+SHARED = ("repeating_provider", "shared_provider", "single_provider", "slow_provider")
 EVENT_DELAY = 0.02  # seconds between two events of a stream, so that it can be left in the middle
 
 
 @contextmanager
-def started(api: LoopbackServer, pool: int) -> Generator[ClaudeCodeProvider]:
-    """A provider that does not repeat failures, for tests with event loops of their own."""
-    provider = ClaudeCodeProvider(env=api.env(), pool=pool, max_retries=0, cache_breakpoints=False)
+def started(api: LoopbackServer, pool: int, *, max_retries: int = 0) -> Generator[ClaudeCodeProvider]:
+    """A provider that does not repeat failures unless that is asked for, for tests with event loops of their own."""
+    provider = ClaudeCodeProvider(env=api.env(), pool=pool, max_retries=max_retries, cache_breakpoints=False)
     yield provider
     asyncio.run(provider.aclose())
 
@@ -52,6 +52,13 @@ def slow_worker_api() -> Iterator[LoopbackServer]:
 def slow_provider(slow_worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
     """Shared processes whose API takes its time, so that its streams can be left in the middle."""
     with started(slow_worker_api, 2) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="session")
+def repeating_provider(slow_worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
+    """A shared process on the same API, for a client that repeats failures once."""
+    with started(slow_worker_api, 1, max_retries=1) as provider:
         yield provider
 
 

@@ -1,4 +1,4 @@
-"""What the CLI logs of an API call is read from its stderr, and is no part of its last words."""
+"""The CLI's log of an API call is read from its stderr."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -62,7 +62,7 @@ def test_the_head_of_a_response_is_known() -> None:
     """MSG-23."""
     log = log_of(SENDING, ANSWERED)
     assert log.headers == {"request-id": "req_1", "anthropic-ratelimit-requests-remaining": "7"}
-    assert (log.request_id, log.retry_after, log.error, log.tail) == ("req_1", None, None, "")
+    assert (log.request_id, log.retry_after, log.error) == ("req_1", None, None)
 
 
 def test_an_error_is_known_word_for_word() -> None:
@@ -73,13 +73,6 @@ def test_an_error_is_known_word_for_word() -> None:
     assert log.error == {"type": "t", "message": "two", "x": 1}
     log.forget()
     assert (log.headers, log.error) == ({}, None)
-
-
-def test_other_lines_are_the_last_words() -> None:
-    log = log_of("one", SENDING, "two", SENDING.partition("    body")[0].rstrip("\n"), "no room: {", "}", ANSWERED)
-    assert log.tail == "one\ntwo\nno room: {\n}"
-    many = log_of(*map(str, range(100)))
-    assert many.tail.split("\n") == [*map(str, range(60, 100))]
 
 
 @pytest.mark.parametrize(

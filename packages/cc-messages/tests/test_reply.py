@@ -191,3 +191,17 @@ def test_a_response_is_read_by_another_loop_than_the_one_that_opened_it() -> Non
     results.append(asyncio.run(reply.read(5)))
     results.append(asyncio.run(reply.read(5)))
     assert results == [Head(200, {}), b"some", b""]
+
+
+async def test_the_time_for_the_head_begins_with_a_process_and_anew_with_each_ping() -> None:
+    """MSG-85."""
+    reply = Reply(queues=True)
+    reading = asyncio.ensure_future(reply.head(0.3))
+    await asyncio.sleep(0.35)
+    assert not reading.done()  # it queues
+    for _ in range(20):
+        on_background(reply.alive)
+        await asyncio.sleep(0.02)
+    assert not reading.done()
+    with pytest.raises(httpx2.ReadTimeout):
+        await reading

@@ -12,6 +12,7 @@ import cc_types
 from cc_session import (
     HooksDisabledError,
     McpServerFailedError,
+    QueueTimeoutError,
     Session,
     SessionBusyError,
     TurnTimeoutError,
@@ -71,6 +72,7 @@ def test_an_error_says_what_it_says_as_ours_and_survives_pickling(
         HooksDisabledError("it is too old"),
         McpServerFailedError({"a": "It broke."}),
         TurnTimeoutError(limit="silence", seconds=3.0),
+        QueueTimeoutError(seconds=1.0, size=2, busy_seconds=[1.5, 2.0], waiting=3),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -108,6 +110,16 @@ def test_whether_it_makes_sense_to_try_again(code: int, phase: str | None, is_re
     assert ProcessExitedError(exit_code=code, phase=phase).retryable is is_retryable
     assert not CLINotFoundError().retryable
     assert TurnTimeoutError(limit="silence", seconds=3.0).retryable
+
+
+def test_a_queue_that_is_too_long_is_told_with_its_figures_and_the_way_out() -> None:
+    """SES-87."""
+    error = QueueTimeoutError(seconds=60, size=2, busy_seconds=[61.25, 75], waiting=97)
+    assert (error.busy_seconds, error.retryable, isinstance(error, TimeoutError)) == ((75, 61.25), True, True)
+    assert "within 60 seconds: 2 of 2 processes were busy, the longest for 75.0 seconds, and 97 requests" in str(error)
+    assert "`pool=`" in str(error)
+    none = QueueTimeoutError(seconds=1, size=2, busy_seconds=[], waiting=1)
+    assert "0 of 2 processes were busy, and 1 requests waited" in str(none)
 
 
 EXITS = {

@@ -77,6 +77,14 @@ async def test_a_cli_that_exits_before_it_is_ready_says_its_last_words(fake_cli:
     assert "It broke." in str(raised.value)
 
 
+async def test_a_cli_that_exits_while_it_is_asked_is_not_waited_for(fake_cli: FakeCLI) -> None:
+    """SES-20, SES-F02: the time for closing is for processes that are there."""
+    options = fake_cli("sys.stdin.readline()\nsys.exit(7)")
+    with anyio.fail_after(10), pytest.raises(ProcessExitedError) as raised:
+        await Session.open(options, timeouts=Timeouts(close=40))
+    assert raised.value.exit_code == 7
+
+
 async def test_a_cli_that_never_answers_is_given_up_in_time(fake_cli: FakeCLI, children: Children) -> None:
     """SES-29, SES-F03: also when it cannot be told to end."""
     options = fake_cli("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)")

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 
-from cc_session import HookResult, Policy, Rule, SessionPool, Timeouts, hook
+from cc_session import HookResult, Policy, QueueTimeoutError, Rule, SessionPool, Timeouts, hook
 from cc_session._fleet import PoolLimits
 from cc_session._memory import Memory
 from cc_session._traces import Traces
@@ -57,6 +57,9 @@ class PretendedSession:
 
     def lent_for(self, _term: object) -> "PretendedSession":
         return self
+
+    def forget_stderr(self) -> None:
+        pass
 
     async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109
         await asyncio.sleep(0)
@@ -167,6 +170,34 @@ async def make(starter: Starter) -> AsyncGenerator[Make]:
     yield make
     for pool in pools:
         await pool.aclose()
+
+
+# --- How long a lease waits ---
+
+
+async def test_a_lease_that_waits_too_long_says_who_was_busy_and_holds_up_nobody(make: Make) -> None:
+    """SES-87."""
+    pool = make()
+    hurry = replace(launch(), timeouts=Timeouts(queue=0.02))
+    async with lent(pool):
+        with pytest.raises(QueueTimeoutError) as raised:
+            await use(pool, hurry)
+        next_one = await waiting(pool)
+        assert pool.stats().waiting_seconds > 0
+    assert raised.value.busy_seconds[0] >= 0.02
+    assert (raised.value.size, raised.value.waiting, len(raised.value.busy_seconds)) == (1, 1, 1)
+    await next_one
+    assert figures(pool, "queue_timeouts", "waiting", "waiting_seconds", "waits", "leases") == (1, 0, 0.0, 2, 2)
+    [start, wait] = pool.stats().queue_seconds
+    assert 0 <= start
+    assert 0 < wait
+
+
+async def test_a_start_that_fails_by_a_timeout_is_no_queue(make: Make, starter: Starter) -> None:
+    """SES-87: its error is its own."""
+    starter.error = ControlTimeoutError(subtype="initialize", seconds=1.0)
+    with pytest.raises(ControlTimeoutError):
+        await use(make())
 
 
 # --- Which process a lease gets ---

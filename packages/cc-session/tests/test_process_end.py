@@ -15,7 +15,7 @@ import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message
 
-from cc_session import Content, Session, Timeouts, on_background
+from cc_session import Content, Session, Timeouts, TurnError, on_background
 from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
 
 Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
@@ -71,6 +71,31 @@ async def test_who_waits_hears_of_a_death_at_once(own_session: Session, ask: Ask
 
     assert (raised.value.signal, raised.value.phase) == ("SIGKILL", "turn")
     assert own_session.state == "dead"
+
+
+async def test_the_end_of_a_process_tells_nothing_of_an_earlier_turn_and_is_one_line_in_the_log(
+    fake_cli: Callable[[str], ClaudeAgentOptions], caplog: pytest.LogCaptureFixture
+) -> None:
+    """SES-86: neither its words on stderr nor its result, which the SDK would take for the reason."""
+    options = fake_cli("""
+initialize()
+asked = frames()
+print("The words of one turn.", file=sys.stderr, flush=True)
+send(type="result", subtype="success", duration_ms=1, duration_api_ms=1, is_error=True, num_turns=1, session_id="s",
+     user_message_uuid=next(asked)["uuid"], result="The error of one turn.")
+frame = next(asked)
+print("[Anthropic SDK DEBUG] [log_1] sending request {\\n  secret: 1,\\n}\\nThe reason.", file=sys.stderr, flush=True)
+sys.exit(3)
+""")
+    async with await Session.open(options) as session:
+        with pytest.raises(TurnError, match="one turn"):
+            await session.run("One?")
+        with pytest.raises(ProcessExitedError) as raised:
+            await session.run("Two?")
+        pid = session.pid
+    assert (raised.value.exit_code, raised.value.stderr_tail) == (3, "The reason.")
+    told = [(record.name, record.getMessage()) for record in caplog.records if record.levelname != "DEBUG"]
+    assert told == [("cc_session._connection", f"Process {pid}: Claude Code exited with code 3 during turn")]
 
 
 async def test_a_process_that_is_killed_fails_what_waits_for_it(options: ClaudeAgentOptions) -> None:

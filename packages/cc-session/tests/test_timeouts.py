@@ -20,7 +20,7 @@ from cc_types import ClaudeCodeError
 
 Until = Callable[[Callable[[], bool]], Awaitable[None]]
 
-FOREVER = {"turn", "silence", "permission"}
+FOREVER = {"queue", "turn", "silence", "permission"}
 
 
 def hello(_body: JsonObject) -> str:

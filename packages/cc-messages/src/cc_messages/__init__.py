@@ -4,18 +4,21 @@
 sessions; does not know agents or models.
 """
 
+from .api_log import retry_after
 from .loop.approvals import APPROVED
 from .loop.cli_tools import CLICall, CLITools, beside_requests
 from .loop.own_tools import OwnTools
 from .server import create_app
-from .transport import ClaudeCodeTransport
+from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 
 __all__ = [
     "APPROVED",
+    "ERROR_EXTENSION",
     "CLICall",
     "CLITools",
     "ClaudeCodeTransport",
     "OwnTools",
     "beside_requests",
     "create_app",
+    "retry_after",
 ]

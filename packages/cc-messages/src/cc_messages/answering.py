@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from cc_session import Launch, Lease, PoolCore, TurnTimeoutError
-from cc_types import APIError, CLIConnectionError, ProcessExitedError
+from cc_session import Launch, Lease, PoolCore, QueueTimeoutError, TurnTimeoutError
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, ProcessExitedError
 
 from .answer import Answer, sse
-from .failure import error_body
+from .failure import error_body, overloaded
 from .launch import Launches, RequestLaunch
 from .loop.process import LoopProcess
 from .process import RequestProcess
@@ -56,6 +56,7 @@ async def answer(core: PoolCore[RequestProcess], launch: Launch, request: Messag
     may_repeat = True
     try:
         process = await _while_wanted(reply, core.acquire(lease))
+        reply.alive()
         try:
             await _while_wanted(reply, _answer(core, lease, process, request, reply))
         finally:
@@ -84,6 +85,8 @@ async def _answer(
 ) -> None:
     whole, headers = Answer(), dict[str, str]()
     async for event in process.answer():
+        if event["type"] == "ping":
+            reply.alive()
         if event["type"] == "message_stop":
             # Before the caller can know that the answer is complete, and come with its next request.
             headers = _told_headers(process)
@@ -110,8 +113,11 @@ def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *,
 
     A request that has run tools, or has had its time, must not be repeated, and clients repeat one whose line broke.
     """
+    cause = error if isinstance(error, ClaudeCodeError) else None
     if isinstance(error, TurnTimeoutError):
         error, may_repeat = APIError(status=504, error_type="timeout_error", message=str(error)), False
+    elif isinstance(error, QueueTimeoutError):
+        error = overloaded(error)
     if not may_repeat and not isinstance(error, APIError):
         error = APIError(status=500, message=str(error) or "The request was given up")
     if not isinstance(error, APIError):
@@ -126,7 +132,8 @@ def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *,
     if reply.has_head:
         reply.write(sse(body))
     else:
-        reply.start(error.status or 500, {**_JSON, **headers, **({} if may_repeat else _NO_RETRY)})
+        retry = {} if may_repeat else _NO_RETRY
+        reply.start(error.status or 500, {**_JSON, **headers, **retry}, None if error is cause else cause)
         reply.write(json.dumps(body).encode())
     reply.end()
 

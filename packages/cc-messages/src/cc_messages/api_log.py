@@ -10,7 +10,6 @@ import asyncio
 import json
 import math
 import re
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "APILog"]
+__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "APILog", "retry_after"]
 
 LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error"}
 """What a process needs from its start on: its API client logs everything, and it itself only errors."""
@@ -42,9 +41,6 @@ _PASSED_ON = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-
 # After these the CLI may repeat the request in another form. After a 401 it may, too, but with a login renewed.
 _REFUSALS = frozenset({400, 404})
 
-# As many as a process keeps of its stderr.
-_TAIL_LINES = 40
-
 
 class APILog:
     """Reads a process's stderr, line by line."""
@@ -58,7 +54,6 @@ class APILog:
         """The status of that error, if it was the response's."""
         self.on_refusal: Callable[[], object] | None = None
         """Called when the API has refused the request, with which the CLI would try something else."""
-        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._is_in_entry = self._is_in_answer = False
         self._is_sending = False
         self._has_answer = asyncio.Event()
@@ -72,19 +67,7 @@ class APILog:
     @property
     def retry_after(self) -> float | None:
         """How many seconds the API has asked to wait."""
-        if (milliseconds := _number(self.headers.get("retry-after-ms"))) is not None:
-            return milliseconds / 1000
-        value = self.headers.get("retry-after", "")
-        if (seconds := _number(value)) is not None:
-            return seconds
-        with suppress(ValueError, TypeError):
-            return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-        return None
-
-    @property
-    def tail(self) -> str:
-        """The last lines of stderr that are not about API calls."""
-        return "\n".join(self._tail)
+        return retry_after(self.headers)
 
     def forget(self) -> None:
         """Begin anew: what was told belongs to an earlier request."""
@@ -112,7 +95,6 @@ class APILog:
             self._is_sending = self._is_sending or _SENDING.match(entry["text"]) is not None
         else:
             self._is_in_entry = False
-            self._tail.append(line)
             self._take_error(line)
 
     def _take_detail(self, line: str) -> None:
@@ -138,6 +120,18 @@ class APILog:
                 self.status = int(found["status"])
                 if self.status in _REFUSALS and self.on_refusal is not None:
                     self.on_refusal()
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return for how many seconds a response asks to wait; None if it does not, or not in a known form."""
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
+        return seconds
+    with suppress(ValueError, TypeError):
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    return None
 
 
 def _number(text: str | None) -> float | None:

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
-from cc_session import login_advice
+from cc_session import QueueTimeoutError, login_advice
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, ProcessExitedError
 
 from .api_log import APILog
 
-__all__ = ["DetailedError", "as_logged", "error_body", "invalid", "turn_error"]
+__all__ = ["DetailedError", "as_logged", "error_body", "invalid", "overloaded", "turn_error"]
 
 # The CLI's name for the failure -> the status the API would have answered with, where the CLI gives none.
 _STATUSES = {
@@ -45,6 +45,8 @@ _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try 
 # The API refuses new models to old versions of Claude Code, and says that there is a newer one.
 _NEWER = r"\b(newer|outdated|update|upgrade|version)\b"
 _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\b")
+# A request that queues again is no burden, so it may do so soon.
+_QUEUE_RETRY_SECONDS = 1.0
 _NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
 
 
@@ -77,6 +79,11 @@ def invalid(message: str) -> APIError:
     return APIError(status=400, error_type="invalid_request_error", message=message)
 
 
+def overloaded(error: QueueTimeoutError) -> APIError:
+    """The error for a request that no process came free for."""
+    return APIError(status=503, error_type="overloaded_error", message=str(error), retry_after=_QUEUE_RETRY_SECONDS)
+
+
 def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, address: str) -> ClaudeCodeError:
     """The error of a turn without an answer.
 
@@ -102,8 +109,7 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
 def as_logged(error: ClaudeCodeError, log: APILog) -> ClaudeCodeError:
     """The error of a turn, with what the CLI's log says about it."""
     if isinstance(error, ProcessExitedError):
-        # Its stderr was read by the log, which has left out what is no reason for an end.
-        return type(error)(exit_code=error.exit_code, stderr_tail=log.tail, phase=error.phase)
+        return error
     told = log.error
     if told is None:
         if not isinstance(error, APIError) or log.request_id is None:

@@ -7,6 +7,7 @@ loses interest says so with `abandon()`, which only leaves a word.
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
@@ -27,12 +28,18 @@ class Head:
 
     status: int
     headers: dict[str, str]
+    error: Exception | None = None
+    """The error that the response tells of, if it is one of ours and not of the API's."""
 
 
 class Reply:
-    """Head and body of a response, written on the background loop and read on another."""
+    """Head and body of a response, written on the background loop and read on another.
 
-    def __init__(self) -> None:
+    Args:
+        queues: Whether the request waits for a process first, up to `alive()`.
+    """
+
+    def __init__(self, *, queues: bool = False) -> None:
         self._head: Future[Head] = Future()
         # A caller that stops waiting must not cancel what the other side is about to set.
         self._head.set_running_or_notify_cancel()
@@ -41,6 +48,7 @@ class Reply:
         self._wake: Callable[[], object] | None = None
         self._end: Exception | None = None
         self._has_ended = False
+        self._alive_at = None if queues else time.monotonic()
         self._abandoned = False
         self._on_abandon: Callable[[], object] = _nothing
 
@@ -57,10 +65,14 @@ class Reply:
         if self._abandoned:
             self._tell_abandoned()
 
-    def start(self, status: int, headers: dict[str, str]) -> None:
+    def alive(self) -> None:
+        """Note a sign of life: the request has got a process, or the API has sent a ping."""
+        self._alive_at = time.monotonic()
+
+    def start(self, status: int, headers: dict[str, str], error: Exception | None = None) -> None:
         """Send status and headers."""
         if not self._head.done():
-            self._head.set_result(Head(status, headers))
+            self._head.set_result(Head(status, headers, error))
 
     def write(self, chunk: bytes) -> None:
         """Send a piece of the body."""
@@ -95,18 +107,25 @@ class Reply:
         """Wait for status and headers; a caller that stops waiting has abandoned the reply.
 
         Raises:
-            httpx2.ReadTimeout: They did not come within `seconds` seconds.
+            httpx2.ReadTimeout: There was no sign of life for `seconds` seconds. While the request queues for a process
+                the time does not run.
             Exception: What the body ended with, if it ended before it began.
         """
+        head = asyncio.wrap_future(self._head)
         try:
-            async with asyncio.timeout(seconds):
-                return await asyncio.wrap_future(self._head)
-        except TimeoutError as error:
-            self.abandon()
-            raise httpx2.ReadTimeout(f"Claude Code did not answer within {seconds} seconds") from error
+            while (left := self._seconds_left(seconds)) is None or left > 0:
+                if (await asyncio.wait({head}, timeout=left))[0]:
+                    return head.result()
+            raise httpx2.ReadTimeout(f"Claude Code did not answer within {seconds} seconds")
         except BaseException:
+            head.cancel()  # or it would complain of an error that comes later
             self.abandon()
             raise
+
+    def _seconds_left(self, seconds: float | None) -> float | None:
+        if seconds is None or (alive_at := self._alive_at) is None:
+            return seconds
+        return alive_at + seconds - time.monotonic()
 
     async def read(self, seconds: float | None) -> bytes:
         """Return what has come, waiting for it if need be; nothing means the end.

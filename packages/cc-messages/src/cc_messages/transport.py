@@ -17,6 +17,7 @@ from cc_session import (
     PoolLimits,
     PoolOwner,
     PoolStats,
+    QueueTimeoutError,
     Timeouts,
     on_background,
     start_on_background,
@@ -24,6 +25,7 @@ from cc_session import (
 from cc_types import APIError, ClaudeCodeError, JsonValue
 
 from .answering import Starter, answer
+from .failure import overloaded
 from .launch import Launches
 from .loop.cli_tools import current_beside
 from .models import catalogue, find, page, resolve
@@ -33,7 +35,10 @@ from .reply import Body, Reply
 from .request import parse_object, parse_request
 from .response import document, error_response
 
-__all__ = ["ClaudeCodeTransport"]
+__all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
+
+ERROR_EXTENSION = "claude_code_error"
+"""The key of `Response.extensions` for the `ClaudeCodeError` that a response tells of, where it is not the API's."""
 
 _MODELS = "/v1/models"
 
@@ -60,7 +65,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
         cwd: The folder they run in; an empty private one if None.
         cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
-        timeouts: How long to wait for a process, and how long a request may take (`turn`) or be silent (`silence`).
+        timeouts: How long a request may wait for a process (`queue`), take (`turn`) or be silent (`silence`), and more.
         cache_breakpoints: Whether a request that sets no `cache_control` gets breakpoints where Claude Code would place
             them: at the end of the system prompt, or else of the tools, and of the user's last message.
     """
@@ -96,7 +101,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
 
         Raises:
             httpx2.ReadError: The process failed or lost the API; the cause is a `ClaudeCodeError`.
-            httpx2.ReadTimeout: Nothing came within the request's read timeout.
+            httpx2.ReadTimeout: Nothing came within the request's read timeout, which does not run while the request
+                waits for a process.
             httpx2.TransportError: The API could not be reached to count tokens.
         """
         try:
@@ -111,6 +117,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
                     raise APIError(status=404, message=f"{method} {path} is not served by Claude Code")
         except APIError as error:
             return error_response(error)
+        except QueueTimeoutError as error:
+            return error_response(overloaded(error))
         except ClaudeCodeError as error:
             raise httpx2.ReadError(str(error)) from error
 
@@ -124,11 +132,13 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
             login=self._launches.login,
             places_breakpoints=self.cache_breakpoints,
         )
-        reply = Reply()
+        reply = Reply(queues=True)
         timeout = request.extensions.get("timeout", {}).get("read")
         start_on_background(answer, self._pool.core, self._launches.launch(parsed), parsed, reply)
         head = await reply.head(timeout)
-        return httpx2.Response(head.status, headers=head.headers, stream=Body(reply, timeout), request=request)
+        extensions = {} if head.error is None else {ERROR_EXTENSION: head.error}
+        body = Body(reply, timeout)
+        return httpx2.Response(head.status, headers=head.headers, stream=body, extensions=extensions, request=request)
 
     async def _count(self, request: httpx2.Request) -> httpx2.Response:
         api, fields = self._launches.api, parse_object(await request.aread())

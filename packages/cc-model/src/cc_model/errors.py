@@ -7,9 +7,11 @@ adapter can know: what to do about it, and what the client's "Connection error."
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 
-from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, UserError
+import anthropic
+from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelTimeoutError, UserError
 
-from cc_session import login_advice
+from cc_messages import ERROR_EXTENSION
+from cc_session import QueueTimeoutError, login_advice
 from cc_types import ClaudeCodeError, CLINotFoundError
 
 __all__ = ["ToolsetNotRegisteredError", "claude_code_errors"]
@@ -43,12 +45,17 @@ def claude_code_errors(model_name: str) -> Generator[None]:
 
     Raises:
         UserError: There is no Claude Code CLI.
+        ModelTimeoutError: No process came free in time; its `phase` is `"pool"`, its cause a `QueueTimeoutError`.
         ModelConnectionError: A process failed, or lost its connection to the API.
         ModelHTTPError: The API answered with an error; its `hint` says what to do.
     """
     try:
         yield
     except ModelHTTPError as error:
+        response = error.__cause__.response if isinstance(error.__cause__, anthropic.APIStatusError) else None
+        told = response and response.extensions.get(ERROR_EXTENSION)
+        if isinstance(told, QueueTimeoutError):
+            raise ModelTimeoutError(model_name, str(told), phase="pool") from told.with_traceback(None)
         hint = login_advice() if error.status_code == 401 else _HINTS.get(error.status_code)
         if hint is not None and error.hint is None:
             error = _with_hint(error, hint)

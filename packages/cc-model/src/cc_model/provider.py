@@ -16,6 +16,7 @@ from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 
 from .profile import claude_code_profile
+from .retry_waits import RetryWaits
 
 __all__ = ["ClaudeCodeProvider", "default_provider"]
 
@@ -31,7 +32,8 @@ class ClaudeCodeProvider(AnthropicProvider):
     model or an agent that uses it) is left, when the provider is forgotten, and with the interpreter.
 
     Args:
-        pool: How many processes there may be, which is how many requests are answered at the same time. More wait.
+        pool: How many processes there may be, which is how many requests are answered at the same time. More wait, for
+            at most `Timeouts.queue`.
         prewarm: How many idle processes are kept ready, from the first request, `start()` or `warm()` on. With a
             subscription each takes the system prompt of the first request that needs it, so that a new prompt waits for
             no start.
@@ -44,10 +46,15 @@ class ClaudeCodeProvider(AnthropicProvider):
             set here or there; otherwise it is that of the `claude` command.
         cwd: The folder the processes run in; an empty private one if None.
         cli_path: The Claude Code CLI to run; the one that claude-agent-sdk brings if None.
-        timeouts: How long to wait for a process, and how long a request may take (`turn`) or be silent (`silence`).
+        timeouts: How long a request may wait for a process (`queue`), take (`turn`) or be silent (`silence`), and more.
         cache_breakpoints: Whether a request whose settings ask for no caching gets cache breakpoints where Claude Code
             would place them: at the end of the system prompt, or else of the tools, and of the user's last message.
         max_retries: How often the client repeats a request that failed for a reason that may pass.
+        max_retry_wait: How many seconds the client may wait before it repeats a request because the API asks for it
+            (`retry-after`). Such a wait is logged; one that would be longer is an error at once. None for no limit.
+
+    Raises:
+        ValueError: A limit is not positive, or `prewarm` is greater than `pool`.
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         timeouts: Timeouts | None = None,
         cache_breakpoints: bool = True,
         max_retries: int = 2,
+        max_retry_wait: float | None = 300.0,
     ) -> None:
         transport = ClaudeCodeTransport(
             size=pool,
@@ -79,21 +87,25 @@ class ClaudeCodeProvider(AnthropicProvider):
             timeouts=timeouts,
             cache_breakpoints=cache_breakpoints,
         )
-        self._connect(transport, max_retries)
+        self._connect(transport, max_retries, max_retry_wait)
 
     @classmethod
-    def over(cls, transport: ClaudeCodeTransport, *, max_retries: int = 2) -> Self:
+    def over(
+        cls, transport: ClaudeCodeTransport, *, max_retries: int = 2, max_retry_wait: float | None = 300.0
+    ) -> Self:
         """Return a provider for the processes of a transport, which may start before pydantic-ai is imported.
 
         Args:
             transport: It ends its processes when the provider would.
             max_retries: How often the client repeats a request that failed for a reason that may pass.
+            max_retry_wait: How many seconds the client may wait before that because the API asks for it.
         """
         provider = cls.__new__(cls)
-        provider._connect(transport, max_retries)
+        provider._connect(transport, max_retries, max_retry_wait)
         return provider
 
-    def _connect(self, transport: ClaudeCodeTransport, max_retries: int) -> None:
+    def _connect(self, transport: ClaudeCodeTransport, max_retries: int, max_retry_wait: float | None) -> None:
+        hooks = {"request": [_trace], "response": [RetryWaits(max_retries, max_retry_wait)]}
         self._transport = transport
         self._users = 0
         client = AsyncAnthropic(
@@ -101,7 +113,7 @@ class ClaudeCodeProvider(AnthropicProvider):
             api_key="claude-code",
             # Prices are looked up by it. Where requests really go is up to the CLI and its environment.
             base_url="https://api.anthropic.com",
-            http_client=httpx2.AsyncClient(transport=self._transport, event_hooks={"request": [_trace]}),
+            http_client=httpx2.AsyncClient(transport=self._transport, event_hooks=hooks),
             max_retries=max_retries,
         )
         AnthropicProvider.__init__(self, anthropic_client=client)

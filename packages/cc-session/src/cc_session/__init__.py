@@ -32,6 +32,7 @@ from .command_hooks import CommandFailedError, command_hook
 from .errors import (
     HooksDisabledError,
     McpServerFailedError,
+    QueueTimeoutError,
     SessionBusyError,
     TurnTimeoutError,
     UnknownToolCallError,
@@ -94,6 +95,7 @@ __all__ = [
     "PostToolUseHookInput",
     "PreCompactHookInput",
     "PreToolUseHookInput",
+    "QueueTimeoutError",
     "ResetBy",
     "Rule",
     "SSEServer",

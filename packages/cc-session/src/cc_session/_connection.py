@@ -140,6 +140,8 @@ class Connection:
 
     def set_phase(self, phase: Phase) -> None:
         """Say what the process is doing, for its errors, and for the way in which it is closed."""
+        if self._phase == "turn" and self.process is not None:
+            self.process.last_words.forget()  # it has survived them
         self._phase = phase
         self._asking(0)
 
@@ -167,34 +169,44 @@ class Connection:
 
     async def _connect(self) -> None:
         # In a task of its own: a cancelled `connect()` can leave the process running.
-        self._connecting = asyncio.ensure_future(self.client.connect())
-        self._connecting.add_done_callback(_ignore_outcome)
+        connecting = self._connecting = asyncio.ensure_future(self.client.connect())
+        connecting.add_done_callback(_ignore_outcome)
+        # The SDK does not learn from its transport why that has ended, and would wait for an answer.
+        ended = asyncio.ensure_future(self.transport.ended())
         try:
             with translated():
                 async with asyncio.timeout(self.timeouts.connect):
-                    await asyncio.shield(self._connecting)
+                    await asyncio.wait({connecting, ended}, return_when=asyncio.FIRST_COMPLETED)
+                    if not connecting.done():
+                        connecting.cancel()
+                        await ended
+                    await connecting
         except TimeoutError as error:
             if isinstance(error, ClaudeCodeError):
                 raise
             raise ControlTimeoutError(subtype="initialize", seconds=self.timeouts.connect) from error
+        finally:
+            ended.add_done_callback(_ignore_outcome)
+            ended.cancel()
         self.info = cast("dict[str, JsonValue]", await self.client.get_server_info() or {})
         self.set_phase(None)
         self._reading = asyncio.ensure_future(self._read())
 
     async def _read(self) -> None:
-        error: Exception
         try:
             with translated():
                 async for message in self.client.receive_messages():
                     self._on_message(message)
-            error = CLIConnectionError(reason="Claude Code's output has ended")
-        except Exception as caught:
-            error = caught
-        self._die(error)
+                await self.transport.ended()
+        except Exception as error:
+            self._die(error)
 
     def _die(self, error: Exception) -> None:
         if self.end is None:
             self.death = error
+            # In one line, and without what the process wrote, which the error may hold.
+            reason = getattr(error, "reason", type(error).__name__)
+            logger.warning("Process %s: %s", self.process and self.process.pid, reason)
         self._finish(error)
         # Nobody may ever close it, and what the process has started may still run.
         self._close_soon()

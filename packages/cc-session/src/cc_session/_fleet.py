@@ -118,6 +118,11 @@ class Fleet(Generic[W]):
         resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
         return Counter([*self.starting.values(), *(worker.launch.key for worker in resetting)])
 
+    def busy_seconds(self) -> list[float]:
+        """For how many seconds each of the processes that are not clean has been used or on its way back."""
+        now = time.monotonic()
+        return [now - worker.since for worker in self.workers if worker.state != "idle"]
+
     def idle_with(self, launch: Launch | None) -> list[W]:
         """The clean ones that were started so, in order of their last use; none for None."""
         return [] if launch is None else [worker for worker in self.idle if worker.launch.key == launch.key]

@@ -25,6 +25,7 @@ from typing_extensions import override
 
 from ._family import end_all, family_of
 from ._guard import Guard
+from ._last_words import LastWords
 from .errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
 
 __all__ = ["CLIProcess", "Phase"]
@@ -71,6 +72,8 @@ class CLIProcess(Transport):
         self._close_lock = anyio.Lock()
         self.phase: Phase = "connect"
         """What the process is doing. In a turn it does not end when its stdin does."""
+        self.last_words = LastWords()
+        """The end of stderr, as its error tells it."""
 
     @property
     def pid(self) -> int | None:
@@ -97,6 +100,11 @@ class CLIProcess(Transport):
     def stderr_tail(self) -> str:
         """The last lines that the process wrote to stderr."""
         return "\n".join([*self._stderr])
+
+    def forget_stderr(self) -> None:
+        """Drop what was written to stderr: it belongs to an earlier lease."""
+        self._stderr.clear()
+        self.last_words.forget()
 
     @override
     async def connect(self) -> None:
@@ -213,7 +221,7 @@ class CLIProcess(Transport):
         if stderr_task is not None:
             with anyio.move_on_after(_STDERR_SECONDS):
                 await stderr_task.wait()
-        return ProcessExitedError(exit_code=process.returncode, stderr_tail=self.stderr_tail, phase=self.phase)
+        return ProcessExitedError(exit_code=process.returncode, stderr_tail=str(self.last_words), phase=self.phase)
 
     @property
     def _process(self) -> Process | None:
@@ -221,6 +229,7 @@ class CLIProcess(Transport):
 
     def _on_stderr(self, line: str) -> None:
         self._stderr.append(line)
+        self.last_words.take(line)
         if self._caller_stderr is not None:
             self._caller_stderr(line)
 

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 from uuid import uuid4
 
 from claude_agent_sdk import Transport
@@ -81,6 +81,11 @@ class ControlTransport(Transport):
             if not answer.done():
                 answer.set_exception(error)
 
+    async def ended(self) -> NoReturn:
+        """Wait until nothing comes any more, and raise the reason."""
+        await self._has_ended.wait()
+        raise self._end or ConnectionError("Claude Code's output has ended")
+
     @override
     async def connect(self) -> None:
         await self.inner.connect()
@@ -110,8 +115,8 @@ class ControlTransport(Transport):
                 if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
                     yield message
         except Exception as error:
+            # Not for the SDK: it logs an error with the whole text, and replaces it by the error of an earlier turn.
             self.end(error)
-            raise
         self.end(ConnectionError("Claude Code's output has ended"))
 
     @override

@@ -24,6 +24,7 @@ __all__ = [
     "McpServerFailedError",
     "MessageParseError",
     "ProcessExitedError",
+    "QueueTimeoutError",
     "SDKMessageParseError",
     "SessionBusyError",
     "TurnTimeoutError",
@@ -112,6 +113,34 @@ class TurnTimeoutError(ClaudeCodeError, TimeoutError):
     @override
     def __repr__(self) -> str:
         return f"TurnTimeoutError(limit={self.limit!r}, seconds={self.seconds!r}, messages=<{len(self.messages)}>)"
+
+
+class QueueTimeoutError(ClaudeCodeError, TimeoutError):
+    """No process of a pool came free in time. Nothing was sent, so the same may be asked again."""
+
+    seconds: float
+    """How long one was waited for."""
+    size: int
+    """How many processes the pool may have."""
+    busy_seconds: tuple[float, ...]
+    """For how many seconds each of the busy ones had been busy, the longest first."""
+    waiting: int
+    """How many leases waited, this one included."""
+    retryable = True
+    """Whether the same may succeed later, with nothing changed."""
+
+    def __init__(self, *, seconds: float, size: int, busy_seconds: Sequence[float], waiting: int) -> None:
+        self.seconds = seconds
+        self.size = size
+        self.busy_seconds = tuple(sorted(busy_seconds, reverse=True))
+        self.waiting = waiting
+        longest = f", the longest for {self.busy_seconds[0]:.1f} seconds" if self.busy_seconds else ""
+        super().__init__(
+            f"No Claude Code process came free within {seconds:g} seconds: {len(self.busy_seconds)} of {size} "
+            f"processes were busy{longest}, and {waiting} requests waited. Allow more processes (`pool=` of "
+            "ClaudeCodeProvider, `size=` of a transport or a SessionPool), send fewer requests at once, or allow more "
+            "time with Timeouts(queue=...)."
+        )
 
 
 class SessionBusyError(ClaudeCodeError):

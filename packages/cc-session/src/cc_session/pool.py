@@ -111,6 +111,7 @@ class SessionPool:
             **overrides: Laid over the options, field by field.
 
         Raises:
+            QueueTimeoutError: No process came free within `Timeouts.queue`.
             ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
         """
         lease = Lease[Worker](self._defaults.launch(options, overrides))

@@ -7,7 +7,8 @@ free, or its place, and only what it has no use for goes to those behind it.
 
 import asyncio
 import logging
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable
 from enum import Enum, auto
 from typing import Generic, TypeVar
@@ -15,6 +16,7 @@ from typing import Generic, TypeVar
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
 from ._fleet import Fleet, PoolLimits
+from .errors import QueueTimeoutError
 from .launch import Launch
 from .pool_stats import PoolStats
 from .session import Session
@@ -26,6 +28,8 @@ __all__ = ["Lease", "PoolCore"]
 W = TypeVar("W", bound=Worker)
 
 logger = logging.getLogger(__name__)
+
+_WAITS_REMEMBERED = 100
 
 
 class Step(Enum):
@@ -74,6 +78,8 @@ class Lease(Generic[W]):
         self.worker: W | None = None
         self.coming: asyncio.Future[W] | None = None
         """Set while it waits."""
+        self.since = 0.0
+        """When it was asked for."""
 
     async def prepare(self, worker: W) -> None:
         """Make a process ready.
@@ -106,19 +112,23 @@ class PoolCore(Generic[W]):
         self._leases = 0
         self._reuses = 0
         self._waits = 0
+        self._queue_seconds: deque[float] = deque(maxlen=_WAITS_REMEMBERED)
+        self._queue_timeouts = 0
 
     async def acquire(self, lease: Lease[W]) -> W:
         """Return a clean process. Whatever becomes of this, `give_back()` the lease.
 
         Raises:
+            QueueTimeoutError: None came free within the launch's `timeouts.queue`.
             ClaudeCodeError: A process could not be started, or the pool is closed.
         """
         self._keeps_spares = True
+        lease.since = time.monotonic()
         waits, failures = False, 0
         while True:
             coming = self._ask_for(lease, first=failures > 0)
             waits |= not coming.done()
-            worker = await coming
+            worker = await self._queued(coming, lease)
             try:
                 await lease.prepare(worker)
                 break
@@ -131,7 +141,9 @@ class PoolCore(Generic[W]):
                 if failures > self._limits.size:  # more than all idle ones that may have died
                     raise
         self._leases += 1
-        self._waits += waits
+        if waits:
+            self._waits += 1
+            self._queue_seconds.append(time.monotonic() - lease.since)
         self._reuses += worker.uses > 0
         return worker
 
@@ -216,6 +228,9 @@ class PoolCore(Generic[W]):
             leases=self._leases,
             reuses=self._reuses,
             waits=self._waits,
+            waiting_seconds=max((time.monotonic() - lease.since for lease in self._waiting.copy()), default=0.0),
+            queue_seconds=tuple(self._queue_seconds.copy()),
+            queue_timeouts=self._queue_timeouts,
             starts=fleet.starts,
             failed_starts=fleet.failed_starts,
             resets=fleet.resets,
@@ -232,6 +247,23 @@ class PoolCore(Generic[W]):
         self._waiting.insert(0 if first else len(self._waiting), lease)
         self._decide()
         return lease.coming
+
+    async def _queued(self, coming: asyncio.Future[W], lease: Lease[W]) -> W:
+        """Wait for the process of a lease, also of one that was waited for before, within the limit."""
+        seconds = lease.launch.timeouts.queue
+        try:
+            async with asyncio.timeout(None if seconds is None else lease.since + seconds - time.monotonic()):
+                return await coming
+        except TimeoutError as error:
+            if seconds is None or isinstance(error, ClaudeCodeError):
+                raise
+            self._queue_timeouts += 1
+            raise QueueTimeoutError(
+                seconds=seconds,
+                size=self._limits.size,
+                busy_seconds=self._fleet.busy_seconds(),
+                waiting=len(self._waiting),
+            ) from None
 
     def _decide(self) -> None:
         """Give the leases that wait what there is, and start what is missing."""

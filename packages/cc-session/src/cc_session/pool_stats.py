@@ -29,6 +29,12 @@ class PoolStats:
     """Those of them that got a process which had served another lease before."""
     waits: int
     """Those that had to wait for it: for a start, or for another lease to end."""
+    waiting_seconds: float
+    """How long the lease has waited that waits longest; 0 if none does."""
+    queue_seconds: tuple[float, ...]
+    """How long the last leases of `waits` waited, at most a hundred of them, in seconds."""
+    queue_timeouts: int
+    """Leases that got no session within `Timeouts.queue`."""
     starts: int
     """Processes that were started."""
     failed_starts: int

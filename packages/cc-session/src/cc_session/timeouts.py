@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 __all__ = ["Timeouts", "checked_seconds"]
 
-_NONE_IS_FOREVER = frozenset({"turn", "silence", "permission"})
+_NONE_IS_FOREVER = frozenset({"queue", "turn", "silence", "permission"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +21,14 @@ class Timeouts:
     """From the spawn to the answer of `initialize`. A busy machine with cold caches takes a few seconds."""
     control: float = 10.0
     """For the answer to one control request, or to a message that asks nothing. Both take milliseconds."""
+    queue: float | None = 600.0
+    """For a process of a pool: for its turn among those that wait, and for a start if there is one. A pool that is too
+    small for its work is busy for minutes."""
     turn: float | None = None
     """For a turn of `run()` or `stream()`, as a whole. None: how long work takes is for who asked for it to say."""
     silence: float | None = 300.0
     """How long such a turn may go on without a sign of life. An API that thinks without showing it can take minutes.
+    Pings of the API are such signs; the CLI passes them on every ten seconds, so a shorter limit does not see them.
     What a tool, a hook or a permission takes does not count: there it is not the CLI or the API that is silent."""
     hook: float = 30.0
     """For one call of a hook that has no timeout of its own. The CLI stands still meanwhile; code takes seconds."""

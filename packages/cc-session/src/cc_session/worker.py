@@ -54,6 +54,11 @@ class PooledSession(Session):
         """Return a face of the session that is of use until `term` ends."""
         return Session(Borrowed(self._driver, term).as_driver)
 
+    def forget_stderr(self) -> None:
+        """Drop what the process wrote to stderr: it belongs to an earlier lease."""
+        if self._driver.process is not None:
+            self._driver.process.forget_stderr()
+
     async def vacate(self) -> None:
         """End a turn that runs. Bounded by `timeouts.close`, after which the session is dead."""
         if (exchange := self._driver.exchange) is not None:
@@ -103,6 +108,7 @@ class Worker:
         now = time.monotonic()
         if self.state == "idle":
             self.was_idle_for = now - self.since
+            self.session.forget_stderr()
         self.state, self.since = state, now
 
     @property

@@ -1,0 +1,68 @@
+"""An API that stops talking: before its headers, after them, in the middle of an answer, or but for pings.
+
+The text of the user's message says where: `never`, `headers`, `middle`, or `pings`, after which the answer comes.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_1\r\nconnection: close\r\n\r\n"
+_USAGE = {"input_tokens": 5, "output_tokens": 1}
+_BEGUN: list[dict[str, Any]] = [
+    {
+        "type": "message_start",
+        "message": {
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-5", "content": [],
+            "stop_reason": None, "stop_sequence": None, "usage": _USAGE,
+        },
+    },
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Done."}},
+]  # fmt: skip
+_ENDED: list[dict[str, Any]] = [
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": _USAGE},
+    {"type": "message_stop"},
+]
+
+
+@asynccontextmanager
+async def silent_api(*, ping_seconds: float = 1.0, pings: int = 0) -> AsyncGenerator[str]:
+    """Serve it, and yield its URL."""
+    connections: set[asyncio.Task[Any] | None] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(asyncio.current_task())
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+            asked = json.dumps(json.loads(await reader.readexactly(length))["messages"])
+            if "never" not in asked:
+                writer.write(_HEAD)
+                if "headers" not in asked:
+                    writer.writelines(map(_sse, _BEGUN))
+            for _ in range(pings if "pings" in asked else 1_000_000):
+                await writer.drain()
+                await asyncio.sleep(ping_seconds)
+                if "pings" in asked:
+                    writer.write(_sse({"type": "ping"}))
+            writer.writelines(map(_sse, _ENDED))
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for task in connections:
+            if task is not None:
+                task.cancel()
+        await asyncio.wait([task for task in connections if task is not None]) if connections else None
+
+
+def _sse(event: dict[str, Any]) -> bytes:
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()

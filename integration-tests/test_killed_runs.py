@@ -1,0 +1,32 @@
+"""A process that is killed is told in one line, and what is told holds no secret and nothing of another request."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prepared_python import python
+
+SCRIPT = Path(__file__).parent / "support" / "killed_runs.py"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed with signals")
+@pytest.mark.parametrize("login", ["api-key", "oauth"])
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+async def test_a_killed_process_is_one_line_on_stderr_and_shows_no_secret(login: str, kills: int) -> None:
+    """SEC-06, SES-86: with a secret in each place that can hold one, at each moment of a request."""
+    command = [python(), str(SCRIPT), login, str(kills)]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+    stdout, stderr = await process.communicate()
+    assert process.returncode == 0, stderr.decode()
+    seen: dict[str, Any] = json.loads(stdout)
+    lines = stderr.decode().splitlines()
+    assert seen["killed"] > 0
+    assert [line.partition(":")[2] for line in lines if "SIGKILL" not in line] == []
+    assert len(lines) == len({line.split(":")[0] for line in lines}) <= seen["killed"]  # a zombie is killed in vain
+    assert "SECRET" not in stdout.decode() + stderr.decode()

@@ -1,0 +1,236 @@
+"""Every wait has an end: for a process, for the API, and for the next try. An error says which one it was."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError, ModelTimeoutError
+from pydantic_ai.settings import ModelSettings
+
+from cc_loopback import LoopbackServer
+from cc_messages import create_app
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_session import QueueTimeoutError, Timeouts
+from processes import at_rest, eventually
+from silent_api import silent_api
+
+BODY = {"model": "claude-sonnet-5", "max_tokens": 100}
+# Long after the limits that are tried, which are of a second or less.
+HANGS = 30.0
+
+
+async def status_of(transport: httpx2.AsyncBaseTransport, text: str, *, stream: bool) -> tuple[int, dict[str, str]]:
+    """Ask over HTTP, and return the status (of the event where a stream ends with an error) and the headers."""
+    body = {**BODY, "stream": stream, "messages": [{"role": "user", "content": text}]}
+    # Not closed, which would close the transport.
+    client = httpx2.AsyncClient(transport=transport, base_url="http://claude", timeout=None)
+    response = await client.post("/v1/messages", json=body, headers={"x-api-key": "t"})
+    in_stream = {"timeout_error": 504}.get(response.text.rpartition('"error":{"type":"')[2].partition('"')[0], 200)
+    return response.status_code if response.status_code != 200 else in_stream, dict(response.headers)
+
+
+async def status_of_run(model: ClaudeCodeModel, text: str, *, stream: bool) -> int:
+    with pytest.raises(ModelHTTPError, match="within 1 seconds") as caught:
+        if stream:
+            async with Agent(model).run_stream(text) as run:
+                await run.get_output()
+        else:
+            await Agent(model).run(text)
+    return caught.value.status_code
+
+
+@pytest.mark.parametrize("limit", [{"turn": 1.0}, {"silence": 1.0}], ids=["turn", "silence"])
+async def test_a_limit_ends_a_request_to_an_api_that_says_nothing_more(
+    limit: dict[str, float], loopback: LoopbackServer
+) -> None:
+    """MSG-E10, MODEL-89: whole and streamed, with the client's retries on."""
+    async with AsyncExitStack() as stack:
+        env = {**loopback.env(), "ANTHROPIC_BASE_URL": await stack.enter_async_context(silent_api())}
+        provider = await stack.enter_async_context(ClaudeCodeProvider(env=env, pool=3, timeouts=Timeouts(**limit)))
+        server = httpx2.ASGITransport(app=create_app(provider.transport, token="t"))
+        model = ClaudeCodeModel(provider=provider)
+        for silent in ("never", "headers", "middle"):
+            with anyio.fail_after(HANGS):
+                found = await asyncio.gather(
+                    *(status_of_run(model, silent, stream=stream) for stream in (False, True)),
+                    *(status_of(via, silent, stream=stream)
+                      for via in (provider.transport, server) for stream in (False, True)),
+                )  # fmt: skip
+            assert [status if isinstance(status, int) else status[0] for status in found] == [504] * 6, silent
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> None:
+    """SES-34, MSG-85: for `silence` and for the client's read timeout. The CLI tells of them every ten seconds."""
+    async with silent_api(pings=25) as url:
+        env = {**loopback.env(), "ANTHROPIC_BASE_URL": url}
+        async with ClaudeCodeProvider(env=env, pool=2, max_retries=0, timeouts=Timeouts(silence=15)) as provider:
+            agent = Agent(ClaudeCodeModel(provider=provider, settings=ModelSettings(timeout=15)))
+
+            async def streamed() -> str:
+                async with agent.run_stream("pings") as run:
+                    return await run.get_output()
+
+            whole, stream = await asyncio.gather(agent.run("pings"), streamed())
+    assert (whole.output, stream) == ("Done.", "Done.")
+
+
+async def test_a_request_that_queues_does_not_use_up_the_client_s_timeout(loopback: LoopbackServer) -> None:
+    """MSG-85: the last of the runs queues for longer than that."""
+
+    async def respond(_: object) -> str:
+        await asyncio.sleep(0.3)
+        return "Done."
+
+    loopback.respond = respond
+    async with ClaudeCodeProvider(env=loopback.env(), pool=1, max_retries=0) as provider:
+        agent = Agent(ClaudeCodeModel(provider=provider, settings=ModelSettings(timeout=1.5)))
+        await provider.warm(1)
+        with anyio.fail_after(HANGS):
+            results = await asyncio.gather(*(agent.run("Hello.") for _ in range(8)))
+        stats = provider.transport.stats()
+    assert [result.output for result in results] == ["Done."] * 8
+    assert (stats.waits, stats.queue_timeouts) == (7, 0)
+    assert max(stats.queue_seconds) > 1.5
+
+
+@pytest.fixture
+async def full(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
+    """A provider whose only process is busy as long as the test."""
+    release = asyncio.Event()
+
+    async def held(_: object) -> str:
+        await release.wait()
+        return "Done."
+
+    loop = asyncio.get_running_loop()
+
+    def respond(_: object) -> Awaitable[str]:
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(held(_), loop))
+
+    loopback.respond = respond
+    async with ClaudeCodeProvider(env=loopback.env(), pool=1, timeouts=Timeouts(queue=0.5)) as provider:
+        await provider.warm(1)
+        busy = asyncio.ensure_future(Agent(ClaudeCodeModel(provider=provider)).run("Hello."))
+        await eventually(lambda: bool(loopback.requests))
+        yield provider
+        release.set()
+        assert (await busy).output == "Done."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_process_that_does_not_come_free_in_time_is_an_error_of_its_own(
+    full: ClaudeCodeProvider, stream: bool
+) -> None:
+    """MODEL-90, MSG-E12: after one limit, whatever the retries of the client."""
+    agent = Agent(ClaudeCodeModel(provider=full))
+    with anyio.fail_after(HANGS), pytest.raises(ModelTimeoutError, match=r"1 of 1 processes .*`pool=`") as caught:
+        if stream:
+            async with agent.run_stream("Hello."):
+                pass
+        else:
+            await agent.run("Hello.")
+    assert caught.value.phase == "pool"
+    cause = caught.value.__cause__
+    assert isinstance(cause, QueueTimeoutError)
+    assert (cause.seconds, cause.size, cause.waiting, len(cause.busy_seconds)) == (0.5, 1, 1, 1)
+    assert cause.busy_seconds[0] >= 0.5
+    stats = full.transport.stats()
+    assert (stats.queue_timeouts, stats.waiting, stats.busy) == (1, 0, 1)
+
+
+async def test_clients_of_the_transport_and_of_the_server_get_a_status_that_they_may_repeat(
+    full: ClaudeCodeProvider,
+) -> None:
+    """MSG-E12."""
+    for via in (full.transport, httpx2.ASGITransport(app=create_app(full.transport, token="t"))):
+        status, headers = await status_of(via, "Hello.", stream=True)
+        assert (status, headers["retry-after"], headers.get("x-should-retry")) == (503, "1", None)
+
+
+async def test_a_wait_that_the_api_asks_for_is_told_before_it_begins(
+    loopback: LoopbackServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MODEL-91"""
+    loopback.fail_next(429, headers={"retry-after": "120"}, message="Too many tokens.")
+    async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:
+        running = asyncio.ensure_future(Agent(ClaudeCodeModel(provider=provider)).run("Hello."))
+        await eventually(lambda: bool(caplog.records))
+        await at_rest(provider)
+        assert not running.done()
+        running.cancel()
+        await asyncio.wait({running})
+    [record] = caplog.records
+    assert (record.name, record.levelno) == ("cc_model.retry_waits", logging.WARNING)
+    assert "Waiting 120 seconds" in record.getMessage()
+    assert "429 rate_limit_error: Too many tokens." in record.getMessage()
+
+
+@pytest.mark.parametrize("headers", [{"retry-after": "60"}, {"retry-after-ms": "60000"}])
+async def test_a_wait_that_is_longer_than_its_limit_is_an_error_at_once(
+    headers: dict[str, str], loopback: LoopbackServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MODEL-91"""
+    loopback.fail_next(429, headers=headers)
+    async with ClaudeCodeProvider(env=loopback.env(), pool=1, max_retry_wait=59.5) as provider:
+        with anyio.fail_after(HANGS), pytest.raises(ModelHTTPError) as caught:
+            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+    assert caught.value.retry_after == 60
+    assert len(loopback.requests) == 1
+    assert "wait 60 seconds, longer than max_retry_wait=59.5" in caplog.text
+
+
+def test_a_limit_for_waits_that_is_none_is_refused() -> None:
+    """MODEL-91"""
+    with pytest.raises(ValueError, match="max_retry_wait must be"):
+        ClaudeCodeProvider(max_retry_wait=-1)
+
+
+NO_MORE = {"x-should-retry": "false"}
+AGAIN = {"x-should-retry": "true"}
+NOW = {"retry-after-ms": "1"}
+
+
+@pytest.mark.parametrize(
+    ("stream", "fault", "asked"),
+    [
+        *((False, {"status": status, "headers": NOW}, 2) for status in (408, 429, 500, 529)),
+        *((False, {"status": status, "headers": NOW}, 1) for status in (402, 403, 413)),
+        (False, {"status": 500, "headers": NO_MORE}, 1),
+        (False, {"status": 400, "headers": {**AGAIN, **NOW}}, 2),
+        (True, {"status": 529, "headers": NOW}, 2),
+        (False, {"after_events": 0}, 2),
+        (False, {"after_events": 5}, 2),
+        (True, {"after_events": 0}, 2),
+        (True, {"after_events": 3}, 1),
+        (False, {"status": 529, "after_events": 3}, 2),
+        (True, {"status": 529, "after_events": 3}, 1),
+    ],
+)
+async def test_the_client_repeats_this_and_not_that(
+    stream: bool, fault: dict[str, Any], asked: int, slow_api: LoopbackServer, repeating_provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-95: as docs/troubleshooting.md has it."""
+    # Few tokens, or pydantic-ai would stream every request.
+    agent = Agent(ClaudeCodeModel(provider=repeating_provider), model_settings=ModelSettings(max_tokens=100))
+    slow_api.fail_next(**fault)
+    try:
+        if stream:
+            async with agent.run_stream("Hello.") as run:
+                await run.get_output()
+        else:
+            await agent.run("Hello.")
+    except ModelAPIError as error:
+        assert asked == 1
+        assert isinstance(error, ModelHTTPError | ModelConnectionError)
+    else:
+        assert asked == 2
+    await at_rest(repeating_provider)
+    assert sum("Hello." in str(body["messages"]) for body in slow_api.requests) == asked

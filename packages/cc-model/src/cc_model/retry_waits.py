@@ -1,0 +1,77 @@
+"""The waits of the client between two tries: each is logged ahead, and one that is too long does not begin.
+
+The client itself waits as long as a `retry-after` says, without a word.
+"""
+
+import logging
+from contextlib import suppress
+
+import httpx2
+
+from cc_messages import ERROR_EXTENSION, retry_after
+from cc_session import QueueTimeoutError
+
+__all__ = ["RetryWaits"]
+
+logger = logging.getLogger(__name__)
+
+_SHOULD_RETRY = "x-should-retry"
+# Of the client's own, counting from 0.
+_TRY = "x-stainless-retry-count"
+# With all from 500 on, these are what the client repeats unless a header says otherwise.
+_REPEATED = frozenset({408, 409, 429})
+_MESSAGE_CHARACTERS = 200
+
+
+class RetryWaits:
+    """A response hook for the client's `httpx2` client.
+
+    Args:
+        max_retries: How often the client repeats a request.
+        max_seconds: How long it may wait each time because the API asks for it; None for no limit.
+
+    Raises:
+        ValueError: `max_seconds` is negative.
+    """
+
+    def __init__(self, max_retries: int, max_seconds: float | None) -> None:
+        if max_seconds is not None and not max_seconds >= 0:
+            raise ValueError(f"max_retry_wait must be a number of seconds from 0 on, or None, not {max_seconds!r}")
+        self._max_retries = max_retries
+        self._max_seconds = max_seconds
+
+    async def __call__(self, response: httpx2.Response) -> None:
+        """Look at a response before the client does."""
+        if isinstance(response.extensions.get(ERROR_EXTENSION), QueueTimeoutError):
+            response.headers[_SHOULD_RETRY] = "false"  # it would queue once more, behind all others
+        seconds = retry_after(response.headers)
+        tries = int(response.request.headers.get(_TRY, "0")) + 1
+        if not seconds or tries > self._max_retries or not _is_repeated(response):
+            return
+        why = await _reason(response)
+        if self._max_seconds is None or seconds <= self._max_seconds:
+            logger.warning(
+                "Waiting %g seconds before the request is repeated (%d of %d times), as the API asks: %s",
+                seconds, tries, self._max_retries, why,
+            )  # fmt: skip
+        else:
+            response.headers[_SHOULD_RETRY] = "false"
+            logger.warning(
+                "The API asks to wait %g seconds, longer than max_retry_wait=%g, so the request is not repeated: %s",
+                seconds, self._max_seconds, why,
+            )  # fmt: skip
+
+
+def _is_repeated(response: httpx2.Response) -> bool:
+    said = response.headers.get(_SHOULD_RETRY)
+    if said in ("true", "false"):
+        return said == "true"
+    return response.status_code in _REPEATED or response.status_code >= 500
+
+
+async def _reason(response: httpx2.Response) -> str:
+    await response.aread()
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        error = response.json()["error"]
+        return f"{response.status_code} {error['type']}: {' '.join(error['message'].split())[:_MESSAGE_CHARACTERS]}"
+    return f"status {response.status_code}"

@@ -1,0 +1,51 @@
+"""The last words of a process are the lines of its stderr that are no log."""
+
+from cc_session._last_words import LastWords
+
+SENDING = """\
+[Anthropic SDK DEBUG] [log_3e634b] sending request {
+  method: "POST",
+  options: {
+    body: {
+      messages: [Array ...],
+    },
+  },
+  headers: {
+    "x-gateway-token": "secret",
+  },
+}"""
+ANSWERED = """\
+[Anthropic SDK INFO] [log_3e634b, request-id: "req_1"] post http://127.0.0.1/v1/messages succeeded in 5ms
+[Anthropic SDK DEBUG] response 200 http://127.0.0.1/v1/messages?beta=true Headers {
+  "set-cookie": "secret",
+} ReadableStream { locked: false, state: 'readable', supportsBYOB: false }"""
+LOCK = """\
+2026-11-22T11:45:33.018Z [ERROR] Failed to save config with lock: Error: ENOENT: no such file or directory
+    at lstat (unknown)"""
+
+
+def words_of(*texts: str) -> LastWords:
+    words = LastWords()
+    for line in "\n".join(texts).split("\n"):
+        words.take(line)
+    return words
+
+
+def test_lines_that_are_no_log_are_the_last_words() -> None:
+    """SES-71."""
+    cut_off = SENDING.partition("    body")[0].rstrip("\n")
+    words = words_of("one", SENDING, "two", LOCK, cut_off, "no room: {", "  here", "}", ANSWERED)
+    assert str(words) == "one\ntwo\nno room: {\n  here\n}"
+
+
+def test_a_log_entry_that_is_cut_at_any_place_leaves_no_word() -> None:
+    """SEC-06: the process was killed while it wrote."""
+    for end in range(len("[Anthropic SDK DEBUG] "), len(SENDING)):
+        assert str(words_of(ANSWERED, SENDING[:end])) == ""
+
+
+def test_the_last_lines_count() -> None:
+    words = words_of(*map(str, range(100)))
+    assert str(words).split("\n") == [*map(str, range(60, 100))]
+    words.forget()
+    assert str(words) == ""
