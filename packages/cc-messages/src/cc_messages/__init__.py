@@ -4,18 +4,24 @@
 sessions; does not know agents or models.
 """
 
+from .limits import DEFAULT_THRESHOLDS, LimitCallback
 from .loop.approvals import APPROVED
-from .loop.cli_tools import CLICall, CLITools, beside_requests
+from .loop.cli_tools import Beside, CLICall, CLITools, beside_requests
 from .loop.own_tools import OwnTools
+from .report import RequestReport
 from .server import create_app
 from .transport import ClaudeCodeTransport
 
 __all__ = [
     "APPROVED",
+    "DEFAULT_THRESHOLDS",
+    "Beside",
     "CLICall",
     "CLITools",
     "ClaudeCodeTransport",
+    "LimitCallback",
     "OwnTools",
+    "RequestReport",
     "beside_requests",
     "create_app",
 ]

@@ -1,6 +1,6 @@
 """`ClaudeCodeProvider`: what belongs to the processes behind a model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -12,8 +12,9 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from cc_messages import ClaudeCodeTransport
+from cc_messages import DEFAULT_THRESHOLDS, ClaudeCodeTransport, LimitCallback
 from cc_session import Timeouts
+from cc_types import RateLimits
 
 from .profile import claude_code_profile
 
@@ -48,6 +49,13 @@ class ClaudeCodeProvider(AnthropicProvider):
         cache_breakpoints: Whether a request whose settings ask for no caching gets cache breakpoints where Claude Code
             would place them: at the end of the system prompt, or else of the tools, and of the user's last message.
         max_retries: How often the client repeats a request that failed for a reason that may pass.
+        on_limit: Called with a `cc_types.LimitWindow` and its `cc_types.RateLimits` when a window of the plan passes
+            one of `limit_thresholds`: in the event loop of the request that has shown it, once for each threshold, and
+            again after the window was reset. It must return at once; what it raises is logged.
+        limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses has passed all.
+
+    Raises:
+        ValueError: A threshold is none.
     """
 
     def __init__(
@@ -65,6 +73,8 @@ class ClaudeCodeProvider(AnthropicProvider):
         timeouts: Timeouts | None = None,
         cache_breakpoints: bool = True,
         max_retries: int = 2,
+        on_limit: LimitCallback | None = None,
+        limit_thresholds: Sequence[float] = DEFAULT_THRESHOLDS,
     ) -> None:
         transport = ClaudeCodeTransport(
             size=pool,
@@ -78,6 +88,8 @@ class ClaudeCodeProvider(AnthropicProvider):
             cli_path=cli_path,
             timeouts=timeouts,
             cache_breakpoints=cache_breakpoints,
+            on_limit=on_limit,
+            limit_thresholds=limit_thresholds,
         )
         self._connect(transport, max_retries)
 
@@ -120,6 +132,11 @@ class ClaudeCodeProvider(AnthropicProvider):
     def cache_breakpoints(self) -> bool:
         """Whether requests whose settings ask for no caching get cache breakpoints."""
         return self._transport.cache_breakpoints
+
+    @property
+    def limits(self) -> RateLimits | None:
+        """The limits that a response told last, with their `age`; None before that. Asks nobody."""
+        return self._transport.limits
 
     @staticmethod
     def model_profile(model_name: str) -> ModelProfile:

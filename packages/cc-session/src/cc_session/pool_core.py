@@ -7,6 +7,7 @@ free, or its place, and only what it has no use for goes to those behind it.
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable
 from enum import Enum, auto
@@ -74,6 +75,12 @@ class Lease(Generic[W]):
         self.worker: W | None = None
         self.coming: asyncio.Future[W] | None = None
         """Set while it waits."""
+        self.asked_at = time.monotonic()
+        """When it was made, on the monotonic clock."""
+        self.queue_length = 0
+        """How many leases waited before it when it asked for a process."""
+        self.wait_seconds = 0.0
+        """How long it has waited for its process, a start included."""
 
     async def prepare(self, worker: W) -> None:
         """Make a process ready.
@@ -115,10 +122,12 @@ class PoolCore(Generic[W]):
         """
         self._keeps_spares = True
         waits, failures = False, 0
+        lease.queue_length = len(self._waiting)
         while True:
             coming = self._ask_for(lease, first=failures > 0)
             waits |= not coming.done()
             worker = await coming
+            lease.wait_seconds = time.monotonic() - lease.asked_at
             try:
                 await lease.prepare(worker)
                 break
