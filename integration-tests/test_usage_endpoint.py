@@ -106,7 +106,7 @@ def _check(loopback: LoopbackServer, messages: int) -> None:
 async def test_starting_running_and_resuming_a_session_asks_for_no_usage(
     loopback: LoopbackServer, tmp_path: Path
 ) -> None:
-    """SEC-21."""
+    """SEC-11."""
     async with _subscription(loopback, tmp_path) as env:
         options = ClaudeAgentOptions(env=env, tools=[])
         async with await Session.open(options) as session:
@@ -122,7 +122,7 @@ async def test_starting_running_and_resuming_a_session_asks_for_no_usage(
 
 
 async def test_answering_requests_asks_for_no_usage(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """SEC-21: in the caller's loop and in the CLI's, also when the plan is used up."""
+    """SEC-11: in the caller's loop and in the CLI's, also when the plan is used up."""
     loopback.respond = _answer
     body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello."}]}
     used_up = {

@@ -46,7 +46,7 @@ def used_shares(limits: RateLimits | None) -> dict[str, float | None]:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_limits_of_the_last_response_are_known(client: Client, stream: bool) -> None:
-    """MSG-80."""
+    """MSG-90."""
     client.api.fail_next(headers=plan(0.42), delay=0)
     await client.http.post(MESSAGES, json=client.body("Hello.", stream=stream))
 
@@ -59,7 +59,7 @@ async def test_the_limits_of_the_last_response_are_known(client: Client, stream:
 
 
 async def test_the_server_tells_the_limits_to_who_has_its_token(served: Served) -> None:
-    """MSG-80."""
+    """MSG-90."""
     served.api.fail_next(headers=plan(0.5), delay=0)
     async with served.http() as http:
         await http.post(MESSAGES, json={"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]})
@@ -74,7 +74,7 @@ async def test_the_server_tells_the_limits_to_who_has_its_token(served: Served) 
 
 
 async def test_before_the_first_response_nothing_is_known_and_nobody_is_asked(connect: Connect) -> None:
-    """MSG-80."""
+    """MSG-90."""
     client = connect()
     assert (await client.http.get("/v1/limits")).json() == {"rate_limits": None, "age_seconds": None}
     assert client.transport.limits is None
@@ -82,7 +82,7 @@ async def test_before_the_first_response_nothing_is_known_and_nobody_is_asked(co
 
 
 async def test_a_plan_that_is_used_up_is_not_asked_again_within_seconds(client: Client) -> None:
-    """MSG-81: whatever the API thinks of that."""
+    """MSG-91: whatever the API thinks of that."""
     headers = {**plan(1.01, status="rejected"), "x-should-retry": "true", "retry-after": "7200"}
     client.api.fail_next(429, headers=headers, message="You have reached your limit.")
     before = len(client.api.requests)
@@ -102,7 +102,7 @@ async def test_a_plan_that_is_used_up_is_not_asked_again_within_seconds(client: 
 
 
 async def test_a_refusal_tells_how_long_to_wait_also_if_the_api_tells_only_until_when(client: Client) -> None:
-    """MSG-81."""
+    """MSG-91."""
     client.api.fail_next(429, headers=plan(1.01, status="rejected", resets_in=2_000_000))
     response = await client.http.post(MESSAGES, json=client.body("Hello."))
     assert response.headers["x-should-retry"] == "false"
@@ -118,7 +118,7 @@ async def test_a_refusal_tells_how_long_to_wait_also_if_the_api_tells_only_until
     ],
 )
 async def test_a_refusal_of_seconds_may_be_repeated(client: Client, headers: Callable[[], dict[str, str]]) -> None:
-    """MSG-81."""
+    """MSG-91."""
     client.api.fail_next(429, headers=headers())
     response = await client.http.post(MESSAGES, json=client.body("Hello."))
     assert response.status_code == 429
@@ -126,7 +126,7 @@ async def test_a_refusal_of_seconds_may_be_repeated(client: Client, headers: Cal
 
 
 async def test_a_process_that_was_refused_goes_on_after_the_reset(client: Client) -> None:
-    """MSG-81."""
+    """MSG-91."""
     client.api.fail_next(429, headers=plan(1.01, status="rejected"))
     refused = await client.http.post(MESSAGES, json=client.body("Hello."))
     client.api.fail_next(headers=plan(0.01), delay=0)
@@ -136,7 +136,7 @@ async def test_a_process_that_was_refused_goes_on_after_the_reset(client: Client
 
 
 async def test_a_callback_is_called_once_for_each_threshold_where_the_request_was_made(connect: Connect) -> None:
-    """MSG-82."""
+    """MSG-92."""
     heard: list[tuple[str, float | None, int]] = []
 
     def on_limit(window: LimitWindow, limits: RateLimits) -> None:
@@ -165,7 +165,7 @@ def limits_of(used: float | None, status: str = "allowed", *, days: int = 0) -> 
 
 
 async def test_after_a_reset_thresholds_are_passed_anew_and_within_a_window_only_once() -> None:
-    """MSG-82."""
+    """MSG-92."""
     watch, heard = watched(0.8)
     for limits in (limits_of(0.81), limits_of(0.79), limits_of(0.82), limits_of(0.1, days=1), limits_of(0.9, days=1)):
         watch.note(limits, asyncio.get_running_loop())
@@ -174,7 +174,7 @@ async def test_after_a_reset_thresholds_are_passed_anew_and_within_a_window_only
 
 
 async def test_several_thresholds_at_once_are_one_call_and_a_refusal_passes_all() -> None:
-    """MSG-82."""
+    """MSG-92."""
     watch, heard = watched(0.5, 0.9)
     for limits in (limits_of(0.95), limits_of(None, "rejected", days=1)):
         watch.note(limits, asyncio.get_running_loop())
@@ -189,7 +189,7 @@ def test_a_threshold_that_is_no_share_is_refused(threshold: float) -> None:
 
 
 async def test_a_report_tells_whether_a_process_was_started_and_how_long_it_was_waited_for(connect: Connect) -> None:
-    """MSG-83."""
+    """MSG-93."""
     client = connect(size=1)
     reports: list[RequestReport] = []
     for stream in (False, True):
@@ -206,7 +206,7 @@ async def test_a_report_tells_whether_a_process_was_started_and_how_long_it_was_
 
 
 async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Client) -> None:
-    """MSG-83."""
+    """MSG-93."""
     client.api.fail_next(429, headers=plan(1.0, status="rejected"))
     with beside_requests() as beside:
         await client.http.post(MESSAGES, json=client.body("Hello."))
@@ -216,7 +216,7 @@ async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Clie
 
 
 async def test_the_limits_are_known_in_the_loop_of_the_cli_too(connect: Connect, shared_api: LoopbackServer) -> None:
-    """MSG-80, MSG-81: the CLI tells when they have changed, and a plan that is used up stays so."""
+    """MSG-90, MSG-91: the CLI tells when they have changed, and a plan that is used up stays so."""
     client = connect(env=shared_api.env("oauth"), size=1)
     client.api.fail_next(headers=plan(0.66), delay=0)
     with beside_requests(own=OwnTools(tools=("Read",))):

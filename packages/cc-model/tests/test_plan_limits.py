@@ -69,7 +69,7 @@ async def answered(agent: Agent, streamed: bool) -> list[ModelMessage]:
 async def test_a_response_has_the_limits_and_how_it_came(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, streamed: bool
 ) -> None:
-    """MODEL-86, MODEL-87: as plain JSON, so that a history can be stored and sent again."""
+    """MODEL-92, MODEL-93: as plain JSON, so that a history can be stored and sent again."""
     agent = Agent(ClaudeCodeModel(provider=provider))
     await agent.run("So that a process is warm.")
     shared_api.fail_next(headers=ALLOWED, delay=0)
@@ -87,7 +87,7 @@ async def test_a_response_has_the_limits_and_how_it_came(
 
 
 async def test_a_provider_knows_the_last_limits(loopback: LoopbackServer) -> None:
-    """MODEL-86."""
+    """MODEL-92."""
     heard: list[LimitWindow] = []
     provider = ClaudeCodeProvider(
         env=loopback.env(), on_limit=lambda window, limits: heard.append(window), limit_thresholds=[0.4]
@@ -111,7 +111,7 @@ async def test_a_provider_knows_the_last_limits(loopback: LoopbackServer) -> Non
 async def test_a_plan_that_is_used_up_is_an_error_of_its_own_which_says_until_when(
     loopback: LoopbackServer, streamed: bool
 ) -> None:
-    """MODEL-88: the client does not repeat the request, and whoever catches rate limits catches it."""
+    """MODEL-94: the client does not repeat the request, and whoever catches rate limits catches it."""
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=5) as provider:
         loopback.fail_next(429, headers=USED_UP, message="You have reached your limit.")
         with pytest.raises(ModelPlanLimitError, match="five_hour is used up until 20") as caught:
@@ -129,7 +129,7 @@ async def test_a_plan_that_is_used_up_is_an_error_of_its_own_which_says_until_wh
 
 
 async def test_a_throttle_is_no_limit_of_the_plan(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-88."""
+    """MODEL-94."""
     shared_api.fail_next(429, headers=ALLOWED)
     with pytest.raises(ModelRateLimitError) as caught:
         await Agent(model).run("Hello.")
@@ -139,7 +139,7 @@ async def test_a_throttle_is_no_limit_of_the_plan(shared_api: LoopbackServer, mo
 async def test_another_model_takes_over_when_the_plan_is_used_up(
     shared_api: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-88."""
+    """MODEL-94."""
     shared_api.fail_next(429, headers=USED_UP)
     result = await Agent(FallbackModel(model, TestModel(custom_output_text="From elsewhere."))).run("Hello.")
     assert result.output == "From elsewhere."
@@ -147,7 +147,7 @@ async def test_another_model_takes_over_when_the_plan_is_used_up(
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_span_says_how_its_request_was_answered(loopback: LoopbackServer, streamed: bool) -> None:
-    """MODEL-87: and the span around it says nothing of it."""
+    """MODEL-93: and the span around it says nothing of it."""
     usage = {"input_tokens": 5, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 30}
 
     def answer(_: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +177,7 @@ async def test_a_span_says_how_its_request_was_answered(loopback: LoopbackServer
 async def test_the_span_of_a_request_that_failed_says_so_too(
     shared_api: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-87."""
+    """MODEL-93."""
     spans = Spans(model)
     shared_api.fail_next(429, headers=USED_UP)
     with pytest.raises(ModelPlanLimitError):
