@@ -1,6 +1,6 @@
 """How a request was answered, as attributes of the span that is open, and as details of the response.
 
-The spans are pydantic-ai's; this module opens none. The names are listed in docs/reference/telemetry.md.
+The spans are pydantic-ai's; this module opens none. The names are listed in docs/how-to/limits.md.
 """
 
 from typing import Any
