@@ -205,6 +205,22 @@ async def test_a_report_tells_whether_a_process_was_started_and_how_long_it_was_
     assert [used_shares(report.rate_limits)["five_hour"] for report in reports] == [0.6, 0.6]
 
 
+async def test_a_report_tells_how_many_requests_waited_before(connect: Connect) -> None:
+    """MSG-93."""
+    client = connect(size=1)
+
+    async def report() -> RequestReport:
+        with beside_requests() as beside:
+            await client.http.post(MESSAGES, json=client.body("Hello."))
+        assert beside.report is not None
+        return beside.report
+
+    reports = await asyncio.gather(*(report() for _ in range(3)))
+    assert [one.queue_length for one in reports] == [0, 1, 2]
+    assert [one.process_started for one in reports] == [True, False, False]
+    assert 0 < reports[0].wait_seconds < reports[1].wait_seconds < reports[2].wait_seconds
+
+
 async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Client) -> None:
     """MSG-93."""
     client.api.fail_next(429, headers=plan(1.0, status="rejected"))

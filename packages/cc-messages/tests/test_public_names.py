@@ -6,10 +6,13 @@ import cc_messages
 def test_the_public_names_are_all_there_and_all_there_is() -> None:
     assert cc_messages.__all__ == [
         "APPROVED",
+        "Beside",
         "CLICall",
         "CLITools",
         "ClaudeCodeTransport",
+        "LimitCallback",
         "OwnTools",
+        "RequestReport",
         "beside_requests",
         "create_app",
     ]

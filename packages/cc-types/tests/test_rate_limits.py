@@ -141,13 +141,14 @@ def test_the_event_of_the_cli_says_the_same_as_the_headers() -> None:
     """SDK-ADD-16: as CLI 2.1.329 sends it."""
     info: dict[str, JsonValue] = {
         "status": "rejected", "resetsAt": RESET, "rateLimitType": "five_hour", "overageStatus": "rejected",
-        "overageDisabledReason": "out_of_credits", "isUsingOverage": False,
+        "overageResetsAt": WEEK, "overageDisabledReason": "out_of_credits", "isUsingOverage": False,
         "unifiedWindows": {
             "five_hour": {"utilization": 1.02, "resetsAt": RESET, "status": "rejected"},
             "seven_day": {"utilization": 0.91, "resetsAt": WEEK, "status": "allowed_warning", "surpassedThreshold": 1},
         },
     }  # fmt: skip
-    of_event, of_headers = hear(info), read(USED_UP)
+    of_event = hear(info)
+    of_headers = read({**USED_UP, "anthropic-ratelimit-unified-overage-reset": str(WEEK)})
 
     assert of_event.windows == of_headers.windows
     assert (of_event.status, of_event.exhausted_until) == (of_headers.status, of_headers.exhausted_until)

@@ -4,7 +4,7 @@
 sessions; does not know agents or models.
 """
 
-from .limits import DEFAULT_THRESHOLDS, LimitCallback
+from .limits import LimitCallback
 from .loop.approvals import APPROVED
 from .loop.cli_tools import Beside, CLICall, CLITools, beside_requests
 from .loop.own_tools import OwnTools
@@ -14,7 +14,6 @@ from .transport import ClaudeCodeTransport
 
 __all__ = [
     "APPROVED",
-    "DEFAULT_THRESHOLDS",
     "Beside",
     "CLICall",
     "CLITools",

@@ -77,7 +77,7 @@ async def answer(
 def _report(lease: Lease[RequestProcess], process: RequestProcess, request: MessagesRequest, note: NoteLimits) -> None:
     """Tell the caller how the request is answered, and the transport about limits, as soon as they are known."""
     report = RequestReport(
-        process_started=process.started_at > lease.asked_at,
+        process_started=process.uses == 0 and process.started_at > lease.asked_at,
         wait_seconds=lease.wait_seconds,
         queue_length=lease.queue_length,
     )

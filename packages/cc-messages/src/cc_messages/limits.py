@@ -12,13 +12,10 @@ from typing import TypeAlias
 
 from cc_types import LimitWindow, RateLimits
 
-__all__ = ["DEFAULT_THRESHOLDS", "LimitCallback", "LimitWatch"]
+__all__ = ["LimitCallback", "LimitWatch"]
 
 LimitCallback: TypeAlias = Callable[[LimitWindow, RateLimits], object]
 """A function that is called with the window that has passed a threshold, and all limits of that response."""
-
-DEFAULT_THRESHOLDS = (0.8, 0.95)
-"""The shares of a window at which a callback is called if none are given."""
 
 logger = logging.getLogger(__name__)
 

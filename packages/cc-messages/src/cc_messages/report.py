@@ -12,7 +12,7 @@ class RequestReport:
     """How a request was answered. Of one that the client repeated, how the last attempt was."""
 
     process_started: bool
-    """Whether its process was started while it waited; otherwise the process was warm."""
+    """Whether it waited for a process to start and got it; otherwise the process was warm, or had served others."""
     wait_seconds: float
     """How long it waited for a process, in seconds, a start included."""
     queue_length: int

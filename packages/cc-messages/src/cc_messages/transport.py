@@ -26,7 +26,7 @@ from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
 from .answering import Starter, answer
 from .launch import Launches
-from .limits import DEFAULT_THRESHOLDS, LimitCallback, LimitWatch
+from .limits import LimitCallback, LimitWatch
 from .loop.cli_tools import current_beside
 from .models import catalogue, find, page, resolve
 from .passed_headers import passed_headers
@@ -92,7 +92,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         timeouts: Timeouts | None = None,
         cache_breakpoints: bool = True,
         on_limit: LimitCallback | None = None,
-        limit_thresholds: Sequence[float] = DEFAULT_THRESHOLDS,
+        limit_thresholds: Sequence[float] = (0.8, 0.95),
     ) -> None:
         limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, "rewind")
         self._size, self._prewarm = size, prewarm

@@ -12,7 +12,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from cc_messages import DEFAULT_THRESHOLDS, ClaudeCodeTransport, LimitCallback
+from cc_messages import ClaudeCodeTransport, LimitCallback
 from cc_session import Timeouts
 from cc_types import RateLimits
 
@@ -74,7 +74,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         cache_breakpoints: bool = True,
         max_retries: int = 2,
         on_limit: LimitCallback | None = None,
-        limit_thresholds: Sequence[float] = DEFAULT_THRESHOLDS,
+        limit_thresholds: Sequence[float] = (0.8, 0.95),
     ) -> None:
         transport = ClaudeCodeTransport(
             size=pool,
