@@ -1,4 +1,4 @@
-"""A subscription's usage endpoint is asked by nobody: polling it has blocked accounts.
+"""No request goes to a subscription's usage endpoint: polling it has blocked accounts.
 
 The CLI asks it at its own API's host, whatever `ANTHROPIC_BASE_URL` says. So that host is played here: by a proxy that
 ends the encryption with a certificate of the test, and passes on to the loopback API. Nothing leaves the machine.
@@ -24,7 +24,7 @@ from cc_messages import ClaudeCodeTransport, OwnTools, beside_requests
 from cc_session import Session
 
 _HOST = "api.anthropic.com"
-# What a CLI does after an answer, it does within a moment.
+# Requests that the CLI makes after an answer follow within a moment.
 _MOMENT = 1.0
 
 
@@ -117,7 +117,7 @@ async def test_starting_running_and_resuming_a_session_asks_for_no_usage(
             await session.run("And you?")
             await asyncio.sleep(_MOMENT)
         _check(loopback, messages=2)
-        # Or the CLI would have talked to somebody else.
+        # Proof that the CLI took the played host for its API.
         assert any(path.startswith("/api/") for path in {call.path for call in loopback.calls})
 
 

@@ -154,7 +154,7 @@ def test_the_status_line_is_one_line(log: Any, tmp_path: Path) -> None:
 
 
 def told(**windows: tuple[float, float]) -> bytes:
-    """What Claude Code gives its status line: windows by name, with the share that is used and when it is reset."""
+    """The input of a status line: windows by name, with the used share and the time of the reset."""
     limits = {kind: {"used_percentage": used, "resets_at": int(reset)} for kind, (used, reset) in windows.items()}
     return json.dumps({"rate_limits": limits}).encode()
 

@@ -58,7 +58,7 @@ async def test_the_limits_of_the_last_response_are_known(client: Client, stream:
     assert client.transport.limits is limits
 
 
-async def test_the_server_tells_the_limits_to_who_has_its_token(served: Served) -> None:
+async def test_the_server_tells_the_limits_to_clients_with_its_token(served: Served) -> None:
     """MSG-90."""
     served.api.fail_next(headers=plan(0.5), delay=0)
     async with served.http() as http:
@@ -73,7 +73,7 @@ async def test_the_server_tells_the_limits_to_who_has_its_token(served: Served) 
         assert (await http.get("/v1/limits")).status_code == 401
 
 
-async def test_before_the_first_response_nothing_is_known_and_nobody_is_asked(connect: Connect) -> None:
+async def test_before_the_first_response_nothing_is_known_and_no_request_is_made(connect: Connect) -> None:
     """MSG-90."""
     client = connect()
     assert (await client.http.get("/v1/limits")).json() == {"rate_limits": None, "age_seconds": None}
@@ -82,7 +82,7 @@ async def test_before_the_first_response_nothing_is_known_and_nobody_is_asked(co
 
 
 async def test_a_plan_that_is_used_up_is_not_asked_again_within_seconds(client: Client) -> None:
-    """MSG-91: whatever the API thinks of that."""
+    """MSG-91: also if the API asks for a retry."""
     headers = {**plan(1.01, status="rejected"), "x-should-retry": "true", "retry-after": "7200"}
     client.api.fail_next(429, headers=headers, message="You have reached your limit.")
     before = len(client.api.requests)
@@ -142,7 +142,7 @@ async def test_a_callback_is_called_once_for_each_threshold_where_the_request_wa
     def on_limit(window: LimitWindow, limits: RateLimits) -> None:
         assert window in limits.windows
         heard.append((window.kind, window.utilization, threading.get_ident()))
-        raise RuntimeError("what it raises changes nothing")
+        raise RuntimeError("an error of a callback")
 
     client = connect(on_limit=on_limit, limit_thresholds=(0.5, 0.9))
     reset = plan()

@@ -111,7 +111,7 @@ async def test_a_provider_knows_the_last_limits(loopback: LoopbackServer) -> Non
 async def test_a_plan_that_is_used_up_is_an_error_of_its_own_which_says_until_when(
     loopback: LoopbackServer, streamed: bool
 ) -> None:
-    """MODEL-94: the client does not repeat the request, and whoever catches rate limits catches it."""
+    """MODEL-94: the client does not repeat the request, and `ModelRateLimitError` catches it."""
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=5) as provider:
         loopback.fail_next(429, headers=USED_UP, message="You have reached your limit.")
         with pytest.raises(ModelPlanLimitError, match="five_hour is used up until 20") as caught:

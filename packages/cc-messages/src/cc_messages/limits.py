@@ -1,6 +1,6 @@
-"""The limits that the API told last, and who is to be told when a window of the plan fills up.
+"""The limits of the last response, and the callback for windows of the plan that fill up.
 
-It reads nothing but the responses of requests that are made anyway. Written on the background loop, read anywhere.
+Makes no requests: it reads the responses of those that are made anyway. Written on the background loop, read anywhere.
 """
 
 import asyncio

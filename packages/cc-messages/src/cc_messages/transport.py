@@ -48,7 +48,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     """Answers the Messages API from a pool of Claude Code processes.
 
     Served are `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/models`, `GET /v1/models/{id}`, and
-    `GET /v1/limits` with what `limits` has. It may be used from any number of threads and asyncio loops at once.
+    `GET /v1/limits`, the HTTP form of `limits`. It may be used from any number of threads and asyncio loops at once.
     Nothing is started before the first request.
 
     Args:
@@ -69,7 +69,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
             them: at the end of the system prompt, or else of the tools, and of the user's last message.
         on_limit: Called with a `LimitWindow` and its `RateLimits` when a window of the plan passes one of
             `limit_thresholds`: in the event loop of the request that has shown it, once for each threshold, and again
-            after the window was reset. It must return at once; what it raises is logged.
+            after the window was reset. It must return at once; its exceptions are logged.
         limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses has passed all.
 
     Raises:
@@ -210,7 +210,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
 
     @property
     def limits(self) -> RateLimits | None:
-        """The limits that a response told last, with their `age`; None before that. Asks nobody."""
+        """The limits that a response told last, with their `age`; None before that. Makes no request."""
         return self._limits.last
 
     def stats(self) -> PoolStats:

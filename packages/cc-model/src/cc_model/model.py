@@ -31,7 +31,7 @@ from .errors import ToolsetNotRegisteredError, claude_code_errors, with_plan_lim
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .own_tool_approvals import without_own_tools
 from .provider import ClaudeCodeProvider, default_provider
-from .reports import set_span_attributes, tell_in_stream, with_details
+from .reports import add_to_stream, set_span_attributes, with_details
 from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback, Transcript, metadata
 from .uploaded_files import with_own_files
@@ -212,7 +212,7 @@ class ClaudeCodeModel(AnthropicModel):
                             with_own_files(messages, self.system), model_settings, parameters, run_context
                         )
                     )
-                tell_in_stream(response, beside)
+                add_to_stream(response, beside)
                 yield response
             if transcript is not None:
                 await transcript.complete()
@@ -266,7 +266,7 @@ class ClaudeCodeModel(AnthropicModel):
 
 @contextmanager
 def _beside(tools: CLITools | None, own: OwnTools | None, transcript: Transcript | None) -> Generator[Beside]:
-    """Say what goes beside a request, and tell on its span and by its error how it was answered."""
+    """Open `beside_requests()`, and put its report on the current span and into the error of a used-up plan."""
     with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take) as beside:
         try:
             yield beside

@@ -51,7 +51,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         max_retries: How often the client repeats a request that failed for a reason that may pass.
         on_limit: Called with a `cc_types.LimitWindow` and its `cc_types.RateLimits` when a window of the plan passes
             one of `limit_thresholds`: in the event loop of the request that has shown it, once for each threshold, and
-            again after the window was reset. It must return at once; what it raises is logged.
+            again after the window was reset. It must return at once; its exceptions are logged.
         limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses has passed all.
 
     Raises:
@@ -135,7 +135,7 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     @property
     def limits(self) -> RateLimits | None:
-        """The limits that a response told last, with their `age`; None before that. Asks nobody."""
+        """The limits that a response told last, with their `age`; None before that. Makes no request."""
         return self._transport.limits
 
     @staticmethod

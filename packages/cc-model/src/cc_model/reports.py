@@ -11,32 +11,32 @@ from pydantic_ai.models import StreamedResponse
 
 from cc_messages import Beside, RequestReport
 
-__all__ = ["set_span_attributes", "tell_in_stream", "with_details"]
+__all__ = ["add_to_stream", "set_span_attributes", "with_details"]
 
 
 def set_span_attributes(report: RequestReport | None) -> None:
-    """Set what is known of a request on pydantic-ai's span for it; without such a span, nothing is set."""
+    """Set the report's attributes on pydantic-ai's span of the request; do nothing without such a span."""
     span = get_current_span()
     if report is not None and span.is_recording() and _is_chat(span):
         span.set_attributes(_attributes(report))
 
 
 def with_details(response: ModelResponse, report: RequestReport | None) -> ModelResponse:
-    """Return the response, with what is known of its request in `provider_details`."""
+    """Return the response, with the report in its `provider_details`."""
     if report is not None:
         response.provider_details = {**(response.provider_details or {}), **_details(report)}
     return response
 
 
-def tell_in_stream(stream: StreamedResponse, beside: Beside) -> None:
-    """Have the responses of a stream tell what is known of its request by then."""
+def add_to_stream(stream: StreamedResponse, beside: Beside) -> None:
+    """Add the report to the `provider_details` of each response that the stream gives."""
     get = stream.get
     # Not by the stream's own details: pydantic-ai adds to these at the end, and responses it gave before share them.
     stream.get = lambda: with_details(get(), beside.report)
 
 
 def _details(report: RequestReport) -> dict[str, Any]:
-    """What is known, as plain JSON: it becomes a part of histories."""
+    """The report as plain JSON, since it becomes a part of histories."""
     facts: dict[str, Any] = {
         "claude_code": {
             "process_started": report.process_started,

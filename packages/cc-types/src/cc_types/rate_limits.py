@@ -1,8 +1,8 @@
 """Limits of an account as the API reports them with each response: plan windows, and limits of an API key.
 
-The API documents the headers `anthropic-ratelimit-{requests,tokens,…}-{limit,remaining,reset}`, which come with an API
-key. With a subscription it sends `anthropic-ratelimit-unified-*`, which it does not document; the names here are those
-that the CLI of the tested version reads, and those that users have published. A header that is not understood is kept.
+With an API key the API sends its documented headers `anthropic-ratelimit-{requests,tokens,…}-{limit,remaining,reset}`.
+With a subscription it sends `anthropic-ratelimit-unified-*`, which it does not document; the names here come from the
+CLI of the tested version and from public reports. Unknown headers are kept.
 """
 
 import re
@@ -71,7 +71,7 @@ class RateLimits(WireModel):
     observed_at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     """When the response came."""
     status: str | None = None
-    """What became of the request by the plan: `allowed`, `allowed_warning` or `rejected`."""
+    """The status of the request in the plan: `allowed`, `allowed_warning` or `rejected`."""
     resets_at: AwareDatetime | None = None
     """When the window that decided begins anew."""
     decided_by: str | None = None
@@ -81,7 +81,7 @@ class RateLimits(WireModel):
     rates: tuple[RateLimit, ...] = ()
     """The limits of an API key; empty with a subscription."""
     other: JsonObject = Field(default_factory=dict[str, JsonValue])
-    """What else was said: headers under their full names, or fields of the CLI's event."""
+    """All other facts: headers under their full names, or fields of the CLI's event."""
 
     @property
     def age(self) -> float:

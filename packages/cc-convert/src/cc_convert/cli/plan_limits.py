@@ -1,7 +1,7 @@
 """The windows of a plan, as Claude Code tells them to its status line.
 
-Logs do not have them, but for the API error of a plan that is used up. So what the status line was told last is kept
-in the cache, where `watch` finds it.
+Logs do not have them, except for the API error of a plan that is used up. So the last values are kept in the cache, for
+`watch`.
 """
 
 from contextlib import suppress

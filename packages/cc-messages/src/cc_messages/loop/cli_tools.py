@@ -137,7 +137,7 @@ def beside_requests(
 ) -> Generator[Beside]:
     """Say what goes beside the requests that are made within, in this task and those started from it.
 
-    What it yields has the report of the request in `report`, as soon as the response has begun.
+    Yields the `Beside`, whose `report` is set as soon as the response has begun.
 
     Args:
         tools: Tools for the CLI's own loop.
