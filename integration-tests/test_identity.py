@@ -217,7 +217,9 @@ async def test_a_response_has_its_ids_a_local_time_and_survives_json(model: Clau
     response = await model.request(PROMPT, None, ModelRequestParameters())
     assert (response.provider_name, response.provider_url) == ("claude-code", "https://api.anthropic.com")
     assert (response.provider_response_id or "").startswith("msg_")
-    assert response.provider_details == {"finish_reason": "end_turn"}
+    assert response.provider_details is not None
+    assert response.provider_details.keys() == {"finish_reason", "claude_code"}
+    assert response.provider_details["finish_reason"] == "end_turn"
     assert abs(datetime.now(UTC) - response.timestamp) < timedelta(minutes=1)
     assert (response.run_id, response.conversation_id, response.model_id) == (None, None, None)
     assert ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json([response])) == [response]

@@ -30,7 +30,7 @@ _ON_BEDROCK = "us.anthropic."
 _OF_THE_WIRE = frozenset({"anthropic_beta", "anthropic_version", "metadata", "stream"})
 # Ids are made anew in each run; equal ones must stay equal.
 _IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai)_\w+")
-# What the graph notes of a run, and where the answer came from.
+# What the graph notes of a run, and where and how the answer came.
 _OF_THE_RUN = frozenset(
     {
         "timestamp",
@@ -41,6 +41,7 @@ _OF_THE_RUN = frozenset(
         "provider_name",
         "provider_url",
         "canonical_system",
+        "claude_code",
     }
 )
 
@@ -169,7 +170,8 @@ def _of_login(body: dict[str, Any], login: Login) -> dict[str, Any]:
 def _without(value: Any, names: frozenset[str]) -> Any:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {name: _without(item, names) for name, item in fields.items() if name not in names}
+        kept = {name: _without(item, names) for name, item in fields.items() if name not in names}
+        return None if fields and not kept else kept  # details of which none are left
     return [_without(item, names) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 

@@ -38,7 +38,14 @@ wrappers = Theme("wrappers")
 
 A_NUMBER = steps([call("lucky_number", low=1, high=3)], "Two.")
 # Times, places and names of the two ways.
-_OF_THE_WAY = ("server.", "gen_ai.provider.name", "gen_ai.system", "gen_ai.agent.call.id", "gen_ai.conversation.id")
+_OF_THE_WAY = (
+    "server.",
+    "claude_code.",
+    "gen_ai.provider.name",
+    "gen_ai.system",
+    "gen_ai.agent.call.id",
+    "gen_ai.conversation.id",
+)
 
 
 @wrappers.scenario(A_NUMBER)

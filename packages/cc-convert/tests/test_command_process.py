@@ -153,6 +153,53 @@ def test_the_status_line_is_one_line(log: Any, tmp_path: Path) -> None:
     assert all(line.count("\n") == 1 for line in lines)
 
 
+def told(**windows: tuple[float, float]) -> bytes:
+    """The input of a status line: windows by name, with the used share and the time of the reset."""
+    limits = {kind: {"used_percentage": used, "resets_at": int(reset)} for kind, (used, reset) in windows.items()}
+    return json.dumps({"rate_limits": limits}).encode()
+
+
+def test_both_windows_of_the_plan_are_shown_and_watched(log: Any, tmp_path: Path) -> None:
+    """LOG-59: by `watch` too, once the status line was told."""
+    log.answer()
+    log.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
+    watch = ("watch", "--once", "--tz", "UTC")
+    assert b"limit" not in process(*watch).stdout
+    soon, later = time.time() + 7200, time.time() + 50 * 3600
+
+    given = told(five_hour=(7.4, soon), seven_day=(42, later))
+    line = process("statusline", "--tz", "UTC", given=given).stdout.decode()
+
+    shown = [
+        time.strftime("limit 7%%, resets %H:%M", time.gmtime(soon)),
+        time.strftime("week 42%%, resets %a %H:%M", time.gmtime(later)),
+    ]
+    assert line.endswith(f"| {' | '.join(shown)}\n")
+    watched = process(*watch).stdout.decode()
+    assert f"{' | '.join(shown)} (told to the status line 0 min ago)\n" in watched
+
+
+def test_a_window_that_was_reset_is_not_watched_any_more(log: Any, tmp_path: Path) -> None:
+    """LOG-59"""
+    log.answer()
+    log.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
+    now = time.time()
+    line = process("statusline", given=told(five_hour=(90, now - 60), seven_day=(42, now + 9000))).stdout.decode()
+    assert "limit 90% | week 42%, resets " in line
+    watched = process("watch", "--once").stdout.decode()
+    assert "week 42%" in watched
+    assert "90%" not in watched
+
+
+@pytest.mark.parametrize(
+    "odd", [None, [], "much", {"five_hour": None}, {"five_hour": {"used_percentage": "7"}}, {"five_hour": 7}]
+)
+def test_odd_limits_are_none(odd: object) -> None:
+    """LOG-59"""
+    line = process("statusline", given=json.dumps({"rate_limits": odd}).encode()).stdout.decode()
+    assert line == "today $0.00\n"
+
+
 def test_completion_knows_the_commands(run: Run) -> None:
     """LOG-47"""
     for shell in ("bash", "zsh", "fish"):

@@ -7,10 +7,13 @@ def test_the_public_names_are_all_there_and_all_there_is() -> None:
     assert cc_messages.__all__ == [
         "APPROVED",
         "ERROR_EXTENSION",
+        "Beside",
         "CLICall",
         "CLITools",
         "ClaudeCodeTransport",
+        "LimitCallback",
         "OwnTools",
+        "RequestReport",
         "beside_requests",
         "create_app",
         "retry_after",

@@ -1,8 +1,10 @@
 """How turns fail: told by a kind, with all that came of them, and the session goes on."""
 
 import pickle
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import claude_agent_sdk
@@ -48,6 +50,30 @@ API_ERRORS: list[tuple[dict[str, Any], int | None, str, bool]] = [
     ({"status": 529}, 529, "overloaded", True),
     ({"after_events": 3}, None, "server", True),  # the connection breaks off
 ]
+
+
+async def test_a_plan_that_is_used_up_says_until_when_and_a_turn_has_the_limits(
+    server: LoopbackServer,
+) -> None:
+    """SES-90."""
+    prefix, resets_at = "anthropic-ratelimit-unified", int(time.time()) + 7200
+    windows = {
+        f"{prefix}-representative-claim": "five_hour",
+        f"{prefix}-reset": str(resets_at),
+        f"{prefix}-5h-reset": str(resets_at),
+        f"{prefix}-5h-utilization": "0.42",
+    }
+    server.fail_next(headers={**windows, f"{prefix}-status": "allowed"}, delay=0)
+    async with await Session.open(sealed_options(env=server.env("oauth"))) as session:
+        limits = (await session.run("Hello.")).rate_limits
+        assert limits is not None
+        assert [(one.kind, one.utilization) for one in limits.windows] == [("five_hour", 0.42)]
+        assert (await session.run("Nothing has changed.")).rate_limits is None
+        server.fail_next(429, headers={**windows, f"{prefix}-status": "rejected"})
+        error = await failed(session)
+    assert error.turn.rate_limits is not None
+    assert error.turn.rate_limits.exhausted_until == datetime.fromtimestamp(resets_at, UTC)
+    assert f"used up until {datetime.fromtimestamp(resets_at, UTC):%Y-%m-%d %H:%M} UTC" in str(error)
 
 
 @pytest.mark.parametrize(("fault", "status", "kind", "is_retryable"), API_ERRORS)

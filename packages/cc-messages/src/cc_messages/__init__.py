@@ -5,19 +5,24 @@ sessions; does not know agents or models.
 """
 
 from .api_log import retry_after
+from .limits import LimitCallback
 from .loop.approvals import APPROVED
-from .loop.cli_tools import CLICall, CLITools, beside_requests
+from .loop.cli_tools import Beside, CLICall, CLITools, beside_requests
 from .loop.own_tools import OwnTools
+from .report import RequestReport
 from .server import create_app
 from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 
 __all__ = [
     "APPROVED",
     "ERROR_EXTENSION",
+    "Beside",
     "CLICall",
     "CLITools",
     "ClaudeCodeTransport",
+    "LimitCallback",
     "OwnTools",
+    "RequestReport",
     "beside_requests",
     "create_app",
     "retry_after",

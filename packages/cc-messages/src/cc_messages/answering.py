@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
 
 import httpx2
 
 from cc_session import Launch, Lease, PoolCore, QueueTimeoutError, TurnTimeoutError
-from cc_types import APIError, ClaudeCodeError, CLIConnectionError, ProcessExitedError
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, PlanLimitError, ProcessExitedError, RateLimits
 
 from .answer import Answer, sse
 from .failure import error_body, overloaded
@@ -16,12 +17,14 @@ from .launch import Launches, RequestLaunch
 from .loop.process import LoopProcess
 from .process import RequestProcess
 from .reply import Reply
+from .report import RequestReport
 from .request import MessagesRequest
 from .response import REQUEST_ID, error_headers, new_request_id
 
 __all__ = ["Starter", "answer"]
 
 T = TypeVar("T")
+NoteLimits: TypeAlias = Callable[[RateLimits], object]
 
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON = {"content-type": "application/json"}
@@ -49,14 +52,17 @@ class Starter:
             raise
 
 
-async def answer(core: PoolCore[RequestProcess], launch: Launch, request: MessagesRequest, reply: Reply) -> None:
-    """Answer `request` into `reply`, with a process of `core`. Never raises."""
+async def answer(
+    core: PoolCore[RequestProcess], launch: Launch, request: MessagesRequest, reply: Reply, note: NoteLimits
+) -> None:
+    """Answer `request` into `reply`, with a process of `core`; `note` is called with limits. Never raises."""
     lease = Lease[RequestProcess](launch, lambda process: process.take(launch, request))
     headers: Mapping[str, str] = {}
     may_repeat = True
     try:
         process = await _while_wanted(reply, core.acquire(lease))
         reply.alive()
+        _report(lease, process, request, note)
         try:
             await _while_wanted(reply, _answer(core, lease, process, request, reply))
         finally:
@@ -67,6 +73,25 @@ async def answer(core: PoolCore[RequestProcess], launch: Launch, request: Messag
         _tell(reply, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
     finally:
         core.give_back(lease)
+
+
+def _report(lease: Lease[RequestProcess], process: RequestProcess, request: MessagesRequest, note: NoteLimits) -> None:
+    """Tell the caller how the request is answered, and the transport about limits, as soon as they are known."""
+    report = RequestReport(
+        process_started=process.uses == 0 and process.started_at > lease.asked_at,
+        wait_seconds=lease.wait_seconds,
+        queue_length=lease.queue_length,
+    )
+    beside = request.beside
+    if beside is not None:
+        beside.report = report
+
+    def note_both(limits: RateLimits) -> None:
+        if beside is not None:
+            beside.report = replace(report, rate_limits=limits)
+        note(limits)
+
+    process.on_limits = note_both
 
 
 async def _while_wanted(reply: Reply, work: Coroutine[Any, Any, T]) -> T:
@@ -112,6 +137,7 @@ def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *,
     """Tell of an error as the API would: by a status, by an event once the answer has begun, or by a broken line.
 
     A request that has run tools, or has had its time, must not be repeated, and clients repeat one whose line broke.
+    Nor is one repeated that a window of the plan refuses for long.
     """
     cause = error if isinstance(error, ClaudeCodeError) else None
     if isinstance(error, TurnTimeoutError):
@@ -125,6 +151,7 @@ def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *,
         broken.__cause__ = error
         reply.end(broken)
         return
+    may_repeat = may_repeat and (error.retryable or not isinstance(error, PlanLimitError))
     headers = {**error_headers(error), **api_headers}
     if error.request_id is not None:  # the CLI may have asked again since
         headers[REQUEST_ID] = error.request_id

@@ -12,11 +12,19 @@ from collections.abc import Mapping
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
 from cc_session import QueueTimeoutError, login_advice
-from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, ProcessExitedError
+from cc_types import (
+    APIError,
+    ClaudeCodeError,
+    CLIConnectionError,
+    JsonValue,
+    PlanLimitError,
+    ProcessExitedError,
+    RateLimits,
+)
 
 from .api_log import APILog
 
-__all__ = ["DetailedError", "as_logged", "error_body", "invalid", "overloaded", "turn_error"]
+__all__ = ["as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits"]
 
 # The CLI's name for the failure -> the status the API would have answered with, where the CLI gives none.
 _STATUSES = {
@@ -48,30 +56,25 @@ _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\
 # A request that queues again is no burden, so it may do so soon.
 _QUEUE_RETRY_SECONDS = 1.0
 _NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
+_TOO_MANY = 429
 
 
-class DetailedError(APIError):
-    """An error of the API with more in it than a type and a message, by which clients know what to do."""
-
-    more: Mapping[str, JsonValue]
-    """The other fields of the error."""
-
-    def __init__(
-        self,
-        *,
-        status: int | None,
-        error: Mapping[str, JsonValue],
-        request_id: str | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(
-            status=status,
-            message=str(error.get("message", "")),
-            error_type=str(error["type"]) if "type" in error else None,
-            request_id=request_id,
-            retry_after=retry_after,
-        )
-        self.more = {name: value for name, value in error.items() if name not in ("message", "type")}
+def detailed(
+    *,
+    status: int | None,
+    error: Mapping[str, JsonValue],
+    request_id: str | None = None,
+    retry_after: float | None = None,
+) -> APIError:
+    """Return the error whose body has `error` in it."""
+    return APIError(
+        status=status,
+        message=str(error.get("message", "")),
+        error_type=str(error["type"]) if "type" in error else None,
+        request_id=request_id,
+        retry_after=retry_after,
+        details={name: value for name, value in error.items() if name not in ("message", "type")},
+    )
 
 
 def invalid(message: str) -> APIError:
@@ -119,14 +122,28 @@ def as_logged(error: ClaudeCodeError, log: APILog) -> ClaudeCodeError:
         told = {**told, "message": f"{told['message']} {_NEWER_CLI}"}
     status = error.status if isinstance(error, APIError) else log.status
     status = status or _STATUSES_OF_TYPES.get(str(told.get("type")), 500)
-    return DetailedError(status=status, error=told, request_id=log.request_id, retry_after=log.retry_after)
+    return detailed(status=status, error=told, request_id=log.request_id, retry_after=log.retry_after)
+
+
+def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:
+    """Return the error, as a `PlanLimitError` if `limits` say that a window of the plan is used up."""
+    resets_at = None if limits is None else limits.exhausted_until
+    if not isinstance(error, APIError) or error.status != _TOO_MANY or limits is None or resets_at is None:
+        return error
+    return PlanLimitError(
+        limits=limits,
+        resets_at=resets_at,
+        message=error.message,
+        error_type=error.error_type,
+        request_id=error.request_id,
+        retry_after=error.retry_after,
+        details=error.details,
+    )
 
 
 def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
     """The body with which the API reports `error`; `request_id` is for one that has none of its own."""
-    told: dict[str, JsonValue] = {"type": error.error_type, "message": error.message}
-    if isinstance(error, DetailedError):
-        told.update(error.more)
+    told: dict[str, JsonValue] = {"type": error.error_type, "message": error.message, **error.details}
     body: dict[str, JsonValue] = {"type": "error", "error": told}
     if (known := error.request_id or request_id) is not None:
         body["request_id"] = known

@@ -7,22 +7,22 @@ the answer is there. Any process answers any request of its launch key.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Self, cast
 
-from claude_agent_sdk import Message, ResultMessage
+from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
 from typing_extensions import override
 
 from cc_session import Content, Launch, PooledSession, ResetBy, TurnError, TurnStream, Worker, api_address
-from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue
+from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue, RateLimits
 
 from .answer import Event
 from .api_log import APILog
 from .claim import claim
 from .cost import with_cost
-from .failure import as_logged
+from .failure import as_logged, with_limits
 from .launch import NO_COMMANDS, RequestLaunch
 from .reading import Reading
 from .request import MessagesRequest
@@ -61,6 +61,10 @@ class RequestProcess(Worker):
         self._told: dict[str, str] = {}
         self._forgotten: str | None = None
         self._request: MessagesRequest | None = None
+        self.on_limits: Callable[[RateLimits], object] | None = None
+        """Called with the limits that a response of the API tells."""
+        self._has_log = launch.own is None
+        self._heard: RateLimits | None = None
         self._reading = Reading()
         self._stream: TurnStream | None = None
         self._turn = AsyncExitStack()
@@ -138,12 +142,26 @@ class RequestProcess(Worker):
             async for event in self._events():
                 if event["type"] == "message_start":
                     await self.log.answered()
+                    self._note_limits()
                 yield event
                 if event["type"] == "message_stop":
                     return
         except ClaudeCodeError as error:
             await self.log.failed()
-            raise as_logged(error, self.log) from error.__cause__
+            raise with_limits(as_logged(error, self.log), self._note_limits()) from error.__cause__
+
+    def _note_limits(self) -> RateLimits | None:
+        """Tell of the limits of the last response, as far as they are known, and return them."""
+        limits = RateLimits.from_headers(self.log.headers) if self._has_log else self._heard
+        if limits is not None and self.on_limits is not None:
+            self.on_limits(limits)
+        return limits
+
+    def _hear(self, message: Message) -> None:
+        """Read the limits from a message of the CLI, which it sends when they have changed."""
+        if isinstance(message, RateLimitEvent) and not self._has_log:
+            self._heard = RateLimits.from_event(message.rate_limit_info.raw) or self._heard
+            self._note_limits()
 
     @property
     @override
@@ -197,6 +215,7 @@ class RequestProcess(Worker):
         try:
             early: list[Message] = []
             async for message in stream:
+                self._hear(message)
                 events = self._reading.feed(message)
                 early.append(message)
                 # Of a turn that was stopped before its API call nothing is told.
@@ -232,7 +251,7 @@ class RequestProcess(Worker):
     async def _finish(self) -> None:
         """End the turn, and the request with it."""
         await self._end_turn()
-        self._request = None
+        self._request = self.on_limits = None
 
     async def _end_turn(self) -> None:
         """Read the turn to its end, which is brought about if the CLI would ask the API again."""
@@ -242,6 +261,7 @@ class RequestProcess(Worker):
                 if not self._reading.ends_by_itself:
                     await self.session.interrupt()
                 async for message in stream:
+                    self._hear(message)
                     self._tell(message)
         except ClaudeCodeError as error:
             logger.debug("A turn was ended: %s", error)

@@ -16,7 +16,7 @@ from cc_session import Login
 from cc_types import JsonValue
 
 from .breakpoints import with_breakpoints
-from .failure import DetailedError, invalid
+from .failure import detailed, invalid
 from .loop.answer import unfolded_messages
 from .loop.cli_tools import Beside
 from .loop.request import LoopRequest, loop_request
@@ -174,7 +174,7 @@ def _refuse_thread(fields: _Object) -> None:
         message = "thread: Claude Code sends the whole history with each request, so there are no threads"
         details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
         error: _Object = {"type": "invalid_request_error", "message": message, "details": details}
-        raise DetailedError(status=400, error=error)
+        raise detailed(status=400, error=error)
 
 
 def _require(fields: _Object) -> None:

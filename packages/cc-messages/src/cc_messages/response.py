@@ -25,7 +25,7 @@ def error_headers(error: APIError) -> dict[str, str]:
     """The headers with which the API sends an error: its id, and how long to wait before the next try."""
     headers = {REQUEST_ID: error.request_id or new_request_id()}
     if error.retry_after is not None:
-        headers["retry-after"] = f"{error.retry_after:g}"
+        headers["retry-after"] = f"{error.retry_after:.15g}"
     return headers
 
 

@@ -4,7 +4,8 @@ Give it to an `httpx2.AsyncClient`, and that to any client of the Anthropic API.
 matter; only its path does.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -22,11 +23,12 @@ from cc_session import (
     on_background,
     start_on_background,
 )
-from cc_types import APIError, ClaudeCodeError, JsonValue
+from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
 from .answering import Starter, answer
 from .failure import overloaded
 from .launch import Launches
+from .limits import LimitCallback, LimitWatch
 from .loop.cli_tools import current_beside
 from .models import catalogue, find, page, resolve
 from .passed_headers import passed_headers
@@ -41,6 +43,7 @@ ERROR_EXTENSION = "claude_code_error"
 """The key of `Response.extensions` for the `ClaudeCodeError` that a response tells of, where it is not the API's."""
 
 _MODELS = "/v1/models"
+_LIMITS = "/v1/limits"
 
 # Which the API knows; what does not begin so may be an alias of Claude Code's.
 _IDS_BEGIN = "claude-"
@@ -49,8 +52,9 @@ _IDS_BEGIN = "claude-"
 class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     """Answers the Messages API from a pool of Claude Code processes.
 
-    Served are `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/models` and `GET /v1/models/{id}`. It may
-    be used from any number of threads and asyncio loops at once. Nothing is started before the first request.
+    Served are `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/models`, `GET /v1/models/{id}`, and
+    `GET /v1/limits`, the HTTP form of `limits`. It may be used from any number of threads and asyncio loops at once.
+    Nothing is started before the first request.
 
     Args:
         size: How many processes there may be, which is how many requests can be answered at the same time; more
@@ -68,6 +72,13 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         timeouts: How long a request may wait for a process (`queue`), take (`turn`) or be silent (`silence`), and more.
         cache_breakpoints: Whether a request that sets no `cache_control` gets breakpoints where Claude Code would place
             them: at the end of the system prompt, or else of the tools, and of the user's last message.
+        on_limit: Called with a `LimitWindow` and its `RateLimits` when a window of the plan passes one of
+            `limit_thresholds`: in the event loop of the request that has shown it, once for each threshold, and again
+            after the window was reset. It must return at once; its exceptions are logged.
+        limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses has passed all.
+
+    Raises:
+        ValueError: A threshold is none.
     """
 
     def __init__(
@@ -85,12 +96,15 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         cli_path: str | Path | None = None,
         timeouts: Timeouts | None = None,
         cache_breakpoints: bool = True,
+        on_limit: LimitCallback | None = None,
+        limit_thresholds: Sequence[float] = (0.8, 0.95),
     ) -> None:
         limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, "rewind")
         self._size, self._prewarm = size, prewarm
         self.cache_breakpoints = cache_breakpoints
         """Whether requests without `cache_control` get breakpoints."""
         self._launches = Launches(env or {}, cwd, cli_path, timeouts or Timeouts())
+        self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
         self._pool = PoolOwner(
             self, partial(PoolCore[RequestProcess], self._launches.spare, limits, Starter(self._launches))
@@ -113,6 +127,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
                     return await self._count(request)
                 case "GET", path if path == _MODELS or path.startswith(f"{_MODELS}/"):
                     return await self._show_models(request)
+                case "GET", path if path == _LIMITS:
+                    return self._show_limits()
                 case method, path:
                     raise APIError(status=404, message=f"{method} {path} is not served by Claude Code")
         except APIError as error:
@@ -134,7 +150,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         )
         reply = Reply(queues=True)
         timeout = request.extensions.get("timeout", {}).get("read")
-        start_on_background(answer, self._pool.core, self._launches.launch(parsed), parsed, reply)
+        note = partial(self._limits.note, loop=asyncio.get_running_loop())
+        start_on_background(answer, self._pool.core, self._launches.launch(parsed), parsed, reply, note)
         head = await reply.head(timeout)
         extensions = {} if head.error is None else {ERROR_EXTENSION: head.error}
         body = Body(reply, timeout)
@@ -150,6 +167,12 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         models = catalogue(await self._listed())
         name = request.url.path.removeprefix(_MODELS).removeprefix("/")
         return document(find(models, name) if name else page(models, dict(request.url.params)))
+
+    def _show_limits(self) -> httpx2.Response:
+        limits = self.limits
+        if limits is None:
+            return document({"rate_limits": None, "age_seconds": None})
+        return document({"rate_limits": limits.model_dump(mode="json"), "age_seconds": round(limits.age, 3)})
 
     async def _listed(self) -> JsonValue:
         """The models that Claude Code knows, as any process says when it has started."""
@@ -194,6 +217,11 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     def pids(self) -> list[int]:
         """The ids of the processes that run."""
         return self._pool.core.pids()
+
+    @property
+    def limits(self) -> RateLimits | None:
+        """The limits that a response told last, with their `age`; None before that. Makes no request."""
+        return self._limits.last
 
     def stats(self) -> PoolStats:
         """The figures of now: processes, requests, starts, memory. May be called from anywhere at any time."""

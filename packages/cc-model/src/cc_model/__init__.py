@@ -6,7 +6,7 @@
 from cc_ipc import ToolNotFoundError
 
 from .capability import ClaudeCode, claude_code
-from .errors import ToolsetNotRegisteredError
+from .errors import ModelPlanLimitError, ToolsetNotRegisteredError
 from .model import ClaudeCodeModel
 from .provider import ClaudeCodeProvider
 from .settings import ClaudeCodeModelSettings
@@ -18,6 +18,7 @@ __all__ = [
     "ClaudeCodeModelSettings",
     "ClaudeCodeProvider",
     "MessageCallback",
+    "ModelPlanLimitError",
     "ToolNotFoundError",
     "ToolsetNotRegisteredError",
     "claude_code",

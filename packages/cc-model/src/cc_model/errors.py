@@ -6,16 +6,28 @@ adapter can know: what to do about it, and what the client's "Connection error."
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar, cast
 
 import anthropic
-from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelTimeoutError, UserError
+from pydantic_ai.exceptions import (
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+    UserError,
+)
+from typing_extensions import override
 
-from cc_messages import ERROR_EXTENSION
+from cc_messages import ERROR_EXTENSION, RequestReport
 from cc_session import QueueTimeoutError, login_advice
-from cc_types import ClaudeCodeError, CLINotFoundError
+from cc_types import ClaudeCodeError, CLINotFoundError, RateLimits
 
-__all__ = ["ToolsetNotRegisteredError", "claude_code_errors"]
+__all__ = ["ModelPlanLimitError", "ToolsetNotRegisteredError", "claude_code_errors", "with_plan_limit"]
 
+E = TypeVar("E", bound=ModelHTTPError)
+
+_TOO_MANY = 429
 _HINTS = {
     403: "The login may not use this model or feature; use another one, or ask the account's administrator.",
     404: "Check the model's name; Claude Code also takes the aliases sonnet, opus and haiku.",
@@ -39,6 +51,42 @@ class ToolsetNotRegisteredError(ClaudeCodeError):
         )
 
 
+class ModelPlanLimitError(ModelHTTPError, ModelRateLimitError):
+    """A window of the plan is used up: requests are refused until it begins anew. A throttle of seconds is none."""
+
+    limits: RateLimits
+    """Everything that the API said about limits."""
+
+    @property
+    def resets_at(self) -> datetime:
+        """When the window begins anew."""
+        return cast(datetime, self.limits.exhausted_until)
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "limits": self.limits}
+
+    @override
+    def __setstate__(self, state: dict[str, Any]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().__setstate__(state)
+        self.limits = state["limits"]
+
+
+def with_plan_limit(error: ModelHTTPError, report: RequestReport | None) -> ModelHTTPError:
+    """Return the error, as a `ModelPlanLimitError` if a window of the plan is used up."""
+    limits = None if report is None else report.rate_limits
+    window = None if limits is None else limits.exhausted
+    if error.status_code != _TOO_MANY or limits is None or window is None or limits.exhausted_until is None:
+        return error
+    hint = (
+        f"The plan's limit {window.kind} is used up until {limits.exhausted_until:%Y-%m-%d %H:%M} UTC: wait until "
+        "then, or use FallbackModel."
+    )
+    refused = _with_hint(error, hint, ModelPlanLimitError)
+    refused.limits = limits
+    return refused
+
+
 @contextmanager
 def claude_code_errors(model_name: str) -> Generator[None]:
     """Raise errors with what to do about them.
@@ -47,7 +95,8 @@ def claude_code_errors(model_name: str) -> Generator[None]:
         UserError: There is no Claude Code CLI.
         ModelTimeoutError: No process came free in time; its `phase` is `"pool"`, its cause a `QueueTimeoutError`.
         ModelConnectionError: A process failed, or lost its connection to the API.
-        ModelHTTPError: The API answered with an error; its `hint` says what to do.
+        ModelHTTPError: The API answered with an error; its `hint` says what to do. `ModelPlanLimitError` if a window
+            of the plan is used up.
     """
     try:
         yield
@@ -58,7 +107,7 @@ def claude_code_errors(model_name: str) -> Generator[None]:
             raise ModelTimeoutError(model_name, str(told), phase="pool") from told.with_traceback(None)
         hint = login_advice() if error.status_code == 401 else _HINTS.get(error.status_code)
         if hint is not None and error.hint is None:
-            error = _with_hint(error, hint)
+            error = _with_hint(error, hint, type(error))
         # Without the client's error, which says the same once more.
         raise error from None
     except ModelConnectionError as error:
@@ -72,8 +121,8 @@ def claude_code_errors(model_name: str) -> Generator[None]:
         raise ModelConnectionError(model_name, str(cause), phase=error.phase, in_stream=error.in_stream) from cause
 
 
-def _with_hint(error: ModelHTTPError, hint: str) -> ModelHTTPError:
-    return type(error)(
+def _with_hint(error: ModelHTTPError, hint: str, kind: type[E]) -> E:
+    return kind(
         error.status_code,
         error.model_name,
         error.body,

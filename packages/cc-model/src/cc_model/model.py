@@ -5,14 +5,15 @@ mapped there. Here stands only what is different when Claude Code answers.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any, cast
 
 from claude_agent_sdk import Message
 from claude_agent_sdk.types import McpServerConfig
 from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.anthropic import AnthropicModel
@@ -22,14 +23,15 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import RequestUsage
 
 from cc_ipc import TransportType
-from cc_messages import CLITools, OwnTools, beside_requests
+from cc_messages import Beside, CLITools, OwnTools, beside_requests
 from cc_types import CLIResponse
 
 from .agent_tools import AgentTools
-from .errors import ToolsetNotRegisteredError, claude_code_errors
+from .errors import ToolsetNotRegisteredError, claude_code_errors, with_plan_limit
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .own_tool_approvals import without_own_tools
 from .provider import ClaudeCodeProvider, default_provider
+from .reports import add_to_stream, set_span_attributes, with_details
 from .settings import ClaudeCodeModelSettings
 from .transcript import MessageCallback, Transcript, metadata
 from .uploaded_files import with_own_files
@@ -130,7 +132,7 @@ class ClaudeCodeModel(AnthropicModel):
 
         Raises:
             UserError: There is no Claude Code CLI.
-            ModelHTTPError: The API answered with an error.
+            ModelHTTPError: The API answered with an error. `ModelPlanLimitError` if the plan is used up.
             ModelConnectionError: A process failed, or lost the API.
             cc_ipc.ToolNotFoundError: A function tool is in none of the toolsets that were set.
         """
@@ -204,12 +206,13 @@ class ClaudeCodeModel(AnthropicModel):
             async with AsyncExitStack() as stack:
                 tools = await stack.enter_async_context(self._offered(parameters, run_context))
                 # Only while the request is sent: a stream may be closed in another task than it was opened in.
-                with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take):
+                with _beside(tools, own, transcript) as beside:
                     response = await stack.enter_async_context(
                         super().request_stream(
                             with_own_files(messages, self.system), model_settings, parameters, run_context
                         )
                     )
+                add_to_stream(response, beside)
                 yield response
             if transcript is not None:
                 await transcript.complete()
@@ -240,8 +243,9 @@ class ClaudeCodeModel(AnthropicModel):
         parameters = _of_the_api(parameters, own)
         with claude_code_errors(self.model_name):
             async with self._offered(parameters) as tools:
-                with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take):
-                    return await super().request(with_own_files(messages, self.system), model_settings, parameters)
+                with _beside(tools, own, transcript) as beside:
+                    response = await super().request(with_own_files(messages, self.system), model_settings, parameters)
+        return with_details(response, beside.report)
 
     def _own_tools(self, model_settings: ModelSettings | None, parameters: ModelRequestParameters) -> OwnTools | None:
         settings = cast(ClaudeCodeModelSettings, merge_model_settings(self.settings, model_settings) or {})
@@ -258,6 +262,20 @@ class ClaudeCodeModel(AnthropicModel):
             return
         async with self._agent_tools.offered(parameters.function_tools, run_context) as tools:
             yield tools
+
+
+@contextmanager
+def _beside(tools: CLITools | None, own: OwnTools | None, transcript: Transcript | None) -> Generator[Beside]:
+    """Open `beside_requests()`, and put its report on the current span and into the error of a used-up plan."""
+    with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take) as beside:
+        try:
+            yield beside
+        except ModelHTTPError as error:
+            if (refused := with_plan_limit(error, beside.report)) is error:
+                raise
+            raise refused from None
+        finally:
+            set_span_attributes(beside.report)
 
 
 def _of_the_api(parameters: ModelRequestParameters, own: OwnTools | None) -> ModelRequestParameters:

@@ -1,6 +1,6 @@
 """`ClaudeCodeProvider`: what belongs to the processes behind a model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -12,8 +12,9 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from cc_messages import ClaudeCodeTransport
+from cc_messages import ClaudeCodeTransport, LimitCallback
 from cc_session import Timeouts
+from cc_types import RateLimits
 
 from .profile import claude_code_profile
 from .retry_waits import RetryWaits
@@ -52,9 +53,13 @@ class ClaudeCodeProvider(AnthropicProvider):
         max_retries: How often the client repeats a request that failed for a reason that may pass.
         max_retry_wait: How many seconds the client may wait before it repeats a request because the API asks for it
             (`retry-after`). Such a wait is logged; one that would be longer is an error at once. None for no limit.
+        on_limit: Called with a `cc_types.LimitWindow` and its `cc_types.RateLimits` when a window of the plan passes
+            one of `limit_thresholds`: in the event loop of the request that has shown it, once for each threshold, and
+            again after the window was reset. It must return at once; its exceptions are logged.
+        limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses has passed all.
 
     Raises:
-        ValueError: A limit is not positive, or `prewarm` is greater than `pool`.
+        ValueError: A limit or threshold is not in its range, or `prewarm` is greater than `pool`.
     """
 
     def __init__(
@@ -73,6 +78,8 @@ class ClaudeCodeProvider(AnthropicProvider):
         cache_breakpoints: bool = True,
         max_retries: int = 2,
         max_retry_wait: float | None = 300.0,
+        on_limit: LimitCallback | None = None,
+        limit_thresholds: Sequence[float] = (0.8, 0.95),
     ) -> None:
         transport = ClaudeCodeTransport(
             size=pool,
@@ -86,6 +93,8 @@ class ClaudeCodeProvider(AnthropicProvider):
             cli_path=cli_path,
             timeouts=timeouts,
             cache_breakpoints=cache_breakpoints,
+            on_limit=on_limit,
+            limit_thresholds=limit_thresholds,
         )
         self._connect(transport, max_retries, max_retry_wait)
 
@@ -132,6 +141,11 @@ class ClaudeCodeProvider(AnthropicProvider):
     def cache_breakpoints(self) -> bool:
         """Whether requests whose settings ask for no caching get cache breakpoints."""
         return self._transport.cache_breakpoints
+
+    @property
+    def limits(self) -> RateLimits | None:
+        """The limits that a response told last, with their `age`; None before that. Makes no request."""
+        return self._transport.limits
 
     @staticmethod
     def model_profile(model_name: str) -> ModelProfile:

@@ -78,8 +78,12 @@ class Lease(Generic[W]):
         self.worker: W | None = None
         self.coming: asyncio.Future[W] | None = None
         """Set while it waits."""
-        self.since = 0.0
-        """When it was asked for."""
+        self.asked_at = 0.0
+        """When it asked for a process, on the monotonic clock."""
+        self.queue_length = 0
+        """How many leases waited before it when it asked."""
+        self.wait_seconds = 0.0
+        """How long it has waited for its process, a start included."""
 
     async def prepare(self, worker: W) -> None:
         """Make a process ready.
@@ -123,12 +127,14 @@ class PoolCore(Generic[W]):
             ClaudeCodeError: A process could not be started, or the pool is closed.
         """
         self._keeps_spares = True
-        lease.since = time.monotonic()
+        lease.asked_at = time.monotonic()
         waits, failures = False, 0
+        lease.queue_length = len(self._waiting)
         while True:
             coming = self._ask_for(lease, first=failures > 0)
             waits |= not coming.done()
             worker = await self._queued(coming, lease)
+            lease.wait_seconds = time.monotonic() - lease.asked_at
             try:
                 await lease.prepare(worker)
                 break
@@ -143,7 +149,7 @@ class PoolCore(Generic[W]):
         self._leases += 1
         if waits:
             self._waits += 1
-            self._queue_seconds.append(time.monotonic() - lease.since)
+            self._queue_seconds.append(time.monotonic() - lease.asked_at)
         self._reuses += worker.uses > 0
         return worker
 
@@ -228,7 +234,7 @@ class PoolCore(Generic[W]):
             leases=self._leases,
             reuses=self._reuses,
             waits=self._waits,
-            waiting_seconds=max((time.monotonic() - lease.since for lease in self._waiting.copy()), default=0.0),
+            waiting_seconds=max((time.monotonic() - lease.asked_at for lease in self._waiting.copy()), default=0.0),
             queue_seconds=tuple(self._queue_seconds.copy()),
             queue_timeouts=self._queue_timeouts,
             starts=fleet.starts,
@@ -252,7 +258,7 @@ class PoolCore(Generic[W]):
         """Wait for the process of a lease, also of one that was waited for before, within the limit."""
         seconds = lease.launch.timeouts.queue
         try:
-            async with asyncio.timeout(None if seconds is None else lease.since + seconds - time.monotonic()):
+            async with asyncio.timeout(None if seconds is None else lease.asked_at + seconds - time.monotonic()):
                 return await coming
         except TimeoutError as error:
             if seconds is None or isinstance(error, ClaudeCodeError):

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from claude_agent_sdk import Message, ResultMessage
+from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
 
 from cc_convert import convert_sdk_messages_to_cli_response
-from cc_types import CLIResponse, CLIUsage, JsonValue, ModelUsage
+from cc_types import CLIResponse, CLIUsage, JsonValue, ModelUsage, RateLimits
 
 __all__ = ["Turn"]
 
@@ -37,6 +37,12 @@ class Turn:
     def structured_output(self) -> JsonValue:
         """The answer as JSON, if a schema was asked for."""
         return self.result.structured_output
+
+    @property
+    def rate_limits(self) -> RateLimits | None:
+        """The limits that the CLI told last in this turn: with a subscription, and when they have changed."""
+        told = (m.rate_limit_info.raw for m in reversed(self.messages) if isinstance(m, RateLimitEvent))
+        return next((limits for info in told if (limits := RateLimits.from_event(info)) is not None), None)
 
     @property
     def response(self) -> CLIResponse:

@@ -109,8 +109,7 @@ class TurnError(ClaudeCodeError, ResultError):
         self.turn = turn
         what = _words(turn) or kind
         status = f", HTTP status {turn.result.api_error_status}" if turn.result.api_error_status is not None else ""
-        advice = f"{login_advice()} Or check what the account may do." if kind == "auth" else _ADVICE[kind]
-        sentence = f"The turn failed ({kind}{status}): {what.rstrip('.')}. {advice}"
+        sentence = f"The turn failed ({kind}{status}): {what.rstrip('.')}. {_advice(kind, turn)}"
         # Not `super()`: the SDK's constructor takes the sentence and the facts, and ours only the sentence.
         ResultError.__init__(self, sentence, data=asdict(turn.result))
 
@@ -171,6 +170,14 @@ def _status_kind(status: int | None) -> TurnErrorKind | None:
 def _cli_kind(turn: Turn) -> TurnErrorKind | None:
     named = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
     return _BY_CLI.get(named[-1]) if named else None
+
+
+def _advice(kind: TurnErrorKind, turn: Turn) -> str:
+    if kind == "auth":
+        return f"{login_advice()} Or check what the account may do."
+    limits = turn.rate_limits if kind == "rate_limit" else None
+    until = None if limits is None else limits.exhausted_until
+    return _ADVICE[kind] if until is None else f"The plan is used up until {until:%Y-%m-%d %H:%M} UTC: wait until then."
 
 
 def _words(turn: Turn) -> str:

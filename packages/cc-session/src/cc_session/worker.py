@@ -83,6 +83,8 @@ class Worker:
         self.state: WorkerState = "idle"
         self.since = time.monotonic()
         """When it came into this state."""
+        self.started_at = self.since
+        """When its process was ready, on the monotonic clock."""
         self._day = datetime.date.today()
         self._term = Term()
 

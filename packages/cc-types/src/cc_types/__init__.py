@@ -3,7 +3,7 @@
 The bottom layer: it knows pydantic and JSON, and nothing of processes, SDKs or frameworks.
 """
 
-from .api_error import APIError
+from .api_error import APIError, PlanLimitError
 from .errors import (
     ClaudeCodeError,
     CLIConnectionError,
@@ -16,6 +16,7 @@ from .errors import (
 )
 from .json_value import JsonValue
 from .model_usage import ModelUsage
+from .rate_limits import LimitWindow, RateLimit, RateLimits
 from .response import CLIResponse, DeferredToolUse, PermissionDenial
 from .usage import CacheCreation, CLIUsage, OutputTokensDetails, ServerToolUse
 from .wire import WireModel
@@ -33,11 +34,15 @@ __all__ = [
     "ControlTimeoutError",
     "DeferredToolUse",
     "JsonValue",
+    "LimitWindow",
     "MessageParseError",
     "ModelUsage",
     "OutputTokensDetails",
     "PermissionDenial",
+    "PlanLimitError",
     "ProcessExitedError",
+    "RateLimit",
+    "RateLimits",
     "ServerToolUse",
     "WireModel",
 ]

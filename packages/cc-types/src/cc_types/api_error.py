@@ -1,8 +1,17 @@
-"""The one error that the Messages API itself answered, as Claude Code passed it on."""
+"""The errors that the Messages API itself answered with, as Claude Code passed them on."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from math import ceil
 
 from .errors import ClaudeCodeError
+from .json_value import JsonValue
+from .rate_limits import RateLimits
 
-__all__ = ["APIError"]
+__all__ = ["APIError", "PlanLimitError"]
+
+# Clients wait out less than this before they repeat a request; a window of a plan takes hours.
+_LONGEST_RETRY_SECONDS = 60.0
 
 # https://docs.anthropic.com/en/api/errors
 _TYPES = {
@@ -46,6 +55,8 @@ class APIError(ClaudeCodeError):
     """The API's id of the request, for its support."""
     retry_after: float | None
     """How many seconds the API asked to wait."""
+    details: Mapping[str, JsonValue]
+    """The fields of the API's error beside its type and message."""
 
     def __init__(
         self,
@@ -55,12 +66,14 @@ class APIError(ClaudeCodeError):
         error_type: str | None = None,
         request_id: str | None = None,
         retry_after: float | None = None,
+        details: Mapping[str, JsonValue] | None = None,
     ) -> None:
         self.status = status
         self.error_type = error_type or _error_type(status)
         self.message = message
         self.request_id = request_id
         self.retry_after = retry_after
+        self.details = dict(details or {})
         answered = f"status {status}" if status is not None else "no status"
         request = f", request {request_id}" if request_id else ""
         super().__init__(
@@ -78,6 +91,53 @@ class APIError(ClaudeCodeError):
         if self.status in _ADVICE:
             return _ADVICE[self.status]
         return "Try again later." if self.retryable else "Change the request before sending it again."
+
+
+class PlanLimitError(APIError):
+    """A window of the plan is used up: until it begins anew, requests are refused. A throttle of seconds is none."""
+
+    limits: RateLimits
+    """Everything that the response said about limits."""
+    resets_at: datetime
+    """When the window begins anew."""
+
+    def __init__(
+        self,
+        *,
+        limits: RateLimits,
+        resets_at: datetime,
+        message: str,
+        status: int | None = 429,
+        error_type: str | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+        details: Mapping[str, JsonValue] | None = None,
+    ) -> None:
+        self.limits = limits
+        self.resets_at = resets_at
+        super().__init__(
+            status=status,
+            message=message,
+            error_type=error_type,
+            request_id=request_id,
+            # Whole seconds, since some clients read no others.
+            retry_after=max(0.0, ceil(_seconds_until(resets_at))) if retry_after is None else retry_after,
+            details=details,
+        )
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the window begins anew within 60 seconds: the same request may succeed after that."""
+        return _seconds_until(self.resets_at) <= _LONGEST_RETRY_SECONDS
+
+    def _advice(self) -> str:
+        window = self.limits.exhausted
+        name = "plan's limit" if window is None else f"plan's limit {window.kind}"
+        return f"The {name} is used up until {self.resets_at:%Y-%m-%d %H:%M %Z}: wait until then, or use another model."
+
+
+def _seconds_until(time: datetime) -> float:
+    return (time - datetime.now(UTC)).total_seconds()
 
 
 def _error_type(status: int | None) -> str:

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from argparse import Namespace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from ..cache import Cache
@@ -21,6 +21,7 @@ from ..report.groups import group
 from ..sources import LogsNotFoundError, find_logs
 from .inputs import chosen_prices, chosen_zone
 from .output import spell_cost
+from .plan_limits import keep_limits, spell_windows, told_limits
 
 _RECENT = 2 * 86400
 
@@ -45,7 +46,9 @@ def run(options: Namespace) -> int:
     if block:
         left = int(block.first // 3600 * 3600 + BLOCK - now) // 60
         parts.append(f"block {spell_cost(block.cost)}, {left // 60}h{left % 60:02} left")
-    parts.append(_share("limit", asked, "rate_limits", "five_hour", "used_percentage"))
+    if (limits := told_limits(asked.get("rate_limits"))) is not None:
+        parts += spell_windows(limits, datetime.now(UTC), zone)
+        keep_limits(limits)
     print(" | ".join(part for part in parts if part))  # noqa: T201 - the output of the command
     return 0
 

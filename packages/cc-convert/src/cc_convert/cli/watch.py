@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from argparse import Namespace
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 
 from ..cache import MemoryCache
 from ..files import read_files
@@ -18,6 +18,7 @@ from ..rows import FileScan
 from ..sources import find_logs
 from .inputs import chosen_prices, chosen_zone
 from .output import say, spell_cost, spell_count, text_of
+from .plan_limits import kept_limits, spell_windows
 
 # What is older has no part in today or in the current block, however the zone lies.
 _RECENT = 2 * 86400
@@ -74,7 +75,16 @@ def picture(scans: list[FileScan], options: Namespace, prices: Prices, zone: tzi
         text = f"{spell_count(int(tokens))} tokens and {spell_cost(cost)} per hour in this block\n"
     by_model = sorted(day.models.items(), key=lambda one: -one[1])
     models = "".join(f"{spell_cost(cost):>10}  {model}\n" for model, cost in by_model if cost)
-    return f"{text_of(table)}{text}{models}"
+    return f"{text_of(table)}{text}{models}{_plan(zone)}"
+
+
+def _plan(zone: tzinfo | None) -> str:
+    """How full the plan is, if the status line was told."""
+    now = datetime.now(UTC)
+    limits = kept_limits(now)
+    if limits is None:
+        return ""
+    return f"{' | '.join(spell_windows(limits, now, zone))} (told to the status line {int(limits.age // 60)} min ago)\n"
 
 
 def _cells(name: str, line: Line) -> list[str]:

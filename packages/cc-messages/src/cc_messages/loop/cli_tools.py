@@ -14,13 +14,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from claude_agent_sdk import Message
 
 from cc_types import JsonValue
 
 from .own_tools import OwnTools
+
+if TYPE_CHECKING:
+    from ..report import RequestReport
 
 __all__ = ["Beside", "CLICall", "CLITools", "beside_requests", "current_beside", "mcp_name"]
 
@@ -88,6 +91,8 @@ class Beside:
     ) -> None:
         self.tools = tools
         self.own = own
+        self.report: RequestReport | None = None
+        """How the last request was answered; None before its process was ready."""
         self._on_message = on_message
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
@@ -129,8 +134,10 @@ _beside: ContextVar[Beside | None] = ContextVar("cc_messages_beside", default=No
 @contextmanager
 def beside_requests(
     *, tools: CLITools | None = None, own: OwnTools | None = None, on_message: Callable[[Message], object] | None = None
-) -> Generator[None]:
+) -> Generator[Beside]:
     """Say what goes beside the requests that are made within, in this task and those started from it.
+
+    Yields the `Beside`, whose `report` is set as soon as the response has begun.
 
     Args:
         tools: Tools for the CLI's own loop.
@@ -138,9 +145,10 @@ def beside_requests(
         on_message: Called in the current event loop with every message of the CLI that belongs to such a request, in
             order, up to and with the turn's `ResultMessage`. The last ones may come after the response.
     """
-    token = _beside.set(Beside(tools, own, on_message))
+    beside = Beside(tools, own, on_message)
+    token = _beside.set(beside)
     try:
-        yield
+        yield beside
     finally:
         _beside.reset(token)
 

@@ -1,0 +1,68 @@
+"""The limits of the last response, and the callback for windows of the plan that fill up.
+
+Makes no requests: it reads the responses of those that are made anyway. Written on the background loop, read anywhere.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import TypeAlias
+
+from cc_types import LimitWindow, RateLimits
+
+__all__ = ["LimitCallback", "LimitWatch"]
+
+LimitCallback: TypeAlias = Callable[[LimitWindow, RateLimits], object]
+"""A function that is called with the window that has passed a threshold, and all limits of that response."""
+
+logger = logging.getLogger(__name__)
+
+
+class LimitWatch:
+    """Keeps the last known limits, and finds the windows that have passed a threshold.
+
+    Args:
+        callback: Called when a window passes a threshold: once for each threshold, again after the window was reset.
+        thresholds: Shares of a window that is used. A window that refuses requests has passed all of them.
+
+    Raises:
+        ValueError: A threshold is not above 0 and at most 1.
+    """
+
+    def __init__(self, callback: LimitCallback | None, thresholds: Sequence[float]) -> None:
+        for threshold in thresholds:
+            if not 0 < threshold <= 1:
+                raise ValueError(f"limit_thresholds must be shares above 0 and at most 1, such as 0.8, not {threshold}")
+        self.last: RateLimits | None = None
+        """The limits of the last response that told any."""
+        self._callback = callback
+        self._thresholds = tuple(thresholds)
+        self._passed: dict[str, tuple[datetime | None, float]] = {}
+
+    def note(self, limits: RateLimits, loop: asyncio.AbstractEventLoop) -> None:
+        """Take the limits of a response; the callback is called on `loop`, unless that has ended."""
+        self.last = limits
+        for window in limits.windows:
+            if self._passes(window) and (callback := self._callback) is not None:
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(_tell, callback, window, limits)
+
+    def _passes(self, window: LimitWindow) -> bool:
+        """Whether the window has passed a threshold that it had not passed before."""
+        used = 1.0 if window.status == "rejected" else window.utilization or 0.0
+        now = max((threshold for threshold in self._thresholds if threshold <= used), default=0.0)
+        resets_at, before = self._passed.get(window.kind, (None, 0.0))
+        if window.resets_at != resets_at:
+            before = 0.0
+        # Responses of requests at the same time may come out of order, so within a window nothing is taken back.
+        self._passed[window.kind] = (window.resets_at, max(now, before))
+        return now > before
+
+
+def _tell(callback: LimitCallback, window: LimitWindow, limits: RateLimits) -> None:
+    try:
+        callback(window, limits)
+    except Exception:
+        logger.exception("The callback for limits failed")

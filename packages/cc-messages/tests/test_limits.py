@@ -1,0 +1,248 @@
+"""The limits that the API reports: as values, as an error, and as calls of a callback."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import httpx2
+import pytest
+from anthropic import AsyncAnthropic, RateLimitError
+
+from cc_loopback import LoopbackServer
+from cc_messages import OwnTools, RequestReport, beside_requests
+from cc_messages.limits import LimitWatch
+from cc_types import LimitWindow, RateLimits
+
+from .conftest import Client, Connect, Served, eventually
+
+MESSAGES = "/v1/messages"
+PREFIX = "anthropic-ratelimit-unified"
+
+
+def plan(
+    used: float = 0.42, week: float = 0.3, *, status: str = "allowed", resets_in: float = 7200.0
+) -> dict[str, str]:
+    """Headers of a plan, made up from public descriptions; the five-hour window decides."""
+    reset = str(int(time.time() + resets_in))
+    return {
+        f"{PREFIX}-status": status,
+        f"{PREFIX}-reset": reset,
+        f"{PREFIX}-representative-claim": "five_hour",
+        f"{PREFIX}-fallback-percentage": "0.5",
+        f"{PREFIX}-5h-status": status,
+        f"{PREFIX}-5h-reset": reset,
+        f"{PREFIX}-5h-utilization": str(used),
+        f"{PREFIX}-7d-status": "allowed",
+        f"{PREFIX}-7d-reset": str(int(time.time() + 4 * 86400)),
+        f"{PREFIX}-7d-utilization": str(week),
+    }
+
+
+def used_shares(limits: RateLimits | None) -> dict[str, float | None]:
+    return {} if limits is None else {window.kind: window.utilization for window in limits.windows}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_limits_of_the_last_response_are_known(client: Client, stream: bool) -> None:
+    """MSG-90."""
+    client.api.fail_next(headers=plan(0.42), delay=0)
+    await client.http.post(MESSAGES, json=client.body("Hello.", stream=stream))
+
+    limits = client.transport.limits
+    assert used_shares(limits) == {"five_hour": 0.42, "seven_day": 0.3}
+    assert limits is not None
+    assert limits.age < 20
+    await client.http.post(MESSAGES, json=client.body("A response that says nothing about limits.", stream=stream))
+    assert client.transport.limits is limits
+
+
+async def test_the_server_tells_the_limits_to_clients_with_its_token(served: Served) -> None:
+    """MSG-90."""
+    served.api.fail_next(headers=plan(0.5), delay=0)
+    async with served.http() as http:
+        await http.post(MESSAGES, json={"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]})
+        told = (await http.get("/v1/limits")).json()
+    assert [(window["kind"], window["utilization"]) for window in told["rate_limits"]["windows"]] == [
+        ("five_hour", 0.5),
+        ("seven_day", 0.3),
+    ]
+    assert 0 <= told["age_seconds"] < 20
+    async with httpx2.AsyncClient(base_url=served.url, trust_env=False) as http:
+        assert (await http.get("/v1/limits")).status_code == 401
+
+
+async def test_before_the_first_response_nothing_is_known_and_no_request_is_made(connect: Connect) -> None:
+    """MSG-90."""
+    client = connect()
+    assert (await client.http.get("/v1/limits")).json() == {"rate_limits": None, "age_seconds": None}
+    assert client.transport.limits is None
+    assert (client.api.calls, client.transport.pids) == ([], [])
+
+
+async def test_a_plan_that_is_used_up_is_not_asked_again_within_seconds(client: Client) -> None:
+    """MSG-91: also if the API asks for a retry."""
+    headers = {**plan(1.01, status="rejected"), "x-should-retry": "true", "retry-after": "7200"}
+    client.api.fail_next(429, headers=headers, message="You have reached your limit.")
+    before = len(client.api.requests)
+    claude = AsyncAnthropic(http_client=client.http, api_key="any", max_retries=5)
+    with pytest.raises(RateLimitError) as caught:
+        await claude.messages.create(**client.body("Hello."))
+    assert len(client.api.requests) == before + 1
+    response = caught.value.response
+    assert (response.headers["x-should-retry"], response.headers["retry-after"]) == ("false", "7200")
+    limits = RateLimits.from_headers(response.headers)
+    assert limits is not None
+    assert limits.exhausted is not None
+    assert limits.exhausted.kind == "five_hour"
+    known = client.transport.limits
+    assert known is not None
+    assert known == limits.model_copy(update={"observed_at": known.observed_at})
+
+
+async def test_a_refusal_tells_how_long_to_wait_also_if_the_api_tells_only_until_when(client: Client) -> None:
+    """MSG-91."""
+    client.api.fail_next(429, headers=plan(1.01, status="rejected", resets_in=2_000_000))
+    response = await client.http.post(MESSAGES, json=client.body("Hello."))
+    assert response.headers["x-should-retry"] == "false"
+    assert 1_999_980 < int(response.headers["retry-after"]) <= 2_000_000
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param(lambda: plan(1.0, status="rejected", resets_in=20), id="a window that resets in seconds"),
+        pytest.param(lambda: {"retry-after": "1"}, id="a throttle"),
+        pytest.param(plan, id="a throttle with windows that are not used up"),
+    ],
+)
+async def test_a_refusal_of_seconds_may_be_repeated(client: Client, headers: Callable[[], dict[str, str]]) -> None:
+    """MSG-91."""
+    client.api.fail_next(429, headers=headers())
+    response = await client.http.post(MESSAGES, json=client.body("Hello."))
+    assert response.status_code == 429
+    assert "x-should-retry" not in response.headers
+
+
+async def test_a_process_that_was_refused_goes_on_after_the_reset(client: Client) -> None:
+    """MSG-91."""
+    client.api.fail_next(429, headers=plan(1.01, status="rejected"))
+    refused = await client.http.post(MESSAGES, json=client.body("Hello."))
+    client.api.fail_next(headers=plan(0.01), delay=0)
+    answered = await client.http.post(MESSAGES, json=client.body("Hello."))
+    assert (refused.status_code, answered.status_code) == (429, 200)
+    assert used_shares(client.transport.limits)["five_hour"] == 0.01
+
+
+async def test_a_callback_is_called_once_for_each_threshold_where_the_request_was_made(connect: Connect) -> None:
+    """MSG-92."""
+    heard: list[tuple[str, float | None, int]] = []
+
+    def on_limit(window: LimitWindow, limits: RateLimits) -> None:
+        assert window in limits.windows
+        heard.append((window.kind, window.utilization, threading.get_ident()))
+        raise RuntimeError("an error of a callback")
+
+    client = connect(on_limit=on_limit, limit_thresholds=(0.5, 0.9))
+    reset = plan()
+    for used in (0.4, 0.6, 0.7, 0.65, 0.95, 1.01):
+        client.api.fail_next(headers={**reset, f"{PREFIX}-5h-utilization": str(used)}, delay=0)
+        await client.http.post(MESSAGES, json=client.body("Hello."))
+    here = threading.get_ident()
+    assert heard == [("five_hour", 0.6, here), ("five_hour", 0.95, here)]
+
+
+def watched(*thresholds: float) -> tuple[LimitWatch, list[str]]:
+    heard: list[str] = []
+    watch = LimitWatch(lambda window, _: heard.append(f"{window.kind} {window.utilization}"), thresholds)
+    return watch, heard
+
+
+def limits_of(used: float | None, status: str = "allowed", *, days: int = 0) -> RateLimits:
+    resets_at = datetime(2026, 11, 22, tzinfo=UTC) + timedelta(days=days)
+    return RateLimits(windows=(LimitWindow(kind="w", utilization=used, resets_at=resets_at, status=status),))
+
+
+async def test_after_a_reset_thresholds_are_passed_anew_and_within_a_window_only_once() -> None:
+    """MSG-92."""
+    watch, heard = watched(0.8)
+    for limits in (limits_of(0.81), limits_of(0.79), limits_of(0.82), limits_of(0.1, days=1), limits_of(0.9, days=1)):
+        watch.note(limits, asyncio.get_running_loop())
+    await asyncio.sleep(0)
+    assert heard == ["w 0.81", "w 0.9"]
+
+
+async def test_several_thresholds_at_once_are_one_call_and_a_refusal_passes_all() -> None:
+    """MSG-92."""
+    watch, heard = watched(0.5, 0.9)
+    for limits in (limits_of(0.95), limits_of(None, "rejected", days=1)):
+        watch.note(limits, asyncio.get_running_loop())
+    await asyncio.sleep(0)
+    assert heard == ["w 0.95", "w None"]
+
+
+@pytest.mark.parametrize("threshold", [0, -0.1, 1.5, 80, float("nan")])
+def test_a_threshold_that_is_no_share_is_refused(threshold: float) -> None:
+    with pytest.raises(ValueError, match=r"above 0 and at most 1, such as 0.8, not"):
+        LimitWatch(None, [threshold])
+
+
+async def test_a_report_tells_whether_a_process_was_started_and_how_long_it_was_waited_for(connect: Connect) -> None:
+    """MSG-93."""
+    client = connect(size=1)
+    reports: list[RequestReport] = []
+    for stream in (False, True):
+        client.api.fail_next(headers=plan(0.6), delay=0)
+        with beside_requests() as beside:
+            await client.http.post(MESSAGES, json=client.body("Hello.", stream=stream))
+        assert beside.report is not None
+        reports.append(beside.report)
+    first, second = reports
+    assert (first.process_started, second.process_started) == (True, False)
+    assert first.wait_seconds > second.wait_seconds >= 0
+    assert (first.queue_length, second.queue_length) == (0, 0)
+    assert [used_shares(report.rate_limits)["five_hour"] for report in reports] == [0.6, 0.6]
+
+
+async def test_a_report_tells_how_many_requests_waited_before(connect: Connect) -> None:
+    """MSG-93."""
+    client = connect(size=1)
+
+    async def report() -> RequestReport:
+        with beside_requests() as beside:
+            await client.http.post(MESSAGES, json=client.body("Hello."))
+        assert beside.report is not None
+        return beside.report
+
+    reports = await asyncio.gather(*(report() for _ in range(3)))
+    assert [one.queue_length for one in reports] == [0, 1, 2]
+    assert [one.process_started for one in reports] == [True, False, False]
+    assert 0 < reports[0].wait_seconds < reports[1].wait_seconds < reports[2].wait_seconds
+
+
+async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Client) -> None:
+    """MSG-93."""
+    client.api.fail_next(429, headers=plan(1.0, status="rejected"))
+    with beside_requests() as beside:
+        await client.http.post(MESSAGES, json=client.body("Hello."))
+    assert beside.report is not None
+    assert beside.report.rate_limits is not None
+    assert beside.report.rate_limits.status == "rejected"
+
+
+async def test_the_limits_are_known_in_the_loop_of_the_cli_too(connect: Connect, shared_api: LoopbackServer) -> None:
+    """MSG-90, MSG-91: the CLI tells when they have changed, and a plan that is used up stays so."""
+    client = connect(env=shared_api.env("oauth"), size=1)
+    client.api.fail_next(headers=plan(0.66), delay=0)
+    with beside_requests(own=OwnTools(tools=("Read",))):
+        client.answers("Fine.")
+        answered = await client.http.post(MESSAGES, json=client.body("Hello."))
+        assert answered.status_code == 200
+        await eventually(lambda: client.transport.limits is not None)
+        assert used_shares(client.transport.limits) == {"five_hour": 0.66, "seven_day": 0.3}
+        headers = plan(1.01, status="rejected")
+        for _ in range(2):  # the CLI tells it once
+            client.api.fail_next(429, headers=headers, times=1)
+            refused = await client.http.post(MESSAGES, json=client.body("Hello."))
+            assert (refused.status_code, refused.headers["x-should-retry"]) == (429, "false")

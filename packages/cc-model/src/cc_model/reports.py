@@ -1,0 +1,73 @@
+"""How a request was answered, as attributes of the span that is open, and as details of the response.
+
+The spans are pydantic-ai's; this module opens none. The names are listed in docs/how-to/limits.md.
+"""
+
+from typing import Any
+
+from opentelemetry.trace import Span, get_current_span
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import StreamedResponse
+
+from cc_messages import Beside, RequestReport
+
+__all__ = ["add_to_stream", "set_span_attributes", "with_details"]
+
+
+def set_span_attributes(report: RequestReport | None) -> None:
+    """Set the report's attributes on pydantic-ai's span of the request; do nothing without such a span."""
+    span = get_current_span()
+    if report is not None and span.is_recording() and _is_chat(span):
+        span.set_attributes(_attributes(report))
+
+
+def with_details(response: ModelResponse, report: RequestReport | None) -> ModelResponse:
+    """Return the response, with the report in its `provider_details`."""
+    if report is not None:
+        response.provider_details = {**(response.provider_details or {}), **_details(report)}
+    return response
+
+
+def add_to_stream(stream: StreamedResponse, beside: Beside) -> None:
+    """Add the report to the `provider_details` of each response that the stream gives."""
+    get = stream.get
+    # Not by the stream's own details: pydantic-ai adds to these at the end, and responses it gave before share them.
+    stream.get = lambda: with_details(get(), beside.report)
+
+
+def _details(report: RequestReport) -> dict[str, Any]:
+    """The report as plain JSON, since it becomes a part of histories."""
+    facts: dict[str, Any] = {
+        "claude_code": {
+            "process_started": report.process_started,
+            "process_wait_ms": _milliseconds(report),
+            "queue_length": report.queue_length,
+        }
+    }
+    if report.rate_limits is not None:
+        facts["rate_limits"] = report.rate_limits.model_dump(mode="json")
+    return facts
+
+
+def _attributes(report: RequestReport) -> dict[str, bool | int | float | str]:
+    attributes: dict[str, bool | int | float | str] = {
+        "claude_code.process.started": report.process_started,
+        "claude_code.process.wait_ms": _milliseconds(report),
+        "claude_code.queue.length": report.queue_length,
+    }
+    if (limits := report.rate_limits) is not None:
+        if limits.status is not None:
+            attributes["claude_code.rate_limit.status"] = limits.status
+        for window in limits.windows:
+            if window.utilization is not None:
+                attributes[f"claude_code.rate_limit.{window.kind}.utilization"] = window.utilization
+    return attributes
+
+
+def _milliseconds(report: RequestReport) -> float:
+    return round(report.wait_seconds * 1000, 1)
+
+
+def _is_chat(span: Span) -> bool:
+    # Not the application's own span, which may stand for many requests. OpenTelemetry's API has no way to read.
+    return getattr(span, "attributes", {}).get("gen_ai.operation.name") == "chat"

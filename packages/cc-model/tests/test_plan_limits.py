@@ -1,0 +1,187 @@
+"""Limits of a plan, and how a request was answered: on responses, on spans, in errors."""
+
+import pickle
+import time
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic_ai import Agent, InstrumentationSettings, ModelMessagesTypeAdapter
+from pydantic_ai.exceptions import ModelHTTPError, ModelRateLimitError
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.instrumented import InstrumentedModel
+from pydantic_ai.models.test import TestModel
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, ModelPlanLimitError
+from cc_types import LimitWindow, RateLimits
+
+PREFIX = "anthropic-ratelimit-unified"
+RESETS_AT = int(time.time()) + 7200
+# Made up, from public descriptions of the names.
+ALLOWED = {
+    f"{PREFIX}-status": "allowed",
+    f"{PREFIX}-reset": str(RESETS_AT),
+    f"{PREFIX}-representative-claim": "five_hour",
+    f"{PREFIX}-5h-status": "allowed",
+    f"{PREFIX}-5h-reset": str(RESETS_AT),
+    f"{PREFIX}-5h-utilization": "0.42",
+    f"{PREFIX}-7d-status": "allowed",
+    f"{PREFIX}-7d-reset": str(RESETS_AT + 400_000),
+    f"{PREFIX}-7d-utilization": "0.3",
+}
+USED_UP = {
+    **ALLOWED,
+    f"{PREFIX}-status": "rejected",
+    f"{PREFIX}-5h-status": "rejected",
+    f"{PREFIX}-5h-utilization": "1.01",
+}
+
+
+class Spans:
+    """A model whose requests are traced, and the attributes of the spans for them."""
+
+    def __init__(self, model: ClaudeCodeModel) -> None:
+        tracing = TracerProvider()
+        self._exporter = InMemorySpanExporter()
+        tracing.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.tracer = tracing.get_tracer("test")
+        self.model = InstrumentedModel(model, InstrumentationSettings(tracer_provider=tracing))
+
+    def named(self, name: str) -> list[dict[str, object]]:
+        spans = self._exporter.get_finished_spans()
+        return [dict(span.attributes or {}) for span in spans if span.name.startswith(name)]
+
+
+async def answered(agent: Agent, streamed: bool) -> list[ModelMessage]:
+    if not streamed:
+        return (await agent.run("Hello.")).all_messages()
+    async with agent.run_stream("Hello.") as result:
+        await result.get_output()
+        return result.all_messages()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_response_has_the_limits_and_how_it_came(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, streamed: bool
+) -> None:
+    """MODEL-92, MODEL-93: as plain JSON, so that a history can be stored and sent again."""
+    agent = Agent(ClaudeCodeModel(provider=provider))
+    await agent.run("So that a process is warm.")
+    shared_api.fail_next(headers=ALLOWED, delay=0)
+    messages = await answered(agent, streamed)
+    details: dict[str, Any] = cast(ModelResponse, messages[-1]).provider_details or {}
+    limits = RateLimits.model_validate(details["rate_limits"])
+    assert limits == provider.limits
+    assert [(window.kind, window.utilization) for window in limits.windows] == [("five_hour", 0.42), ("seven_day", 0.3)]
+    facts = details["claude_code"]
+    assert facts.keys() == {"process_started", "process_wait_ms", "queue_length"}
+    assert (facts["process_started"], facts["queue_length"]) == (False, 0)
+    assert 0 <= facts["process_wait_ms"] < 5000
+    assert details["finish_reason"] == "end_turn"
+    assert ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(messages)) == messages
+
+
+async def test_a_provider_knows_the_last_limits(loopback: LoopbackServer) -> None:
+    """MODEL-92."""
+    heard: list[LimitWindow] = []
+    provider = ClaudeCodeProvider(
+        env=loopback.env(), on_limit=lambda window, limits: heard.append(window), limit_thresholds=[0.4]
+    )
+    async with provider:
+        assert provider.limits is None
+        loopback.fail_next(headers=ALLOWED, delay=0)
+        await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
+    assert provider.limits is not None
+    assert provider.limits.window("seven_day") == LimitWindow(
+        kind="seven_day",
+        utilization=0.3,
+        status="allowed",
+        resets_at=datetime.fromtimestamp(RESETS_AT + 400_000, UTC),
+    )
+    assert 0 < provider.limits.age < 60
+    assert [window.kind for window in heard] == ["five_hour"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_plan_that_is_used_up_is_an_error_of_its_own_which_says_until_when(
+    loopback: LoopbackServer, streamed: bool
+) -> None:
+    """MODEL-94: the client does not repeat the request, and `ModelRateLimitError` catches it."""
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=5) as provider:
+        loopback.fail_next(429, headers=USED_UP, message="You have reached your limit.")
+        with pytest.raises(ModelPlanLimitError, match="five_hour is used up until 20") as caught:
+            await answered(Agent(ClaudeCodeModel(provider=provider)), streamed)
+    error = caught.value
+    assert isinstance(error, ModelHTTPError)
+    assert isinstance(error, ModelRateLimitError)
+    assert (error.status_code, error.resets_at) == (429, datetime.fromtimestamp(RESETS_AT, UTC))
+    assert error.retry_after == pytest.approx(RESETS_AT - time.time(), abs=60)  # pyright: ignore[reportUnknownMemberType]
+    assert error.limits == provider.limits
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), copy.limits, str(copy)) == (ModelPlanLimitError, error.limits, str(error))
+    assert len(loopback.requests) == 1
+
+
+async def test_a_throttle_is_no_limit_of_the_plan(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
+    """MODEL-94."""
+    shared_api.fail_next(429, headers=ALLOWED)
+    with pytest.raises(ModelRateLimitError) as caught:
+        await Agent(model).run("Hello.")
+    assert not isinstance(caught.value, ModelPlanLimitError)
+
+
+async def test_another_model_takes_over_when_the_plan_is_used_up(
+    shared_api: LoopbackServer, model: ClaudeCodeModel
+) -> None:
+    """MODEL-94."""
+    shared_api.fail_next(429, headers=USED_UP)
+    result = await Agent(FallbackModel(model, TestModel(custom_output_text="From elsewhere."))).run("Hello.")
+    assert result.output == "From elsewhere."
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_span_says_how_its_request_was_answered(loopback: LoopbackServer, streamed: bool) -> None:
+    """MODEL-93: and the span around it says nothing of it."""
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 30}
+
+    def answer(_: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": "Fine."}], "usage": usage}
+
+    loopback.respond = answer
+    async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:
+        spans = Spans(ClaudeCodeModel(provider=provider))
+        with spans.tracer.start_as_current_span("outer"):
+            for _ in range(2):
+                loopback.fail_next(headers=ALLOWED, delay=0)
+                await answered(Agent(spans.model), streamed)
+    cold, warm = spans.named("chat ")
+    assert (cold["claude_code.process.started"], warm["claude_code.process.started"]) == (True, False)
+    assert float(str(cold["claude_code.process.wait_ms"])) > float(str(warm["claude_code.process.wait_ms"])) >= 0
+    for said in (cold, warm):
+        assert said["claude_code.queue.length"] == 0
+        assert said["claude_code.rate_limit.status"] == "allowed"
+        assert said["claude_code.rate_limit.five_hour.utilization"] == 0.42
+        assert said["claude_code.rate_limit.seven_day.utilization"] == 0.3
+        # Which are pydantic-ai's own.
+        assert said["gen_ai.usage.cache_read.input_tokens"] == 400
+        assert said["gen_ai.usage.cache_creation.input_tokens"] == 30
+    assert not [name for name in spans.named("outer")[0] if name.startswith("claude_code")]
+
+
+async def test_the_span_of_a_request_that_failed_says_so_too(
+    shared_api: LoopbackServer, model: ClaudeCodeModel
+) -> None:
+    """MODEL-93."""
+    spans = Spans(model)
+    shared_api.fail_next(429, headers=USED_UP)
+    with pytest.raises(ModelPlanLimitError):
+        await Agent(spans.model).run("Hello.")
+    [said] = spans.named("chat ")
+    assert said["claude_code.rate_limit.status"] == "rejected"
+    assert said["claude_code.rate_limit.five_hour.utilization"] == 1.01
+    assert said["claude_code.process.wait_ms"] is not None

@@ -1,0 +1,243 @@
+"""Limits of an account as the API reports them with each response: plan windows, and limits of an API key.
+
+With an API key the API sends its documented headers `anthropic-ratelimit-{requests,tokens,…}-{limit,remaining,reset}`.
+With a subscription it sends `anthropic-ratelimit-unified-*`, which it does not document; the names here come from the
+CLI of the tested version and from public reports. Unknown headers are kept.
+"""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Self, cast
+
+from pydantic import AwareDatetime, Field
+
+from .json_value import JsonValue
+from .wire import JsonObject, WireModel
+
+__all__ = ["LimitWindow", "RateLimit", "RateLimits"]
+
+_PREFIX = "anthropic-ratelimit-"
+_UNIFIED = "unified-"
+_OF_WINDOW = re.compile(r"(?P<window>\d+[a-z]+(?:_\w+)?|overage)-(?P<fact>utilization|reset|status)")
+_OF_RATE = re.compile(r"(?P<kind>.+)-(?P<fact>limit|remaining|reset)")
+
+# The windows' names in headers, and the names that the CLI and the SDK have for them.
+_KINDS = {
+    "5h": "five_hour",
+    "7d": "seven_day",
+    "7d_oi": "seven_day_overage_included",
+    "7d_opus": "seven_day_opus",
+    "7d_sonnet": "seven_day_sonnet",
+}
+_OVERAGE = "overage"
+_REJECTED = "rejected"
+
+# Later times are milliseconds: in seconds this one is in the year 5138.
+_LATEST_SECOND = 1e11
+
+
+class LimitWindow(WireModel):
+    """A window of a plan, such as the last five hours."""
+
+    kind: str
+    """`five_hour`, `seven_day`, `seven_day_overage_included`, `overage` (extra usage), or the name in the header."""
+    utilization: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """The share that is used: 0.42 is 42 %. It can be above 1."""
+    resets_at: AwareDatetime | None = None
+    """When the window begins anew."""
+    status: str | None = None
+    """`allowed`, `allowed_warning` or `rejected`."""
+
+
+class RateLimit(WireModel):
+    """A limit of an API key, which is replenished all the time."""
+
+    kind: str
+    """`requests`, `tokens`, `input_tokens`, `output_tokens`, or the name in the header."""
+    limit: int | None = None
+    """How many are allowed in a minute."""
+    remaining: int | None = None
+    """How many of them are left. The API rounds tokens to thousands."""
+    resets_at: AwareDatetime | None = None
+    """When all of them are there again."""
+
+
+class RateLimits(WireModel):
+    """Everything that one response says about limits."""
+
+    observed_at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+    """When the response came."""
+    status: str | None = None
+    """The status of the request in the plan: `allowed`, `allowed_warning` or `rejected`."""
+    resets_at: AwareDatetime | None = None
+    """When the window that decided begins anew."""
+    decided_by: str | None = None
+    """The kind of the window that decided (the header `…-unified-representative-claim`)."""
+    windows: tuple[LimitWindow, ...] = ()
+    """The windows of a plan, shortest first as the API names them; empty with an API key."""
+    rates: tuple[RateLimit, ...] = ()
+    """The limits of an API key; empty with a subscription."""
+    other: JsonObject = Field(default_factory=dict[str, JsonValue])
+    """All other facts: headers under their full names, or fields of the CLI's event."""
+
+    @property
+    def age(self) -> float:
+        """How many seconds ago the response came."""
+        return max(0.0, (datetime.now(UTC) - self.observed_at).total_seconds())
+
+    def window(self, kind: str) -> LimitWindow | None:
+        """Return the window of a kind, or None if nothing was said about it."""
+        return next((window for window in self.windows if window.kind == kind), None)
+
+    @property
+    def exhausted(self) -> LimitWindow | None:
+        """The window that is used up, of several the one that resets last. Extra usage may pay for requests then."""
+        rejected = [one for one in self.windows if one.status == _REJECTED and one.kind != _OVERAGE]
+        if not rejected and self.status == _REJECTED:
+            return LimitWindow(kind=self.decided_by or "plan", resets_at=self.resets_at, status=_REJECTED)
+        return max(rejected, key=lambda one: one.resets_at or self.observed_at, default=None)
+
+    @property
+    def exhausted_until(self) -> datetime | None:
+        """When the window that is used up begins anew; None if none is used up, or the time is not known."""
+        window = self.exhausted
+        return None if window is None else window.resets_at or self.resets_at
+
+    @classmethod
+    def from_headers(cls, headers: Mapping[str, str], *, observed_at: datetime | None = None) -> Self | None:
+        """Read the headers of a response; None if they say nothing about limits. Never raises for odd values."""
+        facts = {
+            name.lower().removeprefix(_PREFIX): value
+            for name, value in headers.items()
+            if name.lower().startswith(_PREFIX)
+        }
+        if not facts:
+            return None
+        windows: dict[str, dict[str, object]] = {}
+        rates: dict[str, dict[str, object]] = {}
+        top: dict[str, object] = {}
+        other: dict[str, JsonValue] = {}
+        for name, value in facts.items():
+            if not _sort_in(name, value, windows, rates, top):
+                other[f"{_PREFIX}{name}"] = value
+        return cls.model_validate(
+            {
+                **_observed(observed_at),
+                **top,
+                "windows": [{"kind": _KINDS.get(kind, kind), **known} for kind, known in sorted(windows.items())],
+                "rates": [{"kind": kind, **known} for kind, known in rates.items()],
+                "other": other,
+            }
+        )
+
+    @classmethod
+    def from_event(cls, info: Mapping[str, JsonValue], *, observed_at: datetime | None = None) -> Self | None:
+        """Read the `rate_limit_info` of the CLI's `rate_limit_event`, which is `RateLimitInfo.raw` in the SDK.
+
+        The CLI sends it with a subscription, when something has changed. None if it names neither a window nor a
+        time: the CLI then found no limits in a response, and made up a status. Never raises for odd values.
+        """
+        rest = dict(info)
+        kind, status = _text(rest.pop("rateLimitType", None)), _text(rest.pop("status", None))
+        resets_at, utilization = _time(rest.pop("resetsAt", None)), _share(rest.pop("utilization", None))
+        windows: dict[str, dict[str, object]] = {}
+        unified = rest.pop("unifiedWindows", None)
+        for name, fields in (unified if isinstance(unified, dict) else {}).items():
+            known = fields if isinstance(fields, dict) else {}
+            windows[name] = _window(known.get("utilization"), known.get("resetsAt"), known.get("status"))
+        if kind and kind not in windows:
+            windows[kind] = {"utilization": utilization, "resets_at": resets_at, "status": status}
+        if (overage := _text(rest.pop("overageStatus", None))) is not None:
+            windows[_OVERAGE] = {**windows.get(_OVERAGE, {}), "status": overage}
+        if (overage_reset := _time(rest.pop("overageResetsAt", None))) is not None:
+            windows[_OVERAGE] = {**windows.get(_OVERAGE, {}), "resets_at": overage_reset}
+        if not windows and resets_at is None:
+            return None
+        return cls.model_validate(
+            {
+                **_observed(observed_at),
+                "status": status,
+                "resets_at": resets_at,
+                "decided_by": kind,
+                "windows": [{"kind": name, **known} for name, known in windows.items()],
+                "other": rest,
+            }
+        )
+
+
+def _sort_in(
+    name: str,
+    value: str,
+    windows: dict[str, dict[str, object]],
+    rates: dict[str, dict[str, object]],
+    top: dict[str, object],
+) -> bool:
+    """Put a header's value where it belongs; False if it is not understood."""
+    if not name.startswith(_UNIFIED):
+        found = _OF_RATE.fullmatch(name)
+        known = None if found is None else _time(value) if found["fact"] == "reset" else _count(value)
+        if found is None or known is None:
+            return False
+        rates.setdefault(found["kind"].replace("-", "_"), {})[_FIELDS.get(found["fact"], found["fact"])] = known
+        return True
+    name = name.removeprefix(_UNIFIED)
+    if found := _OF_WINDOW.fullmatch(name):
+        fact, holder = found["fact"], windows.setdefault(found["window"], {})
+    elif name in _TOP:
+        fact, holder = name, top
+    else:
+        return False
+    read = _READERS.get(fact, _text)(value)
+    if read is not None:
+        holder[_FIELDS.get(fact, fact)] = read
+    return read is not None
+
+
+def _observed(at: datetime | None) -> dict[str, object]:
+    return {} if at is None else {"observed_at": at}
+
+
+def _window(utilization: JsonValue, resets_at: JsonValue, status: JsonValue) -> dict[str, object]:
+    return {"utilization": _share(utilization), "resets_at": _time(resets_at), "status": _text(status)}
+
+
+def _number(value: object) -> float | None:
+    with suppress(ValueError, TypeError, OverflowError):
+        number = float(cast("str | float", value))
+        return number if isfinite(number) else None
+    return None
+
+
+def _share(value: object) -> float | None:
+    number = _number(value)
+    # The API has sent -0.0.
+    return None if number is None or number < 0 else abs(number)
+
+
+def _count(value: object) -> int | None:
+    number = _number(value)
+    return None if number is None or number < 0 else int(number)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _time(value: object) -> datetime | None:
+    """Read seconds since 1970, or a time in the form of RFC 3339."""
+    number = _number(value)
+    with suppress(ValueError, OverflowError, OSError):
+        if number is not None:
+            return datetime.fromtimestamp(number / 1000 if number > _LATEST_SECOND else number, UTC)
+        if isinstance(value, str):
+            read = datetime.fromisoformat(value)
+            return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+    return None
+
+
+_TOP = frozenset({"status", "reset", "representative-claim"})
+_FIELDS = {"reset": "resets_at", "representative-claim": "decided_by"}
+_READERS = {"utilization": _share, "reset": _time}
