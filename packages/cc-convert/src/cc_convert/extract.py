@@ -17,6 +17,7 @@ SYNTHETIC = "<synthetic>"
 LATEST = 253_000_000_000
 """In the year 9987: a later time is none. Before the end of the calendar, so that spans and zones stay within it."""
 _TOOLS = ("tool_use", "server_tool_use")
+_NO_FORK: Record = {}
 
 
 def time_of(timestamp: str | None) -> float | None:
@@ -54,7 +55,8 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     if usage is None or not key:
         return None
     session = session_of(record)
-    origin = get("requestSessionId") or session
+    # The CLI marks an answer that it copied into a fork since 2.1.326; the SDK's `fork_session()` names the parent.
+    origin = get("requestSessionId") or (get("forkedFrom") or _NO_FORK).get("sessionId") or session
     model = message.get("model") or ""
     failed = model == SYNTHETIC or get("isApiErrorMessage") is True
     steps = usage.get("iterations")

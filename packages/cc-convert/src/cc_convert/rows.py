@@ -154,14 +154,20 @@ class Ledger(NamedTuple):
     """The time of the next request of the same file; what the ledger covers is older. `None` if none came."""
     totals: dict[str, tuple[Counts, float]]
     """Counts and US dollars, by model."""
-    counted: dict[str, Counts]
-    """What the session's own requests in the same file had come to by then, by model."""
+    place: int
+    """How many requests and compactions stand before it in the same file."""
     keys: tuple[str, ...]
     """For a result: the keys of the requests since the result before it."""
     turns: int
     """For a result: rounds between model and tools."""
     traits: tuple[str, str, str]
     """Tier, geo and speed of the request before it."""
+    start: float | None = None
+    """For a `state`: when its lineage began, in seconds since 1970. A fork that takes a total over keeps it."""
+    duration: float | None = None
+    """For a `state`: for how many seconds processes ran in its lineage."""
+    written: float | None = None
+    """The latest time in the file before it; it was written then, or later."""
 
 
 class Problem(NamedTuple):
@@ -197,3 +203,9 @@ class FileScan(NamedTuple):
     """The last folder that was named."""
     origins: dict[str, str]
     """For a fork: the session that made the request, where it was another, by key."""
+    compactions: dict[str, int]
+    """The ids of compactions, with how many requests and compactions stand before each."""
+    began: str = ""
+    """The first time in the file, as it stands there."""
+    latest: str = ""
+    """The latest time in the file, as it stands there."""

@@ -37,6 +37,9 @@ _HEAD = 320
 _COUNT = b"_input_tokens"
 _TAIL = 1280
 """Within so many bytes of the end of an answer stands the last of its counts of input."""
+_TIME = b'"timestamp":"'
+_TIME_LENGTH = len("2026-11-22T12:00:00.000Z")
+_NEAR = 16_384
 _TOOL_USE = b'"type":"tool_use"'
 _TOOL_NAME = re.compile(rb'"type":"tool_use",(?:"id":"(?P<id>[!#-\[\]-~]+)",)?"name":"(?P<name>[!#-\[\]-~]+)"')
 _NO_REQUEST = b"\n"  # which stands in no line
@@ -110,6 +113,8 @@ class _Scanner:
             if end and self._at_start and self._is_document(data, end):
                 return self._read_document(stream, data, filled)
             if end:
+                if self._at_start:
+                    self._note_time(data, data.find(_TIME, 0, end))
                 self._at_start = False
                 self._lines(data, end)
                 self._base += end
@@ -187,8 +192,15 @@ class _Scanner:
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, position, stop, marker)
             elif not whole or _may_count(data, position, stop):
+                self._note_time(data, data.rfind(_TIME, max(0, position - _NEAR), position))
                 self._line(bytes(data[position:stop]), self._base + position)
             position = stop + 1
+
+    def _note_time(self, data: bytearray, at: int) -> None:
+        """Tell the time of a record that may not be decoded: of the first one, and of one shortly before a total."""
+        if at >= 0:
+            at += len(_TIME)
+            self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace"))
 
     def _every_line(self, data: bytearray, end: int) -> None:
         position = 0
