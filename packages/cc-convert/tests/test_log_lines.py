@@ -229,3 +229,23 @@ def test_a_packed_log_is_read(log: Any, read: Read) -> None:
     cut = read(packed[: len(packed) // 2])
     assert 0 < len(cut.rows) < 2000
     assert [problem.lost for problem in cut.problems] == [True]
+
+
+@pytest.mark.parametrize("size", [10, 3000], ids=["short", "long"])
+@pytest.mark.parametrize("behind", ["a prompt", "the first note of a process"])
+def test_a_prompt_that_was_cut_off_and_written_over_is_reported(log: Any, read: Read, size: int, behind: str) -> None:
+    """LOG-04: also where neither record counts."""
+    log.user("x" * size)
+    if behind == "a prompt":
+        log.user("Hi again")
+    else:
+        log.lines.append(
+            {"type": "queue-operation", "operation": "enqueue", "sessionId": "s1", "timestamp": log.time()}
+        )
+    log.answer("msg_1")
+    first, *rest = log.text().splitlines(keepends=True)
+
+    logs = read(first[: len(first) // 2] + b"".join(rest))
+
+    assert counts(logs) == [ONE]
+    assert [(problem.offset, problem.lost) for problem in logs.problems] == [(0, True)]

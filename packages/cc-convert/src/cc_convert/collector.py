@@ -3,7 +3,17 @@
 from typing import Literal, TypeAlias, cast
 
 from .archive import ARCHIVED, from_archive
-from .extract import LATEST, event_usage, model_totals, request_row, session_of, time_of, tool_calls, traits_of
+from .extract import (
+    LATEST,
+    event_usage,
+    model_totals,
+    request_row,
+    session_of,
+    tells_hours,
+    time_of,
+    tool_calls,
+    traits_of,
+)
 from .fields import Record, clean_record, clean_usage, count
 from .rows import Counts, FileScan, Ledger, Problem, Row, make_row
 
@@ -191,6 +201,7 @@ class Collector:
                 tuple(self._open_keys),
                 count(record.get("num_turns")),
                 self._traits() if self._open_keys else _stated_traits(record.get("usage")),
+                tells_hours(cast("object", exact) if has_exact else record.get("modelUsage")),
             )
         )
         self._open_keys = []
@@ -211,6 +222,7 @@ class Collector:
                 (),
                 0,
                 self._traits(),
+                tells_hours(record.get("modelUsage")),
                 _seconds(record.get("startTime")),
                 _seconds(record.get("totalDuration")),
                 time_of(self._latest),

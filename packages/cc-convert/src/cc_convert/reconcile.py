@@ -71,12 +71,17 @@ def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, 
     made = [row for row in own if row.kind != "unlogged"]
     covered = made if total.covered is None else [rows[key] for key in sorted(total.covered)]
     keys = {row.key for row in covered}
+    stated = _sum(counts for counts, _ in total.spent.values())
+    if not total.splits:
+        # Of such a total only the sum of the writes can be compared.
+        hour = sum(row.cache_write_1h for row in [*covered, *unlogged])
+        stated = (*stated[:3], stated[3] + stated[4] - hour, hour, *stated[5:])
     return Comparison(
         session,
         next((row.project for row in own if row.project), ""),
         _sum(counts_of(row) for row in covered),
         _sum(counts_of(row) for row in unlogged),
-        _sum(counts for counts, _ in total.spent.values()),
+        stated,
         _sum(counts_of(row) for row in made if row.key not in keys),
         sum(row.cost or 0.0 for row in [*covered, *unlogged]),
         sum(cost for _, cost in total.spent.values()),

@@ -6,11 +6,23 @@ than the requests it covers becomes a row of its own, so the rows always add up 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .model_names import canonical_model
-from .rows import NO_COUNTS, Counts, FileScan, Kind, Ledger, Row, add_counts, counts_of, subtract_counts
+from .prices import Prices
+from .rows import (
+    NO_COUNTS,
+    Counts,
+    FileScan,
+    Kind,
+    Ledger,
+    Row,
+    add_counts,
+    counts_of,
+    subtract_counts,
+    with_all_writes,
+)
 from .session_totals import NOTHING, ProcessTotal, Totals, count_rows, process_totals, size_of
 
 __all__ = ["SessionTotal", "Totals", "settle"]
@@ -23,6 +35,8 @@ class SessionTotal(NamedTuple):
     """Counts and US dollars by model, without what a fork took over from its parent."""
     covered: frozenset[str] | None
     """The keys of the requests in it; `None` means all of the session."""
+    splits: bool
+    """Whether it tells cache writes for an hour from those for five minutes."""
 
 
 def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
@@ -56,20 +70,21 @@ def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict
 def _of_process(total: ProcessTotal) -> list[Row]:
     parent = next(reversed(total.scan.origins.values()), "")
     project = total.ledger.project or total.scan.project
-    return [
-        _row(total.ledger, model, counts, "unlogged", parent, project)
-        for model, counts in total.unlogged.items()
-        if any(counts)
-    ]
+    missing: list[Row] = []
+    for model, counts in total.unlogged.items():
+        if any(counts):
+            row = _row(total.ledger, model, counts, "unlogged", parent, project)
+            missing.append(_split(row, total.ledger, total.spent[model][1], total.covered))
+    return missing
 
 
-def _session_total(processes: Iterable[ProcessTotal]) -> SessionTotal:
+def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
     spent: Totals = {}
     covered: set[str] = set()
     for process in processes:
         spent = _plus(spent, process.spent)
         covered |= {row.key for row in process.covered}
-    return SessionTotal(spent, frozenset(covered))
+    return SessionTotal(spent, frozenset(covered), all(process.ledger.splits for process in processes))
 
 
 # --- results
@@ -82,7 +97,7 @@ def _result_total(ledgers: list[Ledger]) -> SessionTotal:
         spent = _plus(spent, delta.totals)
     if not any(ledger.kind == "delta" for ledger in ledgers):
         spent = max((ledger.totals for ledger in ledgers), key=size_of)
-    return SessionTotal(spent, None)
+    return SessionTotal(spent, None, all(ledger.splits for ledger in ledgers))
 
 
 def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
@@ -91,24 +106,23 @@ def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
     missing: list[Row] = []
     counted: Totals = {}
     for ledger in [*exact, *sums]:
-        spent = _by_model(ledger, rows)
+        requests = [row for key in ledger.keys if (row := rows.get(key)) and row.session == ledger.session]
+        spent = count_rows(requests)
         for model, (stated, cost) in ledger.totals.items():
             told = spent.get(model, NO_COUNTS)
             before, before_cost = counted.get(model, NOTHING) if ledger.kind == "sum" else NOTHING
+            if not ledger.splits:
+                stated, told, before = map(with_all_writes, (stated, told, before))
             more = subtract_counts(stated, add_counts(told, before))
             known = counted.get(model, NOTHING)
             counted[model] = (add_counts(known[0], add_counts(told, more)), max(known[1], cost))
             if any(more) and not _completed(ledger, model, more, rows):
                 kind: Kind = "turn" if ledger.turns and not ledger.keys else "unlogged"
                 row = _row(ledger, model, more, kind, "", ledger.project)
+                row = _split(row, ledger, cost - before_cost, requests)
                 # If no request is known beside it, all of the cost is its own.
                 missing.append(row if any(told) else row._replace(logged_cost=max(0.0, cost - before_cost)))
     return missing
-
-
-def _by_model(ledger: Ledger, rows: Mapping[str, Row]) -> dict[str, Counts]:
-    known = (rows.get(key) for key in ledger.keys)
-    return count_rows(row for row in known if row is not None and row.session == ledger.session)
 
 
 def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
@@ -126,7 +140,26 @@ def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -
     return True
 
 
-# --- arithmetic
+# --- rows
+
+
+def _split(row: Row, ledger: Ledger, cost: float, beside: Iterable[Row]) -> Row:
+    """Tell the cache writes of a row apart where its total does not: those for an hour cost more.
+
+    Args:
+        row: What is in no request, with all writes as those for five minutes.
+        ledger: The total.
+        cost: What the row and the requests beside it cost, in US dollars, by the total.
+        beside: These requests.
+    """
+    price = Prices().cost
+    short, hour = price(row), price(row._replace(cache_write_5m=0, cache_write_1h=row.cache_write_5m))
+    if ledger.splits or short is None or hour is None or hour <= short:
+        return row
+    others = sum(price(one) or 0.0 for one in beside if canonical_model(one.model) == row.model)
+    part = min(1.0, max(0.0, (cost - others - short) / (hour - short)))
+    written = round(part * row.cache_write_5m)
+    return row._replace(cache_write_5m=row.cache_write_5m - written, cache_write_1h=written)
 
 
 def _row(ledger: Ledger, model: str, counts: Counts, kind: Kind, parent: str, project: str) -> Row:

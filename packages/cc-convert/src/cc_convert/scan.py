@@ -34,7 +34,9 @@ _PROMPT = b'"type":"user","message":{"role":"user"'
 _MESSAGE = b'"message":{"id":"msg_'
 _HEAD = 320
 """Within so many bytes of a line stands what it is."""
-_COUNT = b"_input_tokens"
+_RECORD = b'{"parentUuid":'
+_BEHIND = (b"_input_tokens", _RECORD, b'{"type":"queue-operation"')
+"""What stands near the end of a line that was cut off and written over: an answer, a prompt, or a process's first note."""
 _TAIL = 1280
 """Within so many bytes of the end of an answer stands the last of its counts of input."""
 _TIME = b'"timestamp":"'
@@ -89,6 +91,7 @@ def _may_count(data: bytearray, start: int, stop: int) -> bool:
         stop < head
         or any(data.find(name, start, head) >= 0 for name in _NAMES)
         or any(data.find(mark, start, stop) >= 0 for mark in _MARKS)
+        or data.find(_RECORD, start + 1, stop) >= 0
     )
 
 
@@ -185,9 +188,11 @@ class _Scanner:
                 else:
                     answer_at = max(0, find(_MESSAGE, position, head) - position)
             # Prompts and tool results are the bulk of a log, and have no usage of their own; only where one was cut off
-            # an answer may stand behind it.
-            if prompt and whole and find(_COUNT, max(position, stop - _TAIL), stop) < 0:
-                pass
+            # another record may stand behind it.
+            if prompt and whole:
+                tail = max(position + 1, stop - _TAIL)
+                if any(find(mark, tail, stop) >= 0 for mark in _BEHIND):
+                    self._line(bytes(data[position:stop]), self._base + position)
             # From behind, since usage stands behind the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, position, stop, marker)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from .model_names import canonical_model
-from .rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, counts_of, subtract_counts
+from .rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, counts_of, subtract_counts, with_all_writes
 
 __all__ = ["NOTHING", "ProcessTotal", "Totals", "count_rows", "places_of", "process_totals", "size_of"]
 
@@ -18,8 +18,7 @@ Totals: TypeAlias = dict[str, tuple[Counts, float]]
 """Counts and US dollars, by model."""
 NOTHING: tuple[Counts, float] = (NO_COUNTS, 0.0)
 _Sums: TypeAlias = dict[str, tuple[int, ...]]
-"""Counts by model, without those of thinking, which transcripts of some versions do not tell. No model has zeros."""
-_THINKING = 5
+"""Input, output, cache read, cache write and web searches by model: the counts that all versions tell, without zeros."""
 # A search among the requests of processes that ran at once. A thousand steps take a millisecond.
 _MOST_STEPS = 20_000
 
@@ -228,8 +227,11 @@ def _process_total(state: _State, base: _Base, covered: list[Row]) -> ProcessTot
     told = count_rows(covered)
     for model, (counts, cost) in state.ledger.totals.items():
         known, known_cost = base.totals.get(model, NOTHING)
+        requests = told.get(model, NO_COUNTS)
+        if not state.ledger.splits:
+            counts, known, requests = map(with_all_writes, (counts, known, requests))
         spent[model] = (subtract_counts(counts, known), max(0.0, cost - known_cost))
-        unlogged[model] = subtract_counts(spent[model][0], told.get(model, NO_COUNTS))
+        unlogged[model] = subtract_counts(spent[model][0], requests)
     return ProcessTotal(state.ledger, state.scan, spent, covered, unlogged)
 
 
@@ -259,7 +261,10 @@ def _sums_of(rows: Iterable[Row]) -> _Sums:
 
 
 def _without_zeros(counts: Mapping[str, Counts]) -> _Sums:
-    sums = {model: (*numbers[:_THINKING], *numbers[_THINKING + 1 :]) for model, numbers in counts.items()}
+    sums = {
+        model: (fresh, output, read, short + hour, searches)
+        for model, (fresh, output, read, short, hour, _, searches) in counts.items()
+    }
     return {model: numbers for model, numbers in sums.items() if any(numbers)}
 
 
