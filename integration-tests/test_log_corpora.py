@@ -13,8 +13,8 @@ from commands import CheckError
 from log_corpora import SCENARIOS, at_random, killed_after_a_compaction, make
 
 QUICK = ("fork_of_a_running_parent", "killed_between", "forked_by_the_sdk")
-# Eight months of versions of claude-agent-sdk; the CLI notes totals since 2.1.306, and marks copies since 2.1.326.
-OLDER = ("0.1.50", "0.1.81", "0.2.110", "0.2.140", "0.2.155", "0.2.170", "0.2.180")
+# Of claude-agent-sdk: CLI 2.1.81 to 2.1.330. Totals are there from the sixth on, marks of copies in the last alone.
+OLDER = ("0.1.50", "0.1.81", "0.2.110", "0.2.140", "0.2.155", "0.2.170", "0.2.180", "0.2.187")
 
 
 @pytest.fixture(scope="module", params=OLDER)

@@ -54,6 +54,14 @@ def fork(cli: CliRuns, session: str, prompt: str = "hello") -> str:
     return resume(cli, session, prompt, FORK)
 
 
+def at_once(cli: CliRuns, session: str) -> None:
+    """Resume a session in two processes at once."""
+    with cli.conversation("--resume", session) as first, cli.conversation("--resume", session) as second:
+        first.say("READ please")
+        second.say("hello")
+        first.say("hello")
+
+
 def sdk_fork(cli: CliRuns, session: str) -> str:
     """Fork a session with the function of the SDK, which copies the transcript and runs no CLI."""
     with patch.dict("os.environ", CLAUDE_CONFIG_DIR=str(cli.transcripts.parent)):
@@ -174,13 +182,21 @@ def killed_between(cli: CliRuns) -> None:
 
 
 def parallel_resumes(cli: CliRuns) -> None:
-    """Two processes resume one session at once; afterwards it goes on."""
+    """Two processes resume one session at once; afterwards it is resumed, compacted and forked."""
     session = new(cli, "READ please")
-    with cli.conversation("--resume", session) as first, cli.conversation("--resume", session) as second:
-        first.say("READ please")
-        second.say("hello")
-        first.say("hello")
+    at_once(cli, session)
     resume(cli, session)
+    resume(cli, session, "/compact")
+    fork(cli, session)
+
+
+def compacted_after_a_kill(cli: CliRuns) -> None:
+    """The second process of a session is killed, and the third one does nothing but compact."""
+    session = new(cli, "READ please")
+    with cli.conversation("--resume", session) as parent:
+        parent.say("hello")
+        parent.kill()
+    resume(cli, session, "/compact")
 
 
 def forks_and_compactions(cli: CliRuns) -> None:
@@ -228,6 +244,7 @@ SCENARIOS: dict[str, Scenario] = {
         resumed, compacted, several_turns, forked, sub_agent_then_forks, compaction_then_forks,
         fork_compacts_while_parent_goes_on, fork_that_only_compacts, fork_of_a_running_parent,
         fork_of_a_running_parent_that_only_compacts, parent_runs, killed_parent, killed_between, parallel_resumes,
+        compacted_after_a_kill,
         forks_and_compactions, forked_by_the_sdk, forked_by_the_sdk_after_a_compaction,
     )
 }  # fmt: skip
@@ -241,13 +258,15 @@ def at_random(cli: CliRuns, seed: int) -> None:
     for _ in range(8):
         session = chance.choice(sessions)
         prompt = chance.choice(["hello", "READ please", "AGENT please", "/compact", "/compact"])
-        step = chance.choice(["resume", "resume", "fork", "fork", "sdk", "kill", "talk"])
+        step = chance.choice(["resume", "resume", "fork", "fork", "sdk", "kill", "talk", "both"])
         if step == "resume":
             resume(cli, session, prompt)
         elif step == "fork":
             sessions.append(fork(cli, session, prompt))
         elif step == "sdk":
             sessions.append(sdk_fork(cli, session))
+        elif step == "both":
+            at_once(cli, session)
         else:
             with cli.conversation("--resume", session, *chance.choice([(), (FORK,)])) as talk:
                 talk.say("READ please")

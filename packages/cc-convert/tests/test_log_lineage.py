@@ -120,7 +120,7 @@ def test_a_compaction_in_a_fork_counts_while_its_parent_goes_on(maker: Maker, re
 
 
 def test_a_killed_process_hides_no_compaction_of_the_next_one(log: Any, read: Read) -> None:
-    """LOG-32, LOG-30: the next total shows how long its process ran; what is older is in no total, and no difference."""
+    """LOG-32, LOG-30: the next total tells how long its process ran. What is older is in no total, no difference."""
     log.answer("msg_1")
     state(log, 1, 1)
     log.answer("msg_2", timestamp="2026-11-20T11:00:00Z")

@@ -36,7 +36,7 @@ _HEAD = 320
 """Within so many bytes of a line stands what it is."""
 _RECORD = b'{"parentUuid":'
 _BEHIND = (b"_input_tokens", _RECORD, b'{"type":"queue-operation"')
-"""What stands near the end of a line that was cut off and written over: an answer, a prompt, or a process's first note."""
+"""What stands near the end of a line that was written over: an answer, a prompt, or the first note of a process."""
 _TAIL = 1280
 """Within so many bytes of the end of an answer stands the last of its counts of input."""
 _TIME = b'"timestamp":"'

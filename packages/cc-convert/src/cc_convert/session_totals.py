@@ -18,7 +18,7 @@ Totals: TypeAlias = dict[str, tuple[Counts, float]]
 """Counts and US dollars, by model."""
 NOTHING: tuple[Counts, float] = (NO_COUNTS, 0.0)
 _Sums: TypeAlias = dict[str, tuple[int, ...]]
-"""Input, output, cache read, cache write and web searches by model: the counts that all versions tell, without zeros."""
+"""Input, output, cache read, cache write and web searches by model: what all versions tell. No model has only zeros."""
 # A search among the requests of processes that ran at once. A thousand steps take a millisecond.
 _MOST_STEPS = 20_000
 

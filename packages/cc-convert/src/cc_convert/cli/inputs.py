@@ -202,9 +202,8 @@ def overview(logs: Logs, rows: Iterable[tuple[Row, float | None]]) -> Overview:
 def mention(seen: Overview) -> int:
     """Say on stderr what is not in the sums, or not for certain; return the exit code."""
     if seen.lost:
-        say(
-            f"note: lines that could not be read: {seen.lost:,}; the first: {seen.example}; cc-convert doctor lists them"
-        )
+        first = f"the first: {seen.example}"
+        say(f"note: lines that could not be read: {seen.lost:,}; {first}; cc-convert doctor lists them")
     elif seen.odd:
         say(f"note: lines that are damaged but were read: {seen.odd:,}; cc-convert doctor lists them")
     for model, tokens in sorted(seen.unpriced.items()):
