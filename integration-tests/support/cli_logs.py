@@ -120,7 +120,7 @@ class CliRuns:
             command, cwd=self.folder, env={**os.environ, **self.server.env()}, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
         )  # fmt: skip
-        watchdog = threading.Timer(PATIENCE, process.kill)
+        watchdog = threading.Timer(4 * PATIENCE, process.kill)  # other processes run meanwhile
         watchdog.start()
         try:
             yield Conversation(process, self)

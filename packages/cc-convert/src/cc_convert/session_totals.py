@@ -5,6 +5,7 @@ session's file, or in that of the session it forks; both keep the start of the l
 the difference to it is what one process spent. Requests of a process that was killed, or still runs, are in no total.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
@@ -19,6 +20,8 @@ Totals: TypeAlias = dict[str, tuple[Counts, float]]
 NOTHING: tuple[Counts, float] = (NO_COUNTS, 0.0)
 _Sums: TypeAlias = dict[str, tuple[int, ...]]
 """Input, output, cache read, cache write and web searches by model: what all versions tell. No model has only zeros."""
+# A process began with the total of the one before, or ran at the same time as some of them.
+_MOST_BASES = 8
 # A search among the requests of processes that ran at once. A thousand steps take a millisecond.
 _MOST_STEPS = 20_000
 
@@ -110,20 +113,23 @@ def _positions(scan: FileScan) -> dict[str, int]:
 
 
 def _of_session(
-    states: list[_State], lineages: Mapping[float | None, list[_State]], left: list[Row]
+    states: list[_State], lineages: Mapping[float | None, list[_State]], made: list[Row]
 ) -> list[ProcessTotal]:
     several = len({state.ledger.start for state in states}) > 1
+    positions = states[-1].positions
+    # By their place, so that what came after a total need not be looked at for it; those of sub-agents have none.
+    left = sorted(made, key=lambda row: positions.get(row.key, -1))
     found: list[ProcessTotal] = []
-    for number, state in enumerate(states):
-        earlier = [one.ledger for one in states[:number] if one.ledger.start == state.ledger.start]
-        pool = [row for row in left if _may_cover(state, row)]
-        if earlier:
-            bases = [_Base(one.totals, one.duration) for one in reversed(earlier)]
-        else:
-            bases = [_inherited(state, lineages[state.ledger.start], pool)]
+    known: dict[float | None, list[_Base]] = defaultdict(list)
+    for state in states:
+        stop = bisect_left(left, state.ledger.place, key=lambda row: positions.get(row.key, -1))
+        pool = [row for row in left[:stop] if _may_cover(state, row)]
+        earlier = known[state.ledger.start]
+        bases = earlier[: -_MOST_BASES - 1 : -1] or [_inherited(state, lineages[state.ledger.start], pool)]
         base, covered = _choose(state, bases, pool, shared=bool(earlier) or several)
+        earlier.append(_Base(state.ledger.totals, state.ledger.duration))
         taken = {row.key for row in covered}
-        left = [row for row in left if row.key not in taken]
+        left[:stop] = [row for row in left[:stop] if row.key not in taken]
         found.append(_process_total(state, base, covered))
     return found
 
@@ -176,7 +182,14 @@ def _within(ledger: Ledger, base: _Base, rows: list[Row]) -> list[Row]:
 
 def _adding_up(rows: list[Row], spent: _Sums) -> list[Row] | None:
     """Those of the rows that add up to what was spent, if there are such; the latest ones where there are several."""
-    sums = [_sums_of([row]) for row in rows]
+    sums = [count_rows([row]) for row in rows]
+    # All that the rows up to each of them could explain.
+    most: list[_Sums] = [{}]
+    counted: dict[str, Counts] = {}
+    for one in sums:
+        for model, counts in one.items():
+            counted[model] = add_counts(counted.get(model, NO_COUNTS), counts)
+        most.append(_without_zeros(counted))
     # Each entry: where to go on, what is left to explain, what was chosen.
     waiting: list[tuple[int, _Sums, tuple[int, ...]]] = [(len(rows), spent, ())]
     for _ in range(_MOST_STEPS):
@@ -185,9 +198,9 @@ def _adding_up(rows: list[Row], spent: _Sums) -> list[Row] | None:
         at, left, chosen = waiting.pop()
         if not left:
             return [rows[one] for one in reversed(chosen)]
-        if at > 0:
+        if at > 0 and _difference(most[at], left) is not None:
             waiting.append((at - 1, left, chosen))
-            if (rest := _difference(left, sums[at - 1])) is not None:
+            if (rest := _difference(left, _without_zeros(sums[at - 1]))) is not None:
                 waiting.append((at - 1, rest, (*chosen, at - 1)))
     return None
 
