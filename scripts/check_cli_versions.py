@@ -11,8 +11,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,10 @@ from rich.table import Table
 
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from cli_wheels import wheel
 from commands import CheckError, finish
 from commands import run as run_command
-from workspace import ROOT, find_uv
+from workspace import ROOT
 
 sys.path.append(str(ROOT / "integration-tests" / "support"))
 
@@ -270,26 +270,6 @@ async def check(cli: Path, sdk: str, login: str, problems: list[str]) -> Row:
                 found.append(type(error).__name__)
                 problems.append(f"CLI {name}, {login}, {one.__name__}: {error}")
     return Row(name, sdk, login, *found)
-
-
-@asynccontextmanager
-async def wheel(version: str) -> AsyncGenerator[tuple[Path, str]]:
-    """Fetch a version of the SDK; yield its CLI and its own version."""
-    asked = "claude-agent-sdk" if version == "newest" else f"claude-agent-sdk=={version}"
-    with tempfile.TemporaryDirectory(prefix="check-cli-") as folder:
-        install = ["pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", f"--target={folder}", asked]
-        # Outside the repository, since its pins would apply there.
-        await run_command([*find_uv(), *install], Path(folder))
-        yield found_in(Path(folder))
-
-
-def found_in(folder: Path) -> tuple[Path, str]:
-    """Return the CLI of an SDK that was put into a folder, and the version of the SDK."""
-    [metadata] = folder.glob("claude_agent_sdk-*.dist-info")
-    cli = folder / "claude_agent_sdk" / "_bundled" / "claude"
-    if not cli.exists():
-        raise CheckError(f"{metadata.name} brings no CLI for this platform")
-    return cli, metadata.name.removeprefix("claude_agent_sdk-").removesuffix(".dist-info")
 
 
 def table(rows: list[Row]) -> Table:

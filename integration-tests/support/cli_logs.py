@@ -1,21 +1,67 @@
-"""The real CLI, run in a folder of its own on the loopback API, and what it leaves behind."""
+"""The real CLI, run in a folder of its own on the loopback API, and the logs that it writes."""
 
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import claude_agent_sdk
 
 from cc_loopback import LoopbackServer
 
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+# What the CLI asks the model for when it compacts a conversation.
+_COMPACTION = "create a detailed summary of"
 # A run takes half a second; the machine may have much else to do.
 PATIENCE = 40.0
 STREAM = ("--output-format", "stream-json", "--verbose")
+
+
+class Served(NamedTuple):
+    """One answer of the API."""
+
+    session: str
+    """The session that asked, as the request tells it."""
+    counts: tuple[int, int, int, int, int]
+    """Input, output, cache read, 5m write, 1h write."""
+    compaction: bool
+    """Whether it is part of a compaction."""
+
+
+class Conversation:
+    """One process of the CLI that takes one prompt after another."""
+
+    def __init__(self, process: "subprocess.Popen[str]", runs: "CliRuns") -> None:
+        self._process, self._runs = process, runs
+        self.session = ""
+        """The session's id, from the first result on."""
+
+    def say(self, prompt: str) -> dict[str, Any]:
+        """Send a prompt, and return the result of its turn."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin and stdout
+        stdin.write(json.dumps({"type": "user", "message": {"role": "user", "content": prompt}}) + "\n")
+        stdin.flush()
+        for line in stdout:
+            if (message := json.loads(line)).get("type") == "result":
+                self.session = message["session_id"]
+                return message
+        raise AssertionError(f"the CLI ended before it answered {prompt!r}")
+
+    def kill(self) -> None:
+        """End the process at once, as soon as its answers are in its transcript."""
+        deadline = time.monotonic() + PATIENCE
+        while not self._runs.written():
+            assert time.monotonic() < deadline, "an answer was not written"
+            time.sleep(0.01)
+        self._process.kill()
+        self._process.wait()
 
 
 @dataclass
@@ -24,11 +70,13 @@ class CliRuns:
 
     server: LoopbackServer
     folder: Path
+    cli: Path = CLI
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
     """What the usage of the next answers has besides."""
     streams: list[Path] = field(default_factory=list[Path])
     """What each run printed."""
-    _answers: int = 0
+    served: list[Served] = field(default_factory=list[Served])
+    """What the API answered, request by request."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(exist_ok=True)
@@ -47,12 +95,9 @@ class CliRuns:
 
         A prompt with READ lets the model read a file, one with AGENT lets it start a sub-agent that reads it.
         """
-        command = [CLI, "-p", prompt, *form, "--allowedTools", "Read,Agent,Task", *options]
-        if "--model" not in options:
-            command += ["--model", "claude-sonnet-5"]
         done = subprocess.run(
-            command, cwd=self.folder, env={**os.environ, **self.server.env()}, input=given or "", capture_output=True,
-            text=True, timeout=PATIENCE, encoding="utf-8",
+            self._command("-p", prompt, *form, *options), cwd=self.folder, env={**os.environ, **self.server.env()},
+            input=given or "", capture_output=True, text=True, timeout=PATIENCE, encoding="utf-8",
         )  # fmt: skip
         path = self.folder / f"run{len(self.streams)}.out"
         path.write_text(done.stdout, encoding="utf-8")
@@ -61,20 +106,48 @@ class CliRuns:
         assert results, done.stderr
         return results[-1]
 
+    def written(self) -> bool:
+        """Whether all answers that a transcript can have are in one."""
+        text = "".join(path.read_text("utf-8") for path in self.transcripts.rglob("*.jsonl"))
+        answers = (number for number, answer in enumerate(self.served, 1) if not answer.compaction)
+        return all(f'"id":"{_message_id(number)}"' in text for number in answers)
+
+    @contextmanager
+    def conversation(self, *options: str) -> Generator[Conversation]:
+        """Start a process that takes prompts until the block ends; then it ends by itself."""
+        command = self._command("-p", "--input-format", "stream-json", *STREAM, *options)
+        process = subprocess.Popen(
+            command, cwd=self.folder, env={**os.environ, **self.server.env()}, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
+        )  # fmt: skip
+        watchdog = threading.Timer(4 * PATIENCE, process.kill)  # other processes run meanwhile
+        watchdog.start()
+        try:
+            yield Conversation(process, self)
+        finally:
+            process.communicate()
+            watchdog.cancel()
+
+    def _command(self, *options: str) -> list[str | Path]:
+        model = () if "--model" in options else ("--model", "claude-sonnet-5")
+        return [self.cli, *options, *model, "--allowedTools", "Read,Agent,Task"]
+
     def _respond(self, body: dict[str, Any]) -> dict[str, Any]:
-        self._answers += 1
-        number = self._answers
+        number = len(self.served) + 1
+        counts = (100 + number, 50 + 7 * number, 5000 + 11 * number, 1000 + number, 2000)
+        self.served.append(Served(_session_of(body), counts, _COMPACTION in json.dumps(body["messages"][-2:])))
+        fresh, output, read, short, hour = counts
         usage = {
-            "input_tokens": 100 + number,
-            "output_tokens": 50 + 7 * number,
-            "cache_creation_input_tokens": 3000 + number,
-            "cache_read_input_tokens": 5000 + 11 * number,
-            "cache_creation": {"ephemeral_5m_input_tokens": 1000 + number, "ephemeral_1h_input_tokens": 2000},
+            "input_tokens": fresh,
+            "output_tokens": output,
+            "cache_creation_input_tokens": short + hour,
+            "cache_read_input_tokens": read,
+            "cache_creation": {"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": hour},
             "service_tier": "standard",
             "inference_geo": "global",
         }
         usage |= self.usage
-        return {"content": self._content(body), "usage": usage}
+        return {"id": _message_id(number), "content": self._content(body), "usage": usage}
 
     def _content(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         tools = {tool.get("name") for tool in body.get("tools", [])}
@@ -90,6 +163,15 @@ class CliRuns:
             task = {"description": "look", "prompt": "READ the file", "subagent_type": "general-purpose"}
             return [{"type": "tool_use", "name": agents.pop(), "input": task}]
         return [{"type": "text", "text": "Hello, this is an answer."}]
+
+
+def _message_id(number: int) -> str:
+    return f"msg_{number:06}"
+
+
+def _session_of(body: dict[str, Any]) -> str:
+    user = body.get("metadata", {}).get("user_id", "")
+    return json.loads(user)["session_id"] if user.startswith("{") else user.rpartition("_session_")[2]
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -164,18 +164,22 @@ class LogMaker:
         self.lines.append(line)
         return line
 
-    def state(self, totals: Mapping[str, tuple[int, int, int, int, int, float]], session: str = "") -> None:
+    def state(
+        self, totals: Mapping[str, tuple[int, int, int, int, int, float]], session: str = "", **more: object
+    ) -> None:
         """The CLI's total: input, output, read, 5m, 1h, dollars, by model."""
         usage = {model: model_usage(*numbers) for model, numbers in totals.items()}
         cost = sum(numbers[5] for numbers in totals.values())
         self.lines.append(
             {"type": "cost-state", "sessionId": session or self.session, "totalCostUSD": cost, "modelUsage": usage}
+            | more
         )
 
     def compaction(self, tokens: int) -> None:
         """A compaction of so many tokens."""
+        self._number += 1
         line: Frame = {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"preTokens": tokens}}
-        self.lines.append(line | self._common())
+        self.lines.append(line | {"uuid": f"uuid-{self.session}-{self._number}"} | self._common())
 
     def stream(self, identity: str, *, output: int = 1, model: str = "claude-sonnet-5", **more: object) -> None:
         """One content block of an answer, in stream-json, with the counts of its start."""

@@ -111,11 +111,14 @@ def test_lines_that_cannot_be_read_are_said(run: Run, short_log: Path) -> None:
     """LOG-04, LOG-47"""
     short_log.write_bytes(short_log.read_bytes() + b"broken\n" + b"{\xff}\n")
 
-    usual, strict, doctor = run("report", short_log), run("report", "--strict", short_log), run("doctor", short_log)
+    doctor = run("doctor", short_log)
 
-    assert usual.code == 0
-    assert "lines that could not be read: 2;" in usual.err
-    assert (strict.code, doctor.code) == (1, 1)
+    for words in (["report"], ["report", "tool"], ["report", "--strict"], ["convert"], ["reconcile"]):
+        done = run(*words, short_log)
+        assert (done.code, done.out != "") == (1, True)
+        assert "lines that could not be read: 2;" in done.err
+        assert str(short_log) in done.err
+    assert run("sql", "select 1", short_log).code == doctor.code == 1
     found = [line.split()[1:3] for line in doctor.out.splitlines() if line.startswith(str(short_log))]
     assert found == [["6", "lost"], ["7", "lost"]]
 
@@ -222,3 +225,41 @@ def test_a_damaged_packed_log_is_no_crash(run: Run, tmp_path: Path, words: list[
 
     assert done.code in (0, 1)
     assert "damaged" in done.err + done.out or "could not be read" in done.err or words[0] == "watch"
+
+
+def test_the_kind_of_a_report_may_stand_behind_its_sources(
+    run: Run, short_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-40: a file of that name is read."""
+    monkeypatch.chdir(tmp_path)
+    by_model = run("report", "model", short_log).out
+
+    assert (
+        run("report", short_log, "model").out == run("report", short_log, "--format", "table", "model").out == by_model
+    )
+    both = run("report", short_log, "model", "day")
+    assert (both.code, "model and day" in both.err, "./day" in both.err) == (2, True, True)
+    short_log.rename(tmp_path / "model")
+    assert run("report", "day", "model").out == run("report", "./model").out != by_model
+
+
+def test_a_table_tells_which_part_of_the_cost_is_in_no_request(run: Run, short_log: Path, log: Any) -> None:
+    """LOG-26, LOG-42: a log without such a part has no column for it."""
+    heading, _, *lines = run("report", "model", short_log).out.splitlines()
+
+    assert heading.split()[-1] == "Unlogged"
+    assert lines[0].split()[-1] == "$0.0015"
+    log.lines = log.lines[:2]
+    assert "Unlogged" not in run("report", "model", log.write()).out
+
+
+def test_an_error_message_of_the_cli_has_no_model(run: Run, log: Any) -> None:
+    """LOG-25: it is counted, and its made-up name is shown nowhere."""
+    log.answer()
+    log.answer(model="<synthetic>", isApiErrorMessage=True)
+    path = log.write()
+
+    for words in (["report"], ["report", "model"], ["report", "--format", "json"], ["convert"], ["doctor"]):
+        assert "synthetic" not in run(*words, path).out
+    document = run("report", "model", "--format", "json", path).json
+    assert (document["total"]["errors"], list(document["total"]["models"])) == (1, ["claude-sonnet-5"])

@@ -258,3 +258,23 @@ def test_a_record_behind_one_that_was_cut_off_counts_and_is_reported(
 
     assert counts(logs) == [ONE, {"answer": ONE, "total": (7, 0, 0, 0, 0)}[behind]]
     assert [problem.reason for problem in logs.problems] == [f"cut off, and written over from byte {len(broken)}"]
+
+
+@pytest.mark.parametrize("size", [10, 3000], ids=["short", "long"])
+@pytest.mark.parametrize("behind", ["a prompt", "the first note of a process"])
+def test_a_prompt_that_was_cut_off_and_written_over_is_reported(log: Any, read: Read, size: int, behind: str) -> None:
+    """LOG-04: also where neither record counts."""
+    log.user("x" * size)
+    if behind == "a prompt":
+        log.user("Hi again")
+    else:
+        log.lines.append(
+            {"type": "queue-operation", "operation": "enqueue", "sessionId": "s1", "timestamp": log.time()}
+        )
+    log.answer("msg_1")
+    first, *rest = log.text().splitlines(keepends=True)
+
+    logs = read(first[: len(first) // 2] + b"".join(rest))
+
+    assert counts(logs) == [ONE]
+    assert [(problem.offset, problem.lost) for problem in logs.problems] == [(0, True)]

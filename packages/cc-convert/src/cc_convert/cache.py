@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 # Part of the path, so that no version reads what another one wrote. Marshal's format belongs to the interpreter.
-_FORMAT = f"2-{sys.implementation.cache_tag}"
+_FORMAT = f"3-{sys.implementation.cache_tag}"
 _EDGE = 256
 
 

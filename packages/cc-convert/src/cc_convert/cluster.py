@@ -69,7 +69,7 @@ def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = N
                 scans.append(pack_scan(_scan(file, url)))
         except OSError as error:
             problem = Problem(url, -1, error.strerror or type(error).__name__, True)
-            scans.append(pack_scan(FileScan(url, [], [], [problem], 0, 0, False, (), "", {})))
+            scans.append(pack_scan(FileScan(url, [], [], [problem], 0, 0, False, (), "", {}, {})))
     return scans
 
 

@@ -3,10 +3,19 @@
 from typing import Literal, TypeAlias, cast
 
 from .archive import ARCHIVED, from_archive
-from .extract import event_usage, model_totals, request_row, session_of, time_of, tool_calls, traits_of
+from .extract import (
+    LATEST,
+    event_usage,
+    model_totals,
+    request_row,
+    session_of,
+    tells_hours,
+    time_of,
+    tool_calls,
+    traits_of,
+)
 from .fields import Record, clean_record, clean_usage, count
-from .model_names import canonical_model
-from .rows import NO_COUNTS, Counts, FileScan, Ledger, Problem, Row, add_counts, counts_of, make_row
+from .rows import Counts, FileScan, Ledger, Problem, Row, make_row
 
 __all__ = ["Collector", "Taken", "better"]
 
@@ -26,8 +35,10 @@ class Collector:
         self.ledgers: list[Ledger] = []
         self.problems: list[Problem] = []
         self.origins: dict[str, str] = {}
+        self.compactions: dict[str, int] = {}
         self.project = ""
         self._version = ""
+        self._began = self._latest = ""
         self._open_keys: list[str] = []
         self._parent = ""
         self._undated: list[int] = []
@@ -41,6 +52,7 @@ class Collector:
         self.rows = {row.key: row for row in before.rows}
         self.ledgers, self.problems = [*before.ledgers], [*before.problems]
         self.origins, self.project = {**before.origins}, before.project
+        self.compactions, self._began, self._latest = {**before.compactions}, before.began, before.latest
         self._open_keys = [*before.open_keys]
         self._parent = next(reversed(self.origins.values()), "")
         self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
@@ -51,7 +63,7 @@ class Collector:
         """What was gathered."""
         return FileScan(
             self.path, list(self.rows.values()), self.ledgers, self.problems, size, offset, unfinished,
-            tuple(self._open_keys), self.project, self.origins,
+            tuple(self._open_keys), self.project, self.origins, self.compactions, self._began, self._latest,
         )  # fmt: skip
 
     def report(self, offset: int, reason: str, *, lost: bool) -> None:
@@ -60,6 +72,7 @@ class Collector:
 
     def take(self, record: Record) -> Taken:
         """Take a clean record, if it is a request; say what it was."""
+        self.note_time(record.get("timestamp"))
         kind = record.get("type") or "assistant"
         if kind == "assistant":
             if self._take_request(record):
@@ -70,6 +83,7 @@ class Collector:
     def take_whole(self, record: Record, offset: int) -> None:
         """Take a record of any content, with all its fields."""
         clean, odd = clean_record(record)
+        self.note_time(clean.get("timestamp"))
         kind = clean.get("type") or "assistant"
         if kind == "assistant":
             if not self._take_request(clean) and _has_usage(clean):
@@ -80,6 +94,8 @@ class Collector:
             self.project = clean.get("cwd") or self.project
             # A stream names it once, at its start; a transcript in each record.
             self._version = clean.get("claude_code_version") or self._version
+            if clean.get("subtype") == "compact_boundary" and (uuid := clean.get("uuid")):
+                self.compactions.setdefault(uuid, self._place())
         elif kind == "result":
             self._take_result(clean, record, offset)
         elif kind == "cost-state":
@@ -88,6 +104,16 @@ class Collector:
             self._take_event(clean, record)
         elif kind == ARCHIVED:
             self._take_archived(record, offset)
+
+    def note_time(self, timestamp: str | None) -> None:
+        """Take the time of a record of any kind: a total has none of its own."""
+        if timestamp:
+            self._began = self._began or timestamp
+            # All that the CLI writes have one form, whose order is that of the times.
+            self._latest = max(self._latest, timestamp)
+
+    def _place(self) -> int:
+        return len(self.rows) + len(self.compactions)
 
     def _take_archived(self, record: Record, offset: int) -> None:
         row = from_archive(record)
@@ -171,21 +197,17 @@ class Collector:
                 time_of(clean.get("timestamp")) or (self._last.time if self._last else None),
                 None,
                 totals,
-                {},
+                self._place(),
                 tuple(self._open_keys),
                 count(record.get("num_turns")),
                 self._traits() if self._open_keys else _stated_traits(record.get("usage")),
+                tells_hours(cast("object", exact) if has_exact else record.get("modelUsage")),
             )
         )
         self._open_keys = []
 
     def _take_state(self, clean: Record, record: Record) -> None:
         session = session_of(clean)
-        counted: dict[str, Counts] = {}
-        for row in self.rows.values():
-            if row.session == session:
-                model = canonical_model(row.model)
-                counted[model] = add_counts(counted.get(model, NO_COUNTS), counts_of(row))
         self._undated.append(len(self.ledgers))
         self.ledgers.append(
             Ledger(
@@ -196,15 +218,25 @@ class Collector:
                 self._last.time if self._last else None,
                 None,
                 model_totals(record.get("modelUsage")),
-                counted,
+                self._place(),
                 (),
                 0,
                 self._traits(),
+                tells_hours(record.get("modelUsage")),
+                _seconds(record.get("startTime")),
+                _seconds(record.get("totalDuration")),
+                time_of(self._latest),
             )
         )
 
     def _traits(self) -> tuple[str, str, str]:
         return (self._last.tier, self._last.geo, self._last.speed) if self._last else ("", "", "")
+
+
+def _seconds(milliseconds: object) -> float | None:
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return None
+    return milliseconds / 1000 if 0 <= milliseconds < LATEST * 1000 else None
 
 
 def _has_usage(record: Record) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 
 from .fields import (
     COUNTS,
+    FORK_TEXTS,
     MESSAGE_TEXTS,
     MOST,
     NESTED_COUNTS,
@@ -63,6 +64,7 @@ def fast_decoder() -> Callable[[bytes | bytearray], Record]:
     )
     message = fields(dict.fromkeys(MESSAGE_TEXTS, text) | {"usage": optional(usage)})
     record = dict.fromkeys(RECORD_TEXTS, text) | {"message": optional(message)}
+    record |= {"forkedFrom": optional(fields(dict.fromkeys(FORK_TEXTS, text)))}
     record |= {"isApiErrorMessage": optional(cs.bool_schema()), "costUSD": optional(cs.float_schema(ge=0, le=MOST))}
     return cast("Callable[[bytes | bytearray], Record]", SchemaValidator(fields(record)).validate_json)
 

@@ -10,13 +10,18 @@ from .fields import MOST, Record, clean_usage, count
 from .model_names import canonical_model
 from .rows import NO_COUNTS, Counts, Row, add_counts, make_row
 
-__all__ = ["LATEST", "event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls", "traits_of"]
+__all__ = [
+    "LATEST", "event_usage", "model_totals", "request_row", "session_of", "tells_hours", "time_of", "tool_calls",
+    "traits_of",
+]  # fmt: skip
 
 SYNTHETIC = "<synthetic>"
 """The model of messages that the CLI made up itself."""
 LATEST = 253_000_000_000
 """In the year 9987: a later time is none. Before the end of the calendar, so that spans and zones stay within it."""
 _TOOLS = ("tool_use", "server_tool_use")
+_HOURS = "cacheCreationEphemeral1hInputTokens"
+_NO_FORK: Record = {}
 
 
 def time_of(timestamp: str | None) -> float | None:
@@ -54,9 +59,11 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     if usage is None or not key:
         return None
     session = session_of(record)
-    origin = get("requestSessionId") or session
+    # The CLI marks an answer that it copied into a fork since 2.1.326; the SDK's `fork_session()` names the parent.
+    origin = get("requestSessionId") or (get("forkedFrom") or _NO_FORK).get("sessionId") or session
     model = message.get("model") or ""
     failed = model == SYNTHETIC or get("isApiErrorMessage") is True
+    model = "" if model == SYNTHETIC else model
     steps = usage.get("iterations")
     numbers = NO_COUNTS if failed else _counts(usage)
     # A transcript is written when an answer is complete; a stream tells how it began.
@@ -150,9 +157,16 @@ def model_totals(usage: object) -> dict[str, tuple[Counts, float]]:
     return totals
 
 
+def tells_hours(usage: object) -> bool:
+    """Whether a `modelUsage` tells cache writes for an hour apart, which that of CLI 2.1.306 does not."""
+    models = cast("dict[str, object]", usage).values() if isinstance(usage, dict) else ()
+    found = [cast("Record", fields) for fields in models if isinstance(fields, dict)]
+    return all(_HOURS in fields for fields in found if count(fields.get("cacheCreationInputTokens")))
+
+
 def _total(fields: Record) -> tuple[Counts, float]:
     written = count(fields.get("cacheCreationInputTokens"))
-    hour = min(written, count(fields.get("cacheCreationEphemeral1hInputTokens")))
+    hour = min(written, count(fields.get(_HOURS)))
     cost = fields.get("costUSD")
     numbers = (
         count(fields.get("inputTokens")),

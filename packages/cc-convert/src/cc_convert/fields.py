@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
 
 __all__ = [
-    "BLOCK_TEXTS", "COUNTS", "MESSAGE_TEXTS", "MOST", "NESTED_COUNTS", "RECORD_TEXTS", "USAGE_TEXTS", "Record",
-    "clean_record",
-    "clean_usage", "count",
+    "BLOCK_TEXTS", "COUNTS", "FORK_TEXTS", "MESSAGE_TEXTS", "MOST", "NESTED_COUNTS", "RECORD_TEXTS", "USAGE_TEXTS",
+    "Record", "clean_record", "clean_usage", "count",
 ]  # fmt: skip
 
 Record: TypeAlias = dict[str, Any]
@@ -25,6 +24,7 @@ RECORD_TEXTS = (
     "request_id", "agentId", "agent_id", "attributionAgent", "subagent_type", "parent_tool_use_id", "gitBranch",
     "entrypoint", "version", "claude_code_version",
 )  # fmt: skip
+FORK_TEXTS = ("sessionId",)
 MESSAGE_TEXTS = ("id", "model", "stop_reason")
 BLOCK_TEXTS = ("type", "name", "id")
 COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -55,6 +55,8 @@ def clean_record(record: Record) -> tuple[Record, str | None]:
         clean["timestamp"] = moment
     if record.get("isApiErrorMessage") is True:
         clean["isApiErrorMessage"] = True
+    if isinstance(forked := record.get("forkedFrom"), dict):
+        clean["forkedFrom"] = _texts(cast("Record", forked), FORK_TEXTS)
     cost = record.get("costUSD")
     if isinstance(cost, int | float) and 0 <= cost <= MOST:
         clean["costUSD"] = float(cost)

@@ -40,7 +40,7 @@ def read_file(path: str, *, before: FileScan | None = None, strict: bool = False
             return scan_stream(stream, path, before=before, strict=strict)
     except OSError as error:
         problem = Problem(path, -1, error.strerror or type(error).__name__, True)
-        return FileScan(path, [], [], [problem], 0, 0, False, (), "", {})
+        return FileScan(path, [], [], [problem], 0, 0, False, (), "", {}, {})
 
 
 def read_files(

@@ -14,10 +14,12 @@ from typing import Literal, NamedTuple, TypeAlias
 from .cache import Cache
 from .collector import better
 from .files import Progress, read_files
+from .lineage import attribute
 from .model_names import canonical_model
 from .prices import Prices
-from .remainders import SessionTotal, places_of, remainders, session_totals
+from .remainders import SessionTotal, settle
 from .rows import LABELS, FileScan, Kind, Problem, Row, make_row
+from .session_totals import places_of
 from .sources import LogsNotFoundError, hosts_of
 
 __all__ = [
@@ -44,7 +46,7 @@ class Logs(NamedTuple):
     problems: list[Problem]
     """Lines and files that could not be read as they should be."""
     totals: dict[str, SessionTotal]
-    """The CLI's own last total of each session that has one, and what of it a fork inherited."""
+    """What each session spent according to the CLI itself, if it noted that."""
     files: list[str]
     """The files that were read."""
     places: dict[str, list[str]]
@@ -126,7 +128,7 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         scans: What each log gave.
         hosts: The machine that a log comes from, by its path.
     """
-    scans = [_on_host(scan, (hosts or {}).get(scan.path, "")) for scan in scans]
+    scans = attribute([_on_host(scan, (hosts or {}).get(scan.path, "")) for scan in scans])
     rows: dict[str, Row] = {}
     for scan in scans:
         new = {row.key: row for row in scan.rows}
@@ -134,11 +136,12 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
             new[key] = better(rows[key], new[key])
         rows |= new
     # An archive may have brought them before.
-    missing = _labelled([row for row in remainders(scans, rows) if row.key not in rows], rows)
+    missing, totals = settle(scans, rows)
+    missing = _labelled([row for row in missing if row.key not in rows], rows)
     return Logs(
         rows=_oldest_first([*rows.values(), *missing]),
         problems=[problem for scan in scans for problem in scan.problems],
-        totals=session_totals(scans),
+        totals=totals,
         files=[scan.path for scan in scans],
         places={session: [scan.path for scan in found] for session, found in places_of(scans).items()},
         unfinished=[scan.path for scan in scans if scan.unfinished],
@@ -185,19 +188,28 @@ def _oldest_first(rows: list[Row]) -> list[Row]:
 
 
 def _logged(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[float | None]:
-    """A session's cost stands in its total alone; its rows share it as they share what was calculated."""
+    """A session's cost stands in its total alone; the rows in it share it as they share what was calculated."""
+    owners = {key: session for session, total in totals.items() for key in total.covered or ()}
+    sessions = [_total_of(row, totals, owners) for row in rows]
     models = [canonical_model(row.model) for row in rows]
     weights = [_weight(row, prices) for row in rows]
     sums: dict[tuple[str, str], float] = {}
-    for row, model, weight in zip(rows, models, weights, strict=True):
-        sums[row.session, model] = sums.get((row.session, model), 0.0) + weight
-    for row, model, weight in zip(rows, models, weights, strict=True):
-        if row.logged_cost is not None or row.session not in totals:
+    for session, model, weight in zip(sessions, models, weights, strict=True):
+        sums[session, model] = sums.get((session, model), 0.0) + weight
+    for row, session, model, weight in zip(rows, sessions, models, weights, strict=True):
+        if row.logged_cost is not None or not session:
             yield 0.0 if row.kind == "error" else row.logged_cost
             continue
-        own, inherited = (total.get(model, (None, 0.0))[1] for total in totals[row.session])
-        share = weight / sums[row.session, model] if weight else 0.0
-        yield max(0.0, own - inherited) * share
+        share = weight / sums[session, model] if weight else 0.0
+        yield totals[session].spent.get(model, (None, 0.0))[1] * share
+
+
+def _total_of(row: Row, totals: dict[str, SessionTotal], owners: dict[str, str]) -> str:
+    """The session in whose total a row is; empty if it is in none."""
+    total = totals.get(row.session)
+    if total and (total.covered is None or row.kind == "unlogged"):
+        return row.session
+    return owners.get(row.key, "")
 
 
 def _weight(row: Row, prices: Prices) -> float:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from .logs import Logs
 from .prices import Prices
-from .rows import NO_COUNTS, Counts, Row, add_counts, counts_of, subtract_counts
+from .remainders import SessionTotal
+from .rows import NO_COUNTS, Counts, Row, add_counts, counts_of
 
 __all__ = ["CENT", "KINDS", "Comparison", "reconcile"]
 
@@ -22,11 +23,13 @@ class Comparison:
     session: str
     project: str
     requests: Counts
-    """What the session's requests add up to."""
+    """What the requests that the CLI's total covers add up to."""
     unlogged: Counts
     """What is in the CLI's total and in no request, such as a compaction; a row of its own in every report."""
     stated: Counts
     """The CLI's total, without what a fork inherited."""
+    outside: Counts
+    """The session's requests that no total covers: of a process that was killed or still runs. No difference."""
     cost: float
     """The cost of requests and unlogged together, by the price list."""
     stated_cost: float
@@ -54,27 +57,34 @@ class Comparison:
 
 def reconcile(logs: Logs, prices: Prices | None = None) -> list[Comparison]:
     """Compare each session for which the CLI noted a total, in the order of their ids."""
+    rows = {row.key: row for row in logs.priced(prices, "calculate") if row.kind != "error"}
     by_session: dict[str, list[Row]] = {}
-    for row in logs.priced(prices, "calculate"):
-        if row.kind != "error":
-            by_session.setdefault(row.session, []).append(row)
+    for row in rows.values():
+        by_session.setdefault(row.session, []).append(row)
     return [
-        _compare(session, by_session.get(session, []), own, inherited)
-        for session, (own, inherited) in sorted(logs.totals.items())
+        _compare(session, total, by_session.get(session, []), rows) for session, total in sorted(logs.totals.items())
     ]
 
 
-def _compare(
-    session: str, rows: list[Row], own: dict[str, tuple[Counts, float]], inherited: dict[str, tuple[Counts, float]]
-) -> Comparison:
+def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, Row]) -> Comparison:
+    unlogged = [row for row in own if row.kind == "unlogged"]
+    made = [row for row in own if row.kind != "unlogged"]
+    covered = made if total.covered is None else [rows[key] for key in sorted(total.covered)]
+    keys = {row.key for row in covered}
+    stated = _sum(counts for counts, _ in total.spent.values())
+    if not total.splits:
+        # Of such a total only the sum of the writes can be compared.
+        hour = sum(row.cache_write_1h for row in [*covered, *unlogged])
+        stated = (*stated[:3], stated[3] + stated[4] - hour, hour, *stated[5:])
     return Comparison(
         session,
-        next((row.project for row in rows if row.project), ""),
-        _sum(counts_of(row) for row in rows if row.kind != "unlogged"),
-        _sum(counts_of(row) for row in rows if row.kind == "unlogged"),
-        subtract_counts(_sum(counts for counts, _ in own.values()), _sum(counts for counts, _ in inherited.values())),
-        sum(row.cost or 0.0 for row in rows),
-        sum(cost for _, cost in own.values()) - sum(cost for _, cost in inherited.values()),
+        next((row.project for row in own if row.project), ""),
+        _sum(counts_of(row) for row in covered),
+        _sum(counts_of(row) for row in unlogged),
+        stated,
+        _sum(counts_of(row) for row in made if row.key not in keys),
+        sum(row.cost or 0.0 for row in [*covered, *unlogged]),
+        sum(cost for _, cost in total.spent.values()),
     )
 
 

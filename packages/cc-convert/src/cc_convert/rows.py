@@ -21,6 +21,7 @@ __all__ = [
     "counts_of",
     "make_row",
     "subtract_counts",
+    "with_all_writes",
 ]
 
 Kind: TypeAlias = Literal["request", "turn", "unlogged", "error"]
@@ -52,7 +53,7 @@ class Row(NamedTuple):
     agent_type: str
     """The kind of sub-agent, such as `general-purpose`."""
     model: str
-    """The model that answered."""
+    """The model that answered; empty for an error message of the CLI's own, which no model wrote."""
     input: int
     """Input tokens that neither came from the cache nor went into it."""
     output: int
@@ -136,6 +137,12 @@ def subtract_counts(first: Counts, second: Counts) -> Counts:
     return (a, b, c, d, e, f, g)
 
 
+def with_all_writes(counts: Counts) -> Counts:
+    """The counts with all cache writes as those for five minutes, to compare with a total that does not split them."""
+    a, b, c, d, e, f, g = counts
+    return (a, b, c, d + e, 0, f, g)
+
+
 class Ledger(NamedTuple):
     """Totals that the CLI noted itself: in a transcript's `cost-state`, or in a result message."""
 
@@ -154,14 +161,22 @@ class Ledger(NamedTuple):
     """The time of the next request of the same file; what the ledger covers is older. `None` if none came."""
     totals: dict[str, tuple[Counts, float]]
     """Counts and US dollars, by model."""
-    counted: dict[str, Counts]
-    """What the session's own requests in the same file had come to by then, by model."""
+    place: int
+    """How many requests and compactions stand before it in the same file."""
     keys: tuple[str, ...]
     """For a result: the keys of the requests since the result before it."""
     turns: int
     """For a result: rounds between model and tools."""
     traits: tuple[str, str, str]
     """Tier, geo and speed of the request before it."""
+    splits: bool = True
+    """Whether the totals tell cache writes for an hour from those for five minutes; else all stand as the latter."""
+    start: float | None = None
+    """For a `state`: when its lineage began, in seconds since 1970. A fork that takes a total over keeps it."""
+    duration: float | None = None
+    """For a `state`: for how many seconds processes ran in its lineage."""
+    written: float | None = None
+    """The latest time in the file before it; it was written then, or later."""
 
 
 class Problem(NamedTuple):
@@ -197,3 +212,9 @@ class FileScan(NamedTuple):
     """The last folder that was named."""
     origins: dict[str, str]
     """For a fork: the session that made the request, where it was another, by key."""
+    compactions: dict[str, int]
+    """The ids of compactions, with how many requests and compactions stand before each."""
+    began: str = ""
+    """The first time in the file, as it stands there."""
+    latest: str = ""
+    """The latest time in the file, as it stands there."""

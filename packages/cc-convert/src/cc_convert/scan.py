@@ -41,9 +41,15 @@ _MESSAGE = b'"message":{"'
 _ANSWERS = (_MESSAGE + b'id":', _MESSAGE + b'model":')
 _HEAD = 320
 """Within so many bytes of a line stands what it is."""
+_RECORD = b'{"parentUuid":'
+_NOTE = b'{"type":"queue-operation"'
+"""The first that a process notes in a file."""
 _INPUT = b'"input'
 _TAIL = 1280
 """Within so many bytes of the end of an answer, a result or a total stands the last of its counts of input."""
+_TIME = b'"timestamp":"'
+_TIME_LENGTH = len("2026-11-22T12:00:00.000Z")
+_NEAR = 16_384
 _TOOL_USE = b'"type":"tool_use"'
 _TOOL_NAME = re.compile(rb'"type":"tool_use",(?:"id":"(?P<id>[!#-\[\]-~]+)",)?"name":"(?P<name>[!#-\[\]-~]+)"')
 _NO_REQUEST = b"\n"  # which stands in no line
@@ -89,6 +95,7 @@ def _may_count(find: Find, start: int, stop: int) -> bool:
         stop < head
         or any(find(name, start, head) >= 0 for name in _NAMES)
         or any(find(mark, start, stop) >= 0 for mark in _MARKS)
+        or find(_RECORD, start + 1, stop) >= 0
     )
 
 
@@ -113,6 +120,8 @@ class _Scanner:
             if end and self._at_start and not data.startswith(_FIELD) and self._is_document(data, end):
                 return self._read_document(stream, data, filled)
             if end:
+                if self._at_start:
+                    self._note_time(data, data.find(_TIME, 0, end))
                 self._at_start = False
                 self._lines(data, end)
                 self._base += end
@@ -192,15 +201,24 @@ class _Scanner:
                 else:
                     quiet = whole and find(_ATTACHMENT, position, head) >= 0
             # Prompts, tool results and the CLI's notes are the bulk of a log, and have no usage of their own. Where one
-            # was cut off, an answer or a total may stand behind it.
-            if quiet and find(_INPUT, max(position, stop - _TAIL), stop) < 0:
-                pass
+            # was cut off, another record may stand behind it.
+            if quiet:
+                tail = max(position + 1, stop - _TAIL)
+                if find(_INPUT, tail, stop) >= 0 or find(_RECORD, tail, stop) >= 0 or find(_NOTE, tail, stop) >= 0:
+                    self._line(data[position:stop], self._base + position)
             # From behind, since usage stands behind the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, find, position, stop, marker)
             elif not whole or _may_count(find, position, stop):
+                self._note_time(data, data.rfind(_TIME, max(0, position - _NEAR), position))
                 self._line(data[position:stop], self._base + position)
             position = stop + 1
+
+    def _note_time(self, data: bytearray, at: int) -> None:
+        """Tell the time of a record that may not be decoded: of the first one, and of one shortly before a total."""
+        if at >= 0:
+            at += len(_TIME)
+            self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace"))
 
     def _every_line(self, data: bytearray, end: int) -> None:
         position = 0

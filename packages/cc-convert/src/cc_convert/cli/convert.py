@@ -33,8 +33,7 @@ def run(options: Namespace) -> int:
                 file.writelines(f"{to_archive(row, titles.pop(row.session, ''))}\n" for row in rows)
     if options.output != "-":
         say(f"{len(rows):,} rows written to {options.output}")
-    mention(overview(logs, with_costs(rows)))
-    return 1 if options.strict and logs.lost else 0
+    return mention(overview(logs, with_costs(rows)))
 
 
 def _form_of(output: str) -> str:
@@ -70,8 +69,7 @@ def _write_transcripts(options: Namespace) -> int:
     sessions = {row.session for row in rows}
     with write_output(options.output, force=options.force) as file:
         write_markdown(file, logs.files, sessions)
-    mention(overview(logs, with_costs(rows)))
-    return 0
+    return mention(overview(logs, with_costs(rows)))
 
 
 def write_page(options: Namespace, *, transcripts: bool) -> int:
@@ -85,5 +83,4 @@ def write_page(options: Namespace, *, transcripts: bool) -> int:
         write_html(file, rows, logs, zone=chosen_zone(options), transcripts=transcripts)
     if options.output not in (None, "-"):
         say(f"{len({row.session for row in rows}):,} sessions written to {options.output}")
-    mention(overview(logs, with_costs(rows)))
-    return 0
+    return mention(overview(logs, with_costs(rows)))

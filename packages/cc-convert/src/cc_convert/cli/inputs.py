@@ -17,6 +17,7 @@ from ..report.buckets import Bucket, fill_buckets
 from ..report.filters import Filter, FilterError, last_days, moment
 from ..rows import Row
 from ..sources import STDIN, default_folders, find_logs
+from . import FINDINGS, OK
 from .output import RefusedError, say
 
 __all__ = [
@@ -50,6 +51,8 @@ class Overview(NamedTuple):
     """Files whose last line is still being written."""
     unpriced: dict[str, int]
     """Tokens by model, of models without a price."""
+    example: str
+    """The first of what could not be read: its file, and why."""
 
 
 def chosen_zone(options: Namespace) -> tzinfo | None:
@@ -190,18 +193,22 @@ def overview(logs: Logs, rows: Iterable[tuple[Row, float | None]]) -> Overview:
     for row, cost in rows:
         if cost is None:
             unpriced[row.model] = unpriced.get(row.model, 0) + row.tokens
-    lost = len(logs.lost)
-    return Overview(len(logs.files), logs.size, lost, len(logs.problems) - lost, len(logs.unfinished), unpriced)
+    lost = logs.lost
+    example = f"{lost[0].path}: {lost[0].reason}" if lost else ""
+    odd = len(logs.problems) - len(lost)
+    return Overview(len(logs.files), logs.size, len(lost), odd, len(logs.unfinished), unpriced, example)
 
 
-def mention(seen: Overview) -> None:
-    """Say on stderr what is not in the sums, or not for certain."""
+def mention(seen: Overview) -> int:
+    """Say on stderr what is not in the sums, or not for certain; return the exit code."""
     if seen.lost:
-        say(f"note: lines that could not be read: {seen.lost:,}; cc-convert doctor lists them")
+        first = f"the first: {seen.example}"
+        say(f"note: lines that could not be read: {seen.lost:,}; {first}; cc-convert doctor lists them")
     elif seen.odd:
         say(f"note: lines that are damaged but were read: {seen.odd:,}; cc-convert doctor lists them")
     for model, tokens in sorted(seen.unpriced.items()):
         say(f"note: no price for {model[:80]!r}: {tokens:,} tokens are not in the cost; --prices FILE can tell it")
+    return FINDINGS if seen.lost else OK
 
 
 class _ProgressLine:

@@ -21,6 +21,7 @@ __all__ = [
     "spell_count",
     "spell_short",
     "visible",
+    "without_empty",
     "write_output",
     "write_records",
     "write_table",
@@ -36,7 +37,7 @@ class RefusedError(ValueError):
 
 def say(text: str) -> None:
     """Tell something beside the output."""
-    print(text, file=sys.stderr)  # noqa: T201 - this is where the command speaks
+    print(visible(text), file=sys.stderr)  # noqa: T201 - this is where the command speaks
 
 
 @contextmanager
@@ -189,6 +190,12 @@ def is_too_wide(file: TextIO, table: Table) -> bool:
 def spell_cost(cost: float) -> str:
     """An amount for people; what is less than a cent and more than nothing keeps two more places."""
     return f"${cost:,.4f}" if 0 < cost < 0.01 else f"${cost:,.2f}"
+
+
+def without_empty(table: list[list[str]], heading: str) -> list[list[str]]:
+    """The table without the column under a heading, if nothing stands in it."""
+    at = table[0].index(heading)
+    return table if any(row[at] for row in table[1:]) else [[*row[:at], *row[at + 1 :]] for row in table]
 
 
 def text_of(table: Table) -> str:

@@ -1,6 +1,7 @@
 """The words of the command line. Each command names its function, which is imported when it runs."""
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TypeAlias
@@ -61,13 +62,19 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argpa
     if more:
         options.sources = [*options.sources, *more]
     if options.command == "report":
-        by = options.sources[:1] if options.sources[:1] and options.sources[0] in BY else ["day"]
-        options.by = by[0]
-        options.sources = options.sources[1:] if options.sources[:1] == by else options.sources
+        options.by, options.sources = _by_and_sources(parser, options.sources)
     options.hosts = {path: host for host, path in getattr(options, "origins", ())}
     if options.hosts:
         options.sources = [*options.sources, *options.hosts]
     return options
+
+
+def _by_and_sources(parser: argparse.ArgumentParser, words: list[str]) -> tuple[str, list[str]]:
+    """The kind of report, which usually stands first, and the sources; behind a source a file of that name is meant."""
+    at = [place for place, word in enumerate(words) if word in BY and (not place or not os.path.exists(word))]
+    if len(at) > 1:
+        parser.error(f"a report is by one of {' and '.join(words[place] for place in at)}; a file is ./{words[at[1]]}")
+    return (words[at[0]], words[: at[0]] + words[at[0] + 1 :]) if at else ("day", words)
 
 
 def _positive(text: str) -> int:
@@ -267,4 +274,4 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     reading = parser.add_argument_group("reading")
     reading.add_argument("--no-cache", action="store_true", help="read everything anew, and keep nothing")
     reading.add_argument("--jobs", type=_positive, metavar="N", help="processes (default: one for each processor)")
-    reading.add_argument("--strict", action="store_true", help="decode every line; exit with 1 if one cannot be read")
+    reading.add_argument("--strict", action="store_true", help="decode every line, also those that count nothing")

@@ -5,8 +5,9 @@ from argparse import Namespace
 from typing import Any
 
 from ..reconcile import KINDS, Comparison, reconcile
-from .inputs import chosen_prices, load_logs
-from .output import say, spell_cost, spell_count, write_records, write_table
+from . import FINDINGS, OK
+from .inputs import chosen_prices, load_logs, mention, overview
+from .output import say, spell_cost, spell_count, without_empty, write_records, write_table
 
 
 def run(options: Namespace) -> int:
@@ -24,18 +25,21 @@ def run(options: Namespace) -> int:
     say(f"{rows:,} rows; {len(compared)} sessions with a total of the CLI's own, {len(differing)} of them differ")
     if without:
         say(f"{len(without)} sessions have no total to compare with")
-    return 1 if differing else 0
+    if logs.lost:
+        mention(overview(logs, ()))
+    return FINDINGS if differing or logs.lost else OK
 
 
 def _record(one: Comparison) -> dict[str, Any]:
     record: dict[str, Any] = {"session": one.session, "project": one.project, "agrees": one.agrees}
-    columns = zip(KINDS, one.requests, one.unlogged, one.stated, one.difference, strict=True)
-    for kind, requests, unlogged, stated, difference in columns:
+    columns = zip(KINDS, one.requests, one.unlogged, one.stated, one.difference, one.outside, strict=True)
+    for kind, requests, unlogged, stated, difference, outside in columns:
         record |= {
             f"{kind}_requests": requests,
             f"{kind}_unlogged": unlogged,
             f"{kind}_stated": stated,
             f"{kind}_difference": difference,
+            f"{kind}_outside": outside,
         }
     return record | {
         "cost": round(one.cost, 9),
@@ -45,18 +49,19 @@ def _record(one: Comparison) -> dict[str, Any]:
 
 
 def _table(compared: list[Comparison]) -> list[list[str]]:
-    table = [["Session", "Kind", "Requests", "Unlogged", "CLI", "Difference"]]
+    table = [["Session", "Kind", "Requests", "Unlogged", "CLI", "Difference", "In no total"]]
     for one in compared:
         name = one.session
-        columns = zip(KINDS, one.requests, one.unlogged, one.stated, one.difference, strict=True)
-        for kind, requests, unlogged, stated, difference in columns:
-            if requests or stated or difference:
-                cells = (requests, unlogged, stated)
-                table.append([name, kind, *map(spell_count, cells), f"{difference:+,}" if difference else "0"])
+        columns = zip(KINDS, one.requests, one.unlogged, one.stated, one.difference, one.outside, strict=True)
+        for kind, requests, unlogged, stated, difference, outside in columns:
+            if requests or stated or difference or outside:
+                cells = [spell_count(number) for number in (requests, unlogged, stated)]
+                spelled = f"{difference:+,}" if difference else "0"
+                table.append([name, kind, *cells, spelled, spell_count(outside) if outside else ""])
                 name = ""
         off = one.cost_difference
-        table.append(["", "cost", spell_cost(one.cost), "", spell_cost(one.stated_cost), _off(off)])
-    return table
+        table.append(["", "cost", spell_cost(one.cost), "", spell_cost(one.stated_cost), _off(off), ""])
+    return without_empty(table, "In no total")
 
 
 def _off(cost: float) -> str:

@@ -29,6 +29,7 @@ from .output import (
     spell_cost,
     spell_count,
     spell_short,
+    without_empty,
     write_output,
     write_records,
     write_table,
@@ -72,8 +73,7 @@ def run(options: Namespace) -> int:
             line.about["title"] = titles.get(line.key, "")
     with write_output(options.output, force=options.force) as file:
         _write(file, lines, options, zone, seen)
-    mention(seen)
-    return 1 if options.strict and seen.lost else 0
+    return mention(seen)
 
 
 def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | None, seen: Overview) -> None:
@@ -138,19 +138,32 @@ def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, shor
     extra = {"session": ["Title", "Last", "Project", *labels], "block": ["Until"]}.get(by, [])
     models = [] if by == "model" or short else ["Models"]
     table = [
-        [heading, *extra, "Requests", "Errors", "Input", "Output", "Cache write", "Cache read", "Hits", "Cost", *models]
+        [
+            heading,
+            *extra,
+            "Requests",
+            "Errors",
+            "Input",
+            "Output",
+            "Cache write",
+            "Cache read",
+            "Hits",
+            "Cost",
+            "Unlogged",
+            *models,
+        ]
     ]
     for line in [*lines, whole]:
         is_total = line is whole
         if line.about.get("kind") == GAP:
-            table.append([line.key, line.about["ends"], *[""] * 7, "gap", *[""] * len(models)])
+            table.append([line.key, line.about["ends"], *[""] * 7, "gap", "", *[""] * len(models)])
             continue
         more = [""] * len(extra) if is_total else _more(line, by, zone, short=short)
         name, *more = [_part(one) for one in (line.key, *more)] if short else [line.key, *more]
         names = [_models(line.models)] if models else []
         table.append([name, *more, *_numbers(line, spell_short if short else spell_count), *names])
-    for name in ("Errors", *extra):
-        table = _without_empty(table, name)
+    for name in ("Errors", "Unlogged", *extra):
+        table = without_empty(table, name)
     if short:
         table[0] = [_SHORT.get(heading, heading) for heading in table[0]]
     return table
@@ -185,18 +198,14 @@ def _numbers(line: Line, spell: Callable[[int], str]) -> list[str]:
         spell(line.cache_read),
         "" if hits is None else f"{hits:.0%}",
         spell_cost(line.cost) + ("*" if line.unpriced else ""),
+        spell_cost(line.unlogged_cost) if line.unlogged_cost else "",
     ]
 
 
 def _models(models: dict[str, float]) -> str:
     names = sorted(models, key=lambda name: -models[name])
-    short = [name.removeprefix("claude-") or "unknown" for name in names if name != "<synthetic>"]
+    short = [name.removeprefix("claude-") or "unknown" for name in names]
     return ", ".join(short[:3]) + (f" +{len(short) - 3}" if len(short) > 3 else "")
-
-
-def _without_empty(table: list[list[str]], heading: str) -> list[list[str]]:
-    at = table[0].index(heading)
-    return table if any(row[at] for row in table[1:]) else [[*row[:at], *row[at + 1 :]] for row in table]
 
 
 # --- tools
@@ -219,8 +228,7 @@ def _tools(options: Namespace) -> int:
             file.write("No tool calls.\n")
         else:
             write_table(file, _tool_table(lines), options.format)
-    mention(overview(logs, with_costs(rows)))
-    return 0
+    return mention(overview(logs, with_costs(rows)))
 
 
 def _tool_record(line: "ToolLine") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..report.filters import Filter
 from ..rows import Row
 from ..table import COLUMNS, duckdb_with, values_of
-from .inputs import chosen_prices, load_logs
+from .inputs import chosen_prices, load_logs, mention, overview, with_costs
 from .output import RefusedError, write_records
 
 
@@ -20,7 +20,7 @@ def run(options: Namespace) -> int:
     names, found = ask(rows, options.query)
     records = [dict(zip(names, values, strict=True)) for values in found]
     write_records(sys.stdout, records, options.format, names)
-    return 0
+    return mention(overview(logs, with_costs(rows)))
 
 
 def _sqlite(rows: list[Row], query: str) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -77,4 +77,5 @@ class Line:
         if bucket.first:
             self.first = min(self.first or bucket.first, bucket.first)
             self.last = max(self.last, bucket.last)
-        self.models[bucket.model] = self.models.get(bucket.model, 0.0) + bucket.cost
+        if bucket.requests or bucket.unlogged:
+            self.models[bucket.model] = self.models.get(bucket.model, 0.0) + bucket.cost

@@ -1,0 +1,65 @@
+"""Logs of the real CLI, also of older versions: their sums are the usage of all calls that the API served."""
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cli_logs import CLI
+from cli_wheels import wheel
+from commands import CheckError
+from log_corpora import SCENARIOS, at_random, killed_after_a_compaction, make
+
+QUICK = ("fork_of_a_running_parent", "killed_between", "forked_by_the_sdk")
+# Of claude-agent-sdk: CLI 2.1.81 to 2.1.330. Totals are there from the sixth on, marks of copies in the last alone.
+OLDER = ("0.1.50", "0.1.81", "0.2.110", "0.2.140", "0.2.155", "0.2.170", "0.2.180", "0.2.187")
+
+
+@pytest.fixture(scope="module", params=OLDER)
+def older_cli(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """The CLI of an older SDK, from its wheel."""
+    with asyncio.Runner() as runner:
+        fetched = wheel(request.param)
+        try:
+            cli, _ = runner.run(fetched.__aenter__())
+        except CheckError as error:
+            pytest.skip(f"no wheel of claude-agent-sdk {request.param}: {error}")
+        yield cli
+        runner.run(fetched.__aexit__(None, None, None))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_sums_are_what_the_api_served(name: str) -> None:
+    """LOG-32, LOG-33: session by session, and no total of the CLI differs."""
+    assert make(SCENARIOS[name], CLI) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS.keys() - {*QUICK})
+def test_the_sums_of_every_scenario_are_what_the_api_served(name: str) -> None:
+    """LOG-32, LOG-33"""
+    assert make(SCENARIOS[name], CLI) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_sums_of_an_older_cli_are_what_the_api_served(older_cli: Path, name: str) -> None:
+    """LOG-32, LOG-33: compactions apart where it notes no totals."""
+    assert make(SCENARIOS[name], older_cli) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_the_sums_after_random_steps_are_what_the_api_served(seed: int) -> None:
+    """LOG-32, LOG-33"""
+    assert make(partial(at_random, seed=seed), CLI) == []
+
+
+@pytest.mark.slow
+def test_what_a_killed_process_did_not_write_is_in_no_sum() -> None:
+    """LOG-34: a compaction stands in the total at the end of its process alone."""
+    [found] = make(killed_after_a_compaction, CLI)
+
+    assert "the API served" in found

@@ -1,0 +1,193 @@
+"""Which session and which process spent what, where totals were taken over, or a process noted none."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from cc_convert.logs import Logs, read_logs
+from cc_convert.reconcile import Comparison, reconcile
+
+Maker: TypeAlias = Callable[..., Any]
+Read: TypeAlias = Callable[..., Logs]
+ONE = (100, 20, 1000, 200, 100)
+PRICE = (100 * 2 + 20 * 10 + 1000 * 0.2 + 200 * 2.5 + 100 * 4) / 1e6
+START = datetime.fromisoformat("2026-11-20T10:00:30Z").timestamp()
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Writes logs, each as a session's file, the later ones first, and reads them."""
+
+    def reading(*logs: Any, strict: bool = False) -> Logs:
+        paths = [log.write(tmp_path / f"{9 - number}-{log.session}.jsonl") for number, log in enumerate(logs)]
+        return read_logs(*paths, strict=strict)
+
+    return reading
+
+
+def state(log: Any, requests: int, minutes: float, start: float = START) -> None:
+    """The CLI's total of so many requests, after processes ran for so many minutes."""
+    totals = (*(requests * one for one in ONE), requests * PRICE)
+    milliseconds = {"startTime": int(start * 1000), "totalDuration": int(minutes * 60_000)}
+    log.state({"claude-sonnet-5": totals}, **milliseconds)
+
+
+def fork_of(maker: Maker, parent: Any, session: str, start: str, **marks: object) -> Any:
+    """A fork: its first note, and copies of what its parent said."""
+    fork = maker(session, start=start)
+    fork.lines.append({"type": "queue-operation", "sessionId": session, "timestamp": fork.time()})
+    fork.lines += [line | {"sessionId": session} | marks for line in parent.lines if "uuid" in line]
+    return fork
+
+
+def spent(logs: Logs) -> dict[str, tuple[int, int]]:
+    """Of each session: how many requests, and for how many requests the other rows stand."""
+    sessions = sorted({row.session for row in logs.rows})
+    rows = {session: [row for row in logs.rows if row.session == session] for session in sessions}
+    return {
+        session: (
+            sum(row.kind == "request" for row in found),
+            sum(row.input for row in found if row.kind == "unlogged") // 100,
+        )
+        for session, found in rows.items()
+    }
+
+
+def compared(logs: Logs) -> dict[str, Comparison]:
+    return {one.session: one for one in reconcile(logs)}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_copies_without_a_mark_belong_to_the_session_that_began_first(maker: Maker, read: Read, strict: bool) -> None:
+    """LOG-33: CLI 2.1.321 and older. What the parent spent besides is not counted again."""
+    parent = maker("parent")
+    parent.answers("msg_1")
+    parent.compaction(8000)
+    state(parent, 2, 5)
+    fork = fork_of(maker, parent, "fork", "2026-11-20T12:00:00+00:00")
+    fork.answer("msg_2")
+    state(fork, 3, 6)
+
+    logs = read(parent, fork, strict=strict)
+
+    assert spent(logs) == {"parent": (1, 1), "fork": (1, 0)}
+    assert {row.parent for row in logs.rows if row.session == "fork"} == {"parent"}
+    assert all(one.agrees for one in reconcile(logs))
+
+
+def test_a_fork_by_the_sdk_leaves_requests_with_their_session(maker: Maker, read: Read) -> None:
+    """LOG-33: it names the parent, changes ids and the last time, and takes no total over."""
+    parent = maker("parent")
+    parent.answers("msg_1", "msg_2")
+    state(parent, 2, 5)
+    fork = maker("fork")
+    fork.lines = [
+        line | {"sessionId": "fork", "uuid": f"new-{line['uuid']}", "forkedFrom": {"sessionId": "parent"}}
+        for line in parent.lines[:2]
+    ]
+    second = maker("second")
+    second.lines = [line | {"sessionId": "second", "forkedFrom": {"sessionId": "fork"}} for line in fork.lines]
+    fork.answer("msg_3", timestamp="2026-11-20T13:00:00Z")
+    state(fork, 2, 1, start=datetime.fromisoformat("2026-11-20T12:59:00Z").timestamp())
+
+    logs = read(parent, fork, second)
+
+    assert spent(logs) == {"parent": (2, 0), "fork": (1, 1)}
+    assert all(one.agrees for one in reconcile(logs))
+
+
+def test_a_compaction_in_a_fork_counts_while_its_parent_goes_on(maker: Maker, read: Read) -> None:
+    """LOG-33: the total that a fork took over is one that its copies go up to."""
+    parent = maker("parent")
+    parent.answer("msg_1")
+    state(parent, 1, 1)
+    fork = fork_of(maker, parent, "fork", "2026-11-20T12:00:00+00:00", requestSessionId="parent")
+    fork.compaction(8000)
+    state(fork, 2, 2)
+    parent.answer("msg_2", timestamp="2026-11-20T11:00:00Z")
+    state(parent, 2, 3)
+    second = fork_of(maker, fork, "second", "2026-11-20T14:00:00+00:00", requestSessionId="parent")
+    second.answer("msg_3")
+    state(second, 3, 3)
+
+    logs = read(parent, fork, second)
+
+    assert spent(logs) == {"parent": (2, 0), "fork": (0, 1), "second": (1, 0)}
+    assert all(one.agrees for one in reconcile(logs))
+
+
+def test_a_killed_process_hides_no_compaction_of_the_next_one(log: Any, read: Read) -> None:
+    """LOG-32, LOG-30: the next total tells how long its process ran. What is older is in no total, no difference."""
+    log.answer("msg_1")
+    state(log, 1, 1)
+    log.answer("msg_2", timestamp="2026-11-20T11:00:00Z")
+    log.lines.append({"type": "system", "sessionId": "s1", "timestamp": "2026-11-20T12:00:00.000Z"})
+    state(log, 2, 2)
+
+    logs = read(log)
+
+    assert spent(logs) == {"s1": (2, 1)}
+    assert compared(logs)["s1"].agrees
+    assert compared(logs)["s1"].outside[:5] == ONE
+    assert [row.cost for row in logs.priced(mode="logged")] == [pytest.approx(PRICE), None, pytest.approx(PRICE)]
+
+
+def test_a_total_that_began_later_covers_no_older_request(log: Any, read: Read) -> None:
+    """LOG-32: the first process was killed before it noted any."""
+    log.answer("msg_1")
+    log.answer("msg_2", timestamp="2026-11-20T12:00:00Z")
+    state(log, 2, 2, start=datetime.fromisoformat("2026-11-20T11:59:00Z").timestamp())
+
+    logs = read(log)
+
+    assert (spent(logs), compared(logs)["s1"].agrees) == ({"s1": (2, 1)}, True)
+
+
+def test_processes_that_resume_a_session_at_once_have_a_total_each(log: Any, read: Read) -> None:
+    """LOG-32, LOG-30: the requests in a total are those that add up to it."""
+    log.answer("msg_1")
+    state(log, 1, 1)
+    for name, output in (("msg_2", 21), ("msg_3", 50), ("msg_4", 23)):
+        log.answer(name, usage=log.usage(output_tokens=output))
+    for output in (50, 44):
+        requests = 2 if output == 50 else 3
+        fresh, _, read_tokens, short, hour = (requests * one for one in ONE)
+        cost = PRICE * requests + (20 + output - 20 * requests) * 10e-6
+        log.state(
+            {"claude-sonnet-5": (fresh, 20 + output, read_tokens, short, hour, cost)},
+            startTime=int(START * 1000), totalDuration=240_000 + output,
+        )  # fmt: skip
+
+    logs = read(log)
+
+    assert spent(logs) == {"s1": (4, 0)}
+    assert (compared(logs)["s1"].agrees, compared(logs)["s1"].outside[:5]) == (True, (0, 0, 0, 0, 0))
+
+
+def test_a_total_without_the_kinds_of_cache_writes_is_split_by_its_cost(log: Any, read: Read) -> None:
+    """LOG-32: CLI 2.1.306."""
+    log.answer("msg_1")
+    log.state({"claude-sonnet-5": (*(2 * one for one in ONE), 2 * PRICE)})
+    usage = log.lines[-1]["modelUsage"]["claude-sonnet-5"]
+    del usage["cacheCreationEphemeral5mInputTokens"], usage["cacheCreationEphemeral1hInputTokens"]
+
+    logs = read(log)
+
+    assert [row[9:14] for row in logs.rows] == [ONE, ONE]
+    assert all(one.agrees for one in reconcile(logs))
+
+
+def test_of_a_fork_whose_parent_was_deleted_the_copies_are_in_its_total(maker: Maker, read: Read) -> None:
+    """LOG-33, LOG-30"""
+    parent = maker("parent")
+    parent.answer("msg_1")
+    fork = fork_of(maker, parent, "fork", "2026-11-20T12:00:00+00:00", requestSessionId="parent")
+    fork.answer("msg_2")
+    state(fork, 3, 6)
+
+    logs = read(fork)
+
+    assert (spent(logs), compared(logs)["fork"].agrees) == ({"parent": (1, 0), "fork": (1, 1)}, True)
