@@ -104,10 +104,9 @@ class TurnTimeoutError(ClaudeCodeError, TimeoutError):
         self.limit = limit
         self.seconds = seconds
         self.messages = tuple(messages)
-        what = "did not end" if limit == "turn" else "gave no sign of life"
+        failure = "did not end" if limit == "turn" else "gave no sign of life"
         super().__init__(
-            f"The turn {what} within {seconds:g} seconds, so it was left. Allow more time if that was too short; what "
-            "had come until then is in `messages`."
+            f"The turn {failure} within {seconds:g} seconds and was left. Timeouts({limit}=…) allows more time."
         )
 
     @override
