@@ -17,7 +17,7 @@ INJECTED = "Injected as number"
 """How the messages of the API's errors begin."""
 
 # The bridge of a CLI process to the tools of this one, by its command line.
-_BRIDGE = "cc_ipc.bridge"
+_BRIDGE = "cc_ipc_bridge"
 _CLI = "claude"
 # Free descriptors are taken again so often; seconds.
 _EAT_EVERY = 0.02

@@ -1,4 +1,4 @@
-"""Fixtures and helpers: a short private folder, tools to call, raw peers and parents, and child processes."""
+"""Fixtures and helpers: a private folder with a short path, tools, raw peers and parents, and child processes."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ Json: TypeAlias = Any
 """A JSON value that a test indexes into."""
 
 LIMIT = 10.0
-"""Seconds after which a test gives up waiting. Everything that is waited for here takes milliseconds."""
+"""Seconds after which a wait fails. All waits here normally take milliseconds."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def at_end(folder: Path) -> Iterator[contextlib.ExitStack]:
-    """Hold what is closed at the end of a test, while the folder is still there."""
+    """Stack of resources to close at the end of a test, before the folder is removed."""
     with contextlib.ExitStack() as stack:
         yield stack
 
@@ -45,7 +45,7 @@ def text(value: str) -> dict[str, object]:
 
 
 RESULT = b'{"result":{"content":[{"type":"text","text":"ok"}]}}'
-"""A response, as a parent writes it."""
+"""A response of a parent."""
 
 
 def frame(payload: bytes) -> bytes:
@@ -71,7 +71,7 @@ def is_never_own(sock: object) -> bool:
 
 
 def raising(error: BaseException) -> Callable[..., Any]:
-    """Return a function that raises, to take the place of another one."""
+    """Return a function that raises, as a replacement in `monkeypatch`."""
 
     def fail(*arguments: object) -> None:
         raise error
@@ -85,7 +85,7 @@ async def happens(event: asyncio.Event) -> None:
 
 
 class Tools:
-    """Handlers for the tests, and what became of their calls."""
+    """Handlers for the tests, with a record of their calls."""
 
     def __init__(self) -> None:
         self.calls: list[dict[str, object]] = []
@@ -121,7 +121,7 @@ class Tools:
         return text("done")
 
     async def meet(self, arguments: dict[str, object]) -> dict[str, object]:
-        """Return when as many calls as asked for are here."""
+        """Return when `parties` calls have arrived."""
         self.waiting += 1
         if self.waiting >= int(str(arguments["parties"])):
             self.go_on.set()
@@ -141,14 +141,14 @@ async def session(tools: Tools, folder: Path) -> AsyncIterator[IPCSession]:
 
 
 class RawPeer:
-    """A peer that writes and reads frames byte by byte, by no code of the package."""
+    """A peer that writes and reads frames without code of the package."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
 
     def send(self, message: Json) -> None:
-        """Send a message, or a payload as it is."""
+        """Send a message, or raw bytes as a payload."""
         self.writer.write(frame(message if isinstance(message, bytes) else json.dumps(message).encode()))
 
     async def receive(self) -> Json:
@@ -161,7 +161,7 @@ class RawPeer:
         return await self.receive()
 
     async def is_ended(self) -> bool:
-        """Wait for the end of the connection; False if something comes instead."""
+        """Wait for the end of the connection; return False if data arrives instead."""
         try:
             async with asyncio.timeout(LIMIT):
                 return await self.reader.read(1) == b""
@@ -223,7 +223,7 @@ def child_process(at_end: contextlib.ExitStack) -> StartChild:
 
 
 class BridgeProcess(ChildProcess):
-    """A bridge as a child process, spoken to in JSON-RPC."""
+    """A bridge as a child process, with JSON-RPC over its pipes."""
 
     def __init__(self, command: list[str], **options: Any) -> None:
         super().__init__(command, stderr=subprocess.PIPE, **options)
@@ -242,7 +242,7 @@ class BridgeProcess(ChildProcess):
         return self.read()
 
     async def call(self, name: str, arguments: Json = None, request_id: int | str = 1) -> Json:
-        """Call a tool of this process, whose loop goes on meanwhile."""
+        """Call a tool of this process without blocking its event loop."""
         self.send(mcp_call(request_id, name, arguments))
         async with asyncio.timeout(LIMIT):
             return await asyncio.to_thread(self.read)
@@ -286,7 +286,7 @@ asyncio.run(main())
 
 
 class OwnerProcess(ChildProcess):
-    """Another process with a session of its own, whose temporary folder is `folder`."""
+    """Another process with its own session, whose temporary folder is `folder`."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__([sys.executable, "-c", OWNER], env={**os.environ, "TMPDIR": str(folder)})
@@ -306,7 +306,7 @@ Answer: TypeAlias = Callable[[bytes], bytes | None] | bytes | None
 
 
 class FakeParent:
-    """A server of one connection after another, in a thread, which gives each request the same or a made answer."""
+    """A server in a thread that sends a fixed or computed answer to each request."""
 
     def __init__(self, path: Path, answer: Answer) -> None:
         self._answer = answer
@@ -342,7 +342,7 @@ class FakeParent:
                     return
 
     def close(self) -> None:
-        # A thread in `accept` keeps the socket open; this wakes it.
+        # A thread in `accept` keeps the socket open; this wakes it up.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join(LIMIT)

@@ -1,4 +1,4 @@
-"""The bridge as a program."""
+"""The bridge process."""
 
 import asyncio
 import contextlib
@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-import cc_ipc.bridge
+import cc_ipc_bridge
 from cc_ipc import IPCSession
-from cc_ipc.bridge import main as main_module
-from cc_ipc.bridge.main import claim_stdout, main
 from cc_ipc.files import LockedFile
+from cc_ipc_bridge import main as main_module
+from cc_ipc_bridge.main import claim_stdout, main
 
 from .conftest import StartBridge, StartOwner, Tools, happens, mcp, mcp_call, raising
 
 END = 2.0
-"""Seconds within which one side must see the end of the other."""
+"""Seconds within which one side must notice the end of the other."""
 
 
 def schema_file(folder: Path) -> Path:
@@ -33,10 +33,10 @@ def schema_file(folder: Path) -> Path:
 
 
 def command(folder: Path) -> list[str]:
-    return [sys.executable, "-m", "cc_ipc.bridge", str(folder / "nowhere"), str(schema_file(folder))]
+    return [sys.executable, "-m", "cc_ipc_bridge", str(folder / "nowhere"), str(schema_file(folder))]
 
 
-async def test_a_bridge_lists_and_calls_the_tools_of_a_session_to_which_it_connects_for_the_first_call(
+async def test_a_bridge_lists_tools_without_connecting_and_connects_for_the_first_call(
     session: IPCSession, bridge_process: StartBridge
 ) -> None:
     """IPC-P-30, IPC-P-04, IPC-D-14."""
@@ -51,8 +51,8 @@ async def test_a_bridge_lists_and_calls_the_tools_of_a_session_to_which_it_conne
     assert "1 connections" in repr(session.server)
 
 
-async def test_what_tools_print_in_the_bridge_is_not_on_stdout(folder: Path, bridge_process: StartBridge) -> None:
-    """IPC-P-35: a module that prints when it is loaded, late, gets to stderr."""
+async def test_output_printed_in_the_bridge_goes_to_stderr(folder: Path, bridge_process: StartBridge) -> None:
+    """IPC-P-35: also the output of a module that prints after its import."""
     (folder / "sitecustomize.py").write_text(
         "import atexit, os, threading\n"
         "threading.Timer(0, lambda: os.write(1, b'early\\n')).run\n"
@@ -68,12 +68,12 @@ async def test_what_tools_print_in_the_bridge_is_not_on_stdout(folder: Path, bri
     assert "noise" in bridge.stderr()
 
 
-def test_the_bridge_loads_the_standard_library_alone_and_no_asyncio(folder: Path) -> None:
-    """IPC-P-31: seen by the list of loaded modules, after it has listed, failed to call, and ended."""
+def test_the_bridge_imports_only_the_standard_library_and_no_asyncio(folder: Path) -> None:
+    """IPC-P-31: according to the loaded modules after a list, a failed call, and the exit."""
     script = (
         "import json, os, sys\n"
         "before = set(sys.modules)\n"
-        "from cc_ipc.bridge.main import main\n"
+        "from cc_ipc_bridge.main import main\n"
         "status = main(sys.argv[1:], os._exit)\n"
         "json.dump([status, sorted(set(sys.modules) - before), sorted(sys.stdlib_module_names)], sys.stderr)\n"
     )
@@ -86,20 +86,16 @@ def test_the_bridge_loads_the_standard_library_alone_and_no_asyncio(folder: Path
     )
     status, loaded, standard = json.loads(run.stderr)
     assert (status, len(run.stdout.splitlines())) == (0, 3)
-    own = {name for name in loaded if name.partition(".")[0] == "cc_ipc"}
+    own = {name for name in loaded if name.partition(".")[0] == "cc_ipc_bridge"}
     assert {name.partition(".")[0] for name in set(loaded) - own} <= set(standard)
     heavy = {"asyncio", "typing", "dataclasses", "inspect", "pydantic", "logging", "pathlib", "tempfile"}
     assert not heavy & set(loaded)
-    assert own == {
-        "cc_ipc",
-        "cc_ipc.bridge",
-        *(f"cc_ipc.{name}" for name in ("constants", "lock", "payload", "peer")),
-        *(f"cc_ipc.bridge.{name}" for name in ("main", "process", "protocol", "relay", "responses", "tools")),
-    }
+    modules = "constants lock main payload peer process protocol relay responses tools".split()
+    assert own == {"cc_ipc_bridge", *(f"cc_ipc_bridge.{name}" for name in modules)}
 
 
-def test_modules_in_the_hosts_folder_are_not_taken(tools: Tools, folder: Path, bridge_process: StartBridge) -> None:
-    """IPC-R-09: the host's working folder is anybody's, and may hold a `json.py`."""
+def test_modules_in_the_hosts_folder_are_not_imported(tools: Tools, folder: Path, bridge_process: StartBridge) -> None:
+    """IPC-R-09: the host's working folder may contain any `json.py`."""
     (folder / "json.py").write_text("raise SystemExit('taken')", encoding="utf-8")
     schema = schema_file(folder)
     session = IPCSession(tools.handlers, tools.schemas, folder=folder)
@@ -107,10 +103,10 @@ def test_modules_in_the_hosts_folder_are_not_taken(tools: Tools, folder: Path, b
     assert "tools" in bridge.request("tools/list")["result"]
 
 
-# Its end:
+# Exit:
 
 
-def test_the_end_of_its_input_ends_it_when_what_was_asked_is_answered(
+def test_the_bridge_answers_its_requests_and_exits_at_the_end_of_its_input(
     folder: Path, bridge_process: StartBridge
 ) -> None:
     """IPC-P-36: when the CLI ends."""
@@ -122,7 +118,7 @@ def test_the_end_of_its_input_ends_it_when_what_was_asked_is_answered(
     assert bridge.stderr() == ""
 
 
-async def test_a_cancellation_cancels_the_tool_and_so_does_the_end_which_a_call_that_runs_does_not_keep_back(
+async def test_a_cancellation_and_the_end_of_input_cancel_the_running_tool(
     session: IPCSession, bridge_process: StartBridge, tools: Tools
 ) -> None:
     """IPC-P-32, IPC-P-36."""
@@ -141,7 +137,7 @@ async def test_a_cancellation_cancels_the_tool_and_so_does_the_end_which_a_call_
     await happens(tools.cancelled)
 
 
-async def test_the_end_of_the_session_ends_it_and_answers_the_calls_that_run(
+async def test_the_end_of_the_session_answers_running_calls_and_ends_the_bridge(
     session: IPCSession, bridge_process: StartBridge, tools: Tools
 ) -> None:
     """IPC-P-36: when the parent ends; with a call, after one, or without."""
@@ -155,7 +151,7 @@ async def test_the_end_of_the_session_ends_it_and_answers_the_calls_that_run(
     assert [await asyncio.to_thread(bridge.wait, END) for bridge in bridges] == [0, 0, 0]
 
 
-def test_a_parent_that_is_killed_ends_it_and_its_calls_are_answered(
+def test_a_killed_parent_ends_the_bridge_which_answers_its_calls(
     owner_process: StartOwner, bridge_process: StartBridge
 ) -> None:
     """IPC-P-36, IPC-P-40, IPC-P-E07."""
@@ -164,7 +160,7 @@ def test_a_parent_that_is_killed_ends_it_and_its_calls_are_answered(
     idle.request("tools/list")
     bridge.send(mcp_call(1, "echo"))
     assert "result" in bridge.read()
-    # The last call is answered, so the one before is under way.
+    # The last call is answered, so the one before is running.
     bridge.send(mcp_call(2, "wait"), mcp_call(3, "echo"))
     assert bridge.read()["id"] == 3
     owner.kill()
@@ -174,7 +170,7 @@ def test_a_parent_that_is_killed_ends_it_and_its_calls_are_answered(
         assert process.wait(END) == 0
 
 
-# What does not start:
+# Startup errors:
 
 
 @pytest.mark.parametrize(
@@ -186,7 +182,7 @@ def test_a_parent_that_is_killed_ends_it_and_its_calls_are_answered(
     ],
     ids=["none", "one", "no file"],
 )
-def test_arguments_that_cannot_be_used_are_told_on_stderr(
+def test_invalid_arguments_are_reported_on_stderr(
     arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments, lambda status: None) == status
@@ -196,7 +192,7 @@ def test_arguments_that_cannot_be_used_are_told_on_stderr(
 
 
 @pytest.mark.parametrize("content", ["", "{}", '[{"name": "a"}]', None], ids=["empty", "object", "no schema", "link"])
-def test_a_schema_file_that_holds_none_or_is_a_symbolic_link_is_refused(
+def test_an_invalid_schema_file_or_a_symbolic_link_is_refused(
     folder: Path, content: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """IPC-D-29."""
@@ -208,12 +204,12 @@ def test_a_schema_file_that_holds_none_or_is_a_symbolic_link_is_refused(
     assert "cannot be used" in capsys.readouterr().err
 
 
-# The same, in this process, where the steps can be watched:
+# The same in this process, where single steps can be observed:
 
 
 @contextlib.contextmanager
 def standard_streams() -> Generator[tuple[FileIO, FileIO]]:
-    """Lay pipes over stdin and stdout of this process, and give their other ends."""
+    """Replace stdin and stdout of this process by pipes, and yield their other ends."""
     kept = [os.dup(fd) for fd in (0, 1)]
     (read_in, write_in), (read_out, write_out) = os.pipe(), os.pipe()
     os.dup2(read_in, 0)
@@ -229,7 +225,7 @@ def standard_streams() -> Generator[tuple[FileIO, FileIO]]:
                 os.close(before)
 
 
-def test_main_answers_on_the_standard_streams_until_the_end(folder: Path) -> None:
+def test_main_answers_on_stdout_until_the_end_of_stdin(folder: Path) -> None:
     with standard_streams() as (stdin, stdout):
         stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         stdin.close()
@@ -239,7 +235,7 @@ def test_main_answers_on_the_standard_streams_until_the_end(folder: Path) -> Non
     assert json.loads(answer)["result"] == {}
 
 
-def test_stdout_is_kept_for_the_protocol() -> None:
+def test_stdout_is_reserved_for_the_protocol() -> None:
     """IPC-P-35."""
     with standard_streams() as (_, stdout):
         protocol = claim_stdout()
@@ -250,7 +246,7 @@ def test_stdout_is_kept_for_the_protocol() -> None:
     assert line == b"line\n"
 
 
-def test_main_leaves_when_the_owner_of_the_schema_file_does(folder: Path) -> None:
+def test_main_exits_when_the_owner_of_the_schema_file_releases_it(folder: Path) -> None:
     """IPC-P-36."""
     owned = LockedFile(folder / "schema", b"[]")
     left: list[int] = []
@@ -270,7 +266,7 @@ def test_main_leaves_when_the_owner_of_the_schema_file_does(folder: Path) -> Non
     assert left == [0]
 
 
-def test_an_interrupt_ends_it_quietly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_the_bridge_without_a_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main_module, "serve_bridge", raising(KeyboardInterrupt()))
     assert main([str(folder / "s"), str(schema_file(folder))], lambda status: None) == 130
 
@@ -279,6 +275,6 @@ def test_the_module_runs_main_and_ends_the_process(monkeypatch: pytest.MonkeyPat
     left: list[int] = []
     monkeypatch.setattr(sys, "argv", ["bridge"])
     monkeypatch.setattr(os, "_exit", left.append)
-    runpy.run_module("cc_ipc.bridge", run_name="__main__")
+    runpy.run_module("cc_ipc_bridge", run_name="__main__")
     assert left == [2]
-    assert cc_ipc.bridge.__doc__
+    assert cc_ipc_bridge.__doc__

@@ -1,4 +1,4 @@
-"""MCP as the bridge speaks it, without any process: lines in, actions out."""
+"""The bridge's MCP protocol without a process: lines in, actions out."""
 
 import json
 import os
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cc_ipc.bridge import protocol
-from cc_ipc.bridge.responses import response_line
-from cc_ipc.bridge.tools import mcp_tools
+from cc_ipc_bridge import protocol
+from cc_ipc_bridge.responses import response_line
+from cc_ipc_bridge.tools import mcp_tools
 from cc_types import JsonValue
 
 FUZZ_LINES = int(os.environ.get("CC_IPC_FUZZ_FRAMES", "2000"))
@@ -22,7 +22,7 @@ TOOLS: list[JsonValue] = [{"name": "echo", "description": "Echo.", "inputSchema"
 
 
 def receive(message: object) -> Any:
-    """Return what the server does about a message; its reply parsed."""
+    """Return the server's action for a message, with a reply as parsed JSON."""
     line = message if isinstance(message, bytes) else json.dumps(message).encode()
     action = protocol.McpServer(TOOLS).receive(line + b"\n")
     if not isinstance(action, protocol.Reply):
@@ -54,10 +54,10 @@ DISCOVERED: dict[str, object] = {
         ("tools/list", {"tools": TOOLS}, {"tools": TOOLS, **COMPLETE, **INFO}),
     ],
 )
-def test_a_probe_a_ping_and_a_list_of_tools_are_answered_without_the_parent_in_both_forms(
+def test_discover_ping_and_list_are_answered_without_the_parent_in_both_forms(
     method: str, handshake: object, modern: dict[str, object]
 ) -> None:
-    """IPC-D-14, IPC-P-32: with the fields that the current version adds, and without."""
+    """IPC-D-14, IPC-P-32: with and without the fields that the current version adds."""
     assert request(method)["result"] == handshake
     assert request(method, {"_meta": MODERN})["result"] == modern
 
@@ -69,7 +69,7 @@ def test_a_probe_a_ping_and_a_list_of_tools_are_answered_without_the_parent_in_b
         *((version, "2025-11-25") for version in ("1999-01-01", "2026-07-28", None, ["2025-11-25"])),
     ],
 )
-def test_a_handshake_version_is_agreed_to_and_another_answered_with_the_newest_there_is(
+def test_a_known_handshake_version_is_accepted_and_for_another_the_newest_is_offered(
     version: object, agreed: str
 ) -> None:
     """IPC-P-32: the previous version has a handshake."""
@@ -80,14 +80,14 @@ def test_a_handshake_version_is_agreed_to_and_another_answered_with_the_newest_t
     }
 
 
-def test_a_version_of_the_future_is_refused_with_those_there_are() -> None:
+def test_a_future_version_is_refused_with_a_list_of_the_supported_ones() -> None:
     meta = {**MODERN, "io.modelcontextprotocol/protocolVersion": "2031-01-01"}
     error = request("server/discover", {"_meta": meta})["error"]
     assert error["code"] == protocol.UNSUPPORTED_PROTOCOL_VERSION
     assert error["data"] == {"supported": ["2026-07-28", *protocol.HANDSHAKE_VERSIONS], "requested": "2031-01-01"}
 
 
-def test_a_call_is_handed_on_with_the_models_id() -> None:
+def test_a_call_is_passed_on_with_the_models_id() -> None:
     """IPC-P-38."""
     call = request("tools/call", {"name": "echo", "arguments": {"a": 1}, "_meta": {"claudecode/toolUseId": "toolu_1"}})
     assert isinstance(call, protocol.Call)
@@ -123,7 +123,7 @@ def test_a_cancellation_names_a_request() -> None:
     ],
     ids=str,
 )
-def test_what_wants_no_answer_gets_none(message: object) -> None:
+def test_notifications_responses_and_blank_lines_get_no_answer(message: object) -> None:
     assert receive(message) is None
 
 
@@ -152,19 +152,19 @@ def test_what_wants_no_answer_gets_none(message: object) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_message_or_no_call_and_a_method_that_is_not_there_are_refused(
+def test_invalid_messages_invalid_calls_and_unknown_methods_are_refused(
     message: object, code: int, request_id: object
 ) -> None:
     reply = receive(message)
     assert (reply["error"]["code"], reply["id"]) == (code, request_id)
 
 
-def test_the_server_tells_the_version_of_the_package() -> None:
+def test_the_server_reports_the_version_of_the_package() -> None:
     assert protocol.SERVER_INFO == {"name": "cc-ipc", "version": metadata.version("cc-ipc")}
 
 
-def test_random_lines_get_an_answer_or_none() -> None:
-    """IPC-P-09, for the side that the client writes to."""
+def test_random_lines_raise_nothing() -> None:
+    """IPC-P-09, for the client's side."""
     chance = random.Random(2)
     good = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "echo", "arguments": {}}})
     server = protocol.McpServer(TOOLS)
@@ -178,7 +178,7 @@ def test_random_lines_get_an_answer_or_none() -> None:
 # The schema file:
 
 
-def test_schemas_become_tools_with_every_field_that_they_have() -> None:
+def test_schemas_become_tools_with_all_their_fields() -> None:
     """IPC-P-23, IPC-D-13."""
     schema = {
         "name": "weather",
@@ -220,12 +220,12 @@ def test_an_input_schema_without_a_type_is_listed_as_an_object() -> None:
         b'[{"name": "a", "description": "\\ud800", "input_schema": {}}]',
     ],
 )
-def test_a_file_that_holds_no_schemas_is_refused(content: bytes) -> None:
+def test_a_file_without_schemas_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         mcp_tools(content)
 
 
-# What the parent answers:
+# Responses of the parent:
 
 CALL = protocol.Call(7, {"name": "echo", "arguments": {}}, modern=False)
 MODERN_CALL = protocol.Call("seven", {"name": "echo", "arguments": {}}, modern=True)
@@ -234,8 +234,8 @@ RESULT = {"content": [{"type": "text", "text": "Zürich"}], "isError": True, "st
 
 @pytest.mark.parametrize("indent", [None, 0, 2])
 @pytest.mark.parametrize("before", [{}, {"later": 1}], ids=["alone", "with more"])
-def test_a_result_reaches_the_client_whole_however_it_is_written(indent: int | None, before: object) -> None:
-    """IPC-D-17, IPC-P-20: compact or not, with fields that nobody knows."""
+def test_a_result_reaches_the_client_whole_in_any_formatting(indent: int | None, before: object) -> None:
+    """IPC-D-17, IPC-P-20: compact or not, with unknown fields."""
     payload = json.dumps({**dict(before), "result": RESULT}, indent=indent).encode()  # type: ignore[call-overload]
     line = response_line(CALL, payload)
     assert line.count(b"\n") == 1
@@ -244,12 +244,12 @@ def test_a_result_reaches_the_client_whole_however_it_is_written(indent: int | N
     assert modern == {"jsonrpc": "2.0", "id": "seven", "result": {"resultType": "complete", **RESULT}}
 
 
-def test_a_result_that_names_its_type_keeps_it() -> None:
+def test_a_result_with_a_result_type_keeps_it() -> None:
     payload = json.dumps({"result": {**RESULT, "resultType": "partial"}}, separators=(",", ":")).encode()
     assert json.loads(response_line(MODERN_CALL, payload))["result"]["resultType"] == "partial"
 
 
-def test_an_error_of_the_tool_is_a_result_that_the_model_reads() -> None:
+def test_an_error_of_a_tool_becomes_a_result_for_the_model() -> None:
     """IPC-P-E06, IPC-P-21: class and message."""
     line = response_line(CALL, b'{"error":{"message":"no such city","type":"ValueError"}}')
     assert json.loads(line)["result"] == {
@@ -259,7 +259,7 @@ def test_an_error_of_the_tool_is_a_result_that_the_model_reads() -> None:
     assert json.loads(response_line(MODERN_CALL, b'{"error":"broken"}'))["result"]["resultType"] == "complete"
 
 
-def test_a_tool_that_is_not_known_is_an_mcp_error() -> None:
+def test_an_unknown_tool_is_an_mcp_error() -> None:
     """IPC-P-E05, IPC-P-34."""
     line = response_line(CALL, b'{"error":{"message":"not known","type":"ToolNotFoundError"}}')
     assert json.loads(line)["error"] == {
@@ -289,8 +289,8 @@ def test_a_tool_that_is_not_known_is_an_mcp_error() -> None:
     ],
     ids=lambda payload: repr(payload[:50]),
 )
-def test_what_is_no_response_is_an_mcp_error(payload: bytes) -> None:
-    """IPC-P-E03, IPC-P-34, IPC-D-15: nothing that is not JSON gets to the client."""
+def test_an_invalid_response_is_an_mcp_error(payload: bytes) -> None:
+    """IPC-P-E03, IPC-P-34, IPC-D-15: invalid JSON never reaches the client."""
     error = json.loads(response_line(CALL, payload))["error"]
     assert error["code"] == protocol.INTERNAL_ERROR
     assert error["data"] == {"type": "IPCError"}

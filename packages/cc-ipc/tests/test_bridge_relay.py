@@ -1,4 +1,4 @@
-"""Relaying and answering, in threads of this process."""
+"""The bridge's relay and responses, in threads of this process."""
 
 import contextlib
 import json
@@ -12,17 +12,17 @@ from typing import Any, TypeAlias
 import pytest
 
 from cc_ipc import MAX_MESSAGE_SIZE
-from cc_ipc.bridge import relay as relay_module
-from cc_ipc.bridge.process import Bridge, Output
-from cc_ipc.bridge.protocol import INTERNAL_ERROR, INVALID_REQUEST, McpServer
-from cc_ipc.bridge.relay import CallCancelled, PendingCall, Relay, RelayFault
+from cc_ipc_bridge import relay as relay_module
+from cc_ipc_bridge.process import Bridge, Output
+from cc_ipc_bridge.protocol import INTERNAL_ERROR, INVALID_REQUEST, McpServer
+from cc_ipc_bridge.relay import CallCancelled, PendingCall, Relay, RelayFault
 
 from .conftest import LIMIT, RESULT, StartParent, frame, is_never_own, mcp, mcp_call, raising
 
 PARAMS: dict[str, Any] = {"name": "a", "arguments": {}}
 
 
-def test_a_connection_is_opened_for_the_first_call_and_kept_and_carries_requests_of_the_protocol(
+def test_a_connection_is_opened_for_the_first_call_and_reused(
     fake_parent: StartParent,
 ) -> None:
     """IPC-P-04, IPC-R-07, IPC-P-10."""
@@ -49,17 +49,17 @@ def test_a_connection_that_ended_while_idle_is_replaced(fake_parent: StartParent
 @pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
-        (None, "IPCConnectionError", "which may have run, and is not repeated: the parent process has closed it"),
+        (None, "IPCConnectionError", "which may have run and is not retried: the parent process has closed it"),
         (b"\x00\x00", "IPCConnectionError", "has closed it"),
         (b"\x00\x00\x00\x09half", "IPCConnectionError", "has closed it"),
         (b"\xff\xff\xff\xff", "IPCMessageSizeError", "announced 4,294,967,295 bytes"),
     ],
     ids=["nothing", "half a length", "half a payload", "too large"],
 )
-def test_a_response_that_does_not_come_is_a_fault(
+def test_a_missing_response_is_a_fault_and_the_call_is_not_retried(
     fake_parent: StartParent, answer: bytes | None, kind: str, message: str
 ) -> None:
-    """IPC-P-E07, IPC-P-03: and the call is not sent again."""
+    """IPC-P-E07, IPC-P-03."""
     path, parent = fake_parent(answer)
     parent.hangs_up = True
     with pytest.raises(RelayFault, match=message) as caught:
@@ -68,10 +68,10 @@ def test_a_response_that_does_not_come_is_a_fault(
 
 
 def test_a_socket_of_another_user_is_a_fault(fake_parent: StartParent, monkeypatch: pytest.MonkeyPatch) -> None:
-    """IPC-D-28: nothing is sent there."""
+    """IPC-D-28: nothing is sent."""
     path, parent = fake_parent(None)
     monkeypatch.setattr(relay_module, "is_own_peer", is_never_own)
-    with pytest.raises(RelayFault, match="another user has its socket"):
+    with pytest.raises(RelayFault, match="another user owns its socket"):
         Relay(str(path)).call(PendingCall(), PARAMS)
     assert parent.requests == []
 
@@ -85,7 +85,7 @@ def test_a_socket_of_another_user_is_a_fault(fake_parent: StartParent, monkeypat
     ],
     ids=["no parent", "too large", "half a character"],
 )
-def test_no_parent_and_arguments_that_cannot_be_sent_are_a_fault(
+def test_a_missing_parent_and_unencodable_arguments_are_a_fault(
     folder: Path, argument: str, kind: str, message: str
 ) -> None:
     """IPC-P-E01, IPC-P-E02, IPC-P-15."""
@@ -121,7 +121,7 @@ def test_a_call_cancelled_while_it_runs_ends_its_connection(fake_parent: StartPa
     pending.cancel()
 
 
-def test_a_call_cancelled_when_its_response_is_here_gives_its_connection_up(
+def test_a_call_cancelled_after_its_response_closes_its_connection(
     fake_parent: StartParent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, _ = fake_parent(frame(RESULT))
@@ -138,7 +138,7 @@ def test_a_call_cancelled_when_its_response_is_here_gives_its_connection_up(
     assert vars(relay)["_idle"] == []
 
 
-def test_cancelling_a_connection_that_has_just_ended_is_no_fault() -> None:
+def test_cancelling_a_call_whose_connection_has_ended_raises_nothing() -> None:
     left, right = socket.socketpair()
     right.close()
     pending = PendingCall()
@@ -148,11 +148,11 @@ def test_cancelling_a_connection_that_has_just_ended_is_no_fault() -> None:
     assert not pending.detach()
 
 
-# The bridge, with a pipe for its output:
+# The bridge with a pipe as its output:
 
 
 class Client:
-    """A client of a bridge in this process."""
+    """A client of a bridge that runs in this process."""
 
     def __init__(self, relay: Relay) -> None:
         end, self._fd = os.pipe()
@@ -186,7 +186,7 @@ def client_of(at_end: contextlib.ExitStack) -> ClientOf:
 def test_calls_are_answered_in_parallel_and_before_the_bridge_ends(
     fake_parent: StartParent, client_of: ClientOf
 ) -> None:
-    """IPC-P-33, IPC-P-06: eight at once, each on a connection of its own."""
+    """IPC-P-33, IPC-P-06: eight at once, each on its own connection."""
     meeting = threading.Barrier(8)
 
     def meet(payload: bytes) -> bytes:
@@ -201,7 +201,7 @@ def test_calls_are_answered_in_parallel_and_before_the_bridge_ends(
 
 
 @pytest.mark.parametrize("mistake", [None, MemoryError("none left")], ids=["fault", "mistake"])
-def test_a_fault_of_the_relay_and_a_mistake_in_the_bridge_are_mcp_errors_and_the_mistake_is_told_on_stderr(
+def test_a_relay_fault_and_a_bug_in_the_bridge_are_mcp_errors_and_the_bug_is_on_stderr(
     folder: Path,
     client_of: ClientOf,
     monkeypatch: pytest.MonkeyPatch,
@@ -223,7 +223,7 @@ def test_a_fault_of_the_relay_and_a_mistake_in_the_bridge_are_mcp_errors_and_the
         assert answer["error"]["message"] == "MemoryError: none left"
 
 
-def test_a_request_id_that_is_under_way_is_refused(fake_parent: StartParent, client_of: ClientOf) -> None:
+def test_a_request_id_that_is_pending_is_refused(fake_parent: StartParent, client_of: ClientOf) -> None:
     twice = threading.Event()
 
     def wait(payload: bytes) -> bytes:
@@ -260,7 +260,7 @@ def test_a_cancelled_call_is_not_answered_and_an_unknown_one_ignored(
     release.set()
 
 
-def test_a_call_that_outlasts_the_client_is_given_up(fake_parent: StartParent, client_of: ClientOf) -> None:
+def test_a_call_that_outlasts_the_client_is_cancelled(fake_parent: StartParent, client_of: ClientOf) -> None:
     """IPC-P-36."""
     release = threading.Event()
 
@@ -275,7 +275,7 @@ def test_a_call_that_outlasts_the_client_is_given_up(fake_parent: StartParent, c
     assert not pending or next(iter(pending.values())).is_cancelled
 
 
-def test_a_system_without_threads_is_an_mcp_error(
+def test_a_failed_thread_start_is_an_mcp_error(
     folder: Path, client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = client_of(folder / "nowhere")
@@ -284,9 +284,9 @@ def test_a_system_without_threads_is_an_mcp_error(
     assert "Too many calls" in client.read()["error"]["message"]
 
 
-def test_a_client_that_does_not_read_is_told_of_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_client_that_does_not_read_is_reported_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     end, fd = os.pipe()
     os.close(end)
     Output(fd).write(b"line\n")
     os.close(fd)
-    assert "does not read any more" in capsys.readouterr().err
+    assert "cannot write to the client" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Calls, from the request to the response: whatever a handler does, there is an answer."""
+"""Calls, from request to response: every call gets an answer."""
 
 import asyncio
 import contextvars
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cc_ipc import MAX_MESSAGE_SIZE, IPCServer, ToolCall, ToolHandler, current_call
+from cc_ipc import MAX_MESSAGE_SIZE, CurrentCall, IPCServer, ToolHandler, current_call
 
 from .conftest import Connect, Tools, call, happens, text
 
@@ -19,7 +19,7 @@ async def answer_of(handler: ToolHandler, path: Path, connect: Connect) -> Any:
         return await (await connect(path)).request(call("tool"))
 
 
-async def test_a_tool_that_raises_is_reported_by_class_and_message_and_its_traceback_only_logged(
+async def test_an_exception_is_reported_by_class_and_message_and_its_traceback_is_only_logged(
     tools: Tools, folder: Path, raw_peer: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     """IPC-P-E06, IPC-P-19, IPC-P-21."""
@@ -44,7 +44,7 @@ async def test_a_tool_that_raises_is_reported_by_class_and_message_and_its_trace
 async def test_a_result_that_cannot_be_sent_is_an_error(
     folder: Path, raw_peer: Connect, result: Any, kind: str, message: str
 ) -> None:
-    """IPC-P-21, IPC-P-E02, IPC-D-16: the sender finds out, and the model reads it."""
+    """IPC-P-21, IPC-P-E02, IPC-D-16: the sender detects it, and the model reads it."""
 
     async def handler(arguments: dict[str, object]) -> Any:
         return result
@@ -62,21 +62,21 @@ class Wordless(Exception):
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (KeyError(), "KeyError", "it was raised without a message"),
-        (Wordless(), "Wordless", "it was raised without a message"),
+        (KeyError(), "KeyError", "no message"),
+        (Wordless(), "Wordless", "no message"),
         (SystemExit(3), "SystemExit", "3"),
-        (asyncio.CancelledError(), "CancelledError", "it was raised without a message"),
+        (asyncio.CancelledError(), "CancelledError", "no message"),
         (TimeoutError("its own"), "TimeoutError", "its own"),
         (OSError("\ud800"), "OSError", "\\ud800"),
         (ValueError("a" * 30_000), "ValueError", "a" * 20_000 + "…"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-async def test_whatever_a_tool_raises_there_is_an_answer(
+async def test_every_exception_of_a_tool_is_answered(
     folder: Path, raw_peer: Connect, caplog: pytest.LogCaptureFixture, error: BaseException, kind: str, message: str
 ) -> None:
-    """IPC-P-21, IPC-P-18: a handler that is cancelled from within, or raises what has no message."""
-    caplog.set_level(logging.CRITICAL, "cc_ipc")  # half a character in the log is too much for pytest-xdist
+    """IPC-P-21, IPC-P-18: also if a handler cancels itself or raises without a message."""
+    caplog.set_level(logging.CRITICAL, "cc_ipc")  # pytest-xdist cannot transfer a lone surrogate in the log
 
     async def handler(arguments: dict[str, object]) -> dict[str, object]:
         raise error
@@ -85,10 +85,10 @@ async def test_whatever_a_tool_raises_there_is_an_answer(
     assert response == {"error": {"message": message, "type": kind}}
 
 
-async def test_a_tool_that_takes_longer_than_allowed_is_an_error_and_others_go_on(
+async def test_a_tool_over_its_time_limit_is_an_error_and_others_continue(
     tools: Tools, folder: Path, raw_peer: Connect
 ) -> None:
-    """IPC-P-21: a handler that blocks."""
+    """IPC-P-21: a handler that waits for ever."""
     async with IPCServer(folder / "s", tools.handlers, tool_timeout=0.05) as server:
         slow, quick = await raw_peer(server.socket_path), await raw_peer(server.socket_path)
         slow.send(call("wait"))
@@ -100,7 +100,7 @@ async def test_a_tool_that_takes_longer_than_allowed_is_an_error_and_others_go_o
     assert tools.cancelled.is_set()
 
 
-async def test_a_handler_knows_its_call_and_the_context_of_the_start(
+async def test_a_handler_has_its_call_and_the_context_of_the_start(
     folder: Path, raw_peer: Connect, tools: Tools
 ) -> None:
     """IPC-P-38, IPC-P-51: the model's id of the call, and the caller's dependencies."""
@@ -118,5 +118,5 @@ async def test_a_handler_knows_its_call_and_the_context_of_the_start(
         await peer.request(call("tool", tool_use_id="toolu_1"))
         await peer.request(call("tool"))
     loop = asyncio.get_running_loop()
-    assert seen == [ToolCall("tool", "toolu_1"), "the caller", loop, ToolCall("tool", None), "the caller", loop]
+    assert seen == [CurrentCall("tool", "toolu_1"), "the caller", loop, CurrentCall("tool", None), "the caller", loop]
     assert current_call() is None

@@ -1,4 +1,4 @@
-"""The real CLI lists and calls tools through the bridge. It runs offline, with a home of its own."""
+"""The real CLI lists and calls tools through the bridge. It runs offline with its own home folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLI = Path(SDK.origin).parent / "_bundled" / "claude"
 pytestmark = pytest.mark.skipif(not CLI.exists(), reason="this SDK brings no CLI")
 
 LIMIT = 40.0
-"""Seconds for a run of the CLI, which takes about one when nothing else runs."""
+"""Seconds for a run of the CLI, which takes about one on an idle machine."""
 
 OPTIONS = [
     *("--print", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
@@ -66,7 +66,7 @@ class Run:
         raise EOFError(kind)
 
     async def ask(self) -> Message:
-        """Have one turn, and return its result message."""
+        """Run one turn and return its result message."""
         await self.send({"type": "user", "message": {"role": "user", "content": "Go."}})
         return await self.until("result")
 
@@ -81,7 +81,7 @@ def _blocks(content: Any) -> list[Message]:
 
 
 def schemas_of(handlers: dict[str, ToolHandler]) -> list[ToolSchema]:
-    # The CLI makes calls of tools that only read in parallel, and others one after another.
+    # The CLI calls read-only tools in parallel, and others one after another.
     return [
         {"name": name, "description": "", "input_schema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
         for name in handlers
@@ -90,7 +90,7 @@ def schemas_of(handlers: dict[str, ToolHandler]) -> list[ToolSchema]:
 
 @contextlib.asynccontextmanager
 async def cli(folder: Path, handlers: dict[str, ToolHandler], calls: list[tuple[str, Message]]) -> AsyncGenerator[Run]:
-    """Give a CLI whose model makes these calls, and is done when it sees a result."""
+    """Yield a CLI whose model makes these calls, and ends its turn when it gets a result."""
 
     def respond(body: Message) -> str | list[Message]:
         if any(block["type"] == "tool_result" for message in body["messages"] for block in _blocks(message["content"])):
@@ -122,9 +122,9 @@ async def cli(folder: Path, handlers: dict[str, ToolHandler], calls: list[tuple[
 async def test_the_cli_gets_text_images_errors_and_five_megabytes_and_makes_eight_calls_in_parallel(
     folder: Path, tools: Tools
 ) -> None:
-    """IPC-P-37, IPC-P-38, IPC-D-17, IPC-P-21, IPC-P-33: and the model's id of each call comes with it.
+    """IPC-P-37, IPC-P-38, IPC-D-17, IPC-P-21, IPC-P-33: each call has the model's id.
 
-    Of the eight calls none returns before all are there.
+    None of the eight calls returns before all have started.
     """
     ids: dict[str, str | None] = {}
 
@@ -154,13 +154,13 @@ async def test_the_cli_gets_text_images_errors_and_five_megabytes_and_makes_eigh
     assert results["toolu_1"]["content"][0]["source"]["data"] == PIXEL
     assert (results["toolu_2"]["content"], results["toolu_2"]["is_error"]) == ("ValueError: no such city", True)
     assert (results["toolu_3"]["content"], results["toolu_3"]["is_error"]) == ("not today", True)
-    assert "5,000,000 characters" in str(results["toolu_4"]["content"])  # the CLI keeps it in a file
+    assert "5,000,000 characters" in str(results["toolu_4"]["content"])  # the CLI writes it to a file
     assert [results[f"toolu_{number}"]["content"] for number in range(5, 13)] == [text("met")["content"]] * 8
     assert ids == {"Zürich": "toolu_0"}
 
 
 @pytest.mark.parametrize("end", ["interrupted", "killed"])
-async def test_a_cli_that_ends_its_turn_or_itself_cancels_the_tool(folder: Path, tools: Tools, end: str) -> None:
+async def test_an_interrupted_or_killed_cli_cancels_the_tool(folder: Path, tools: Tools, end: str) -> None:
     """IPC-P-32, IPC-P-36, IPC-P-37, IPC-P-40: a CLI that is killed takes its bridge with it."""
     async with cli(folder, {"wait": tools.wait}, [("wait", {})]) as run:
         await run.send({"type": "user", "message": {"role": "user", "content": "Go."}})
@@ -175,9 +175,7 @@ async def test_a_cli_that_ends_its_turn_or_itself_cancels_the_tool(folder: Path,
             assert (await run.until("result"))["subtype"] == "error_during_execution"
 
 
-def test_the_command_that_is_printed_makes_the_cli_know_the_functions(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_printed_command_adds_the_functions_to_the_cli(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-P-60."""
     monkeypatch.setattr("tempfile.tempdir", str(folder))
 

@@ -10,6 +10,13 @@ import pytest
 
 import cc_ipc
 from cc_ipc import client as client_module
+from cc_ipc.errors import (
+    InvalidPayloadError,
+    InvalidRequestError,
+    RemoteMessageSizeError,
+    SessionStateError,
+    UnencodableMessageError,
+)
 
 from .conftest import LIMIT, RESULT, StartParent, Tools, frame, happens, is_never_own
 
@@ -23,7 +30,7 @@ async def client(session: cc_ipc.IPCSession) -> AsyncIterator[cc_ipc.IPCClient]:
 async def test_calls_one_after_another_return_their_results_and_share_a_connection(
     client: cc_ipc.IPCClient, tools: Tools
 ) -> None:
-    """IPC-P-04: it is opened for the first call and kept."""
+    """IPC-P-04: it is opened for the first call and reused."""
     assert "0 connections" in repr(client)
     for _ in range(3):
         result = await client.call_tool("echo", {"city": "Zürich"}, tool_use_id="toolu_1")
@@ -32,7 +39,7 @@ async def test_calls_one_after_another_return_their_results_and_share_a_connecti
     assert "open, 1 connections, 1 of them idle" in repr(client)
 
 
-async def test_calls_at_the_same_time_use_several_connections(client: cc_ipc.IPCClient) -> None:
+async def test_parallel_calls_use_several_connections(client: cc_ipc.IPCClient) -> None:
     """IPC-P-06."""
     async with asyncio.timeout(LIMIT):
         results = await asyncio.gather(*(client.call_tool("meet", {"parties": 5}) for _ in range(5)))
@@ -49,7 +56,7 @@ async def test_an_error_response_is_raised_with_class_and_message(client: cc_ipc
     assert "1 connections" in repr(client)
 
 
-async def test_a_call_that_is_cancelled_cancels_the_tool(client: cc_ipc.IPCClient, tools: Tools) -> None:
+async def test_cancelling_a_call_cancels_the_tool(client: cc_ipc.IPCClient, tools: Tools) -> None:
     call = asyncio.ensure_future(client.call_tool("wait", {}))
     await happens(tools.started)
     call.cancel()
@@ -59,11 +66,11 @@ async def test_a_call_that_is_cancelled_cancels_the_tool(client: cc_ipc.IPCClien
     await client.call_tool("echo", {})
 
 
-async def test_arguments_that_cannot_be_sent_are_not(client: cc_ipc.IPCClient, tools: Tools) -> None:
+async def test_unencodable_arguments_are_not_sent(client: cc_ipc.IPCClient, tools: Tools) -> None:
     """IPC-P-E02: the sender raises."""
     for value, error in (
         ("a" * cc_ipc.MAX_MESSAGE_SIZE, cc_ipc.IPCMessageSizeError),
-        (float("nan"), cc_ipc.UnencodableMessageError),
+        (float("nan"), UnencodableMessageError),
     ):
         with pytest.raises(error):
             await client.call_tool("echo", {"a": value})
@@ -73,18 +80,18 @@ async def test_arguments_that_cannot_be_sent_are_not(client: cc_ipc.IPCClient, t
 async def test_no_server_is_a_connection_error(folder: Path) -> None:
     """IPC-D-40."""
     async with cc_ipc.IPCClient(folder / "nowhere") as client:
-        with pytest.raises(cc_ipc.IPCConnectionError, match="There is no connection"):
+        with pytest.raises(cc_ipc.IPCConnectionError, match="Cannot connect to the server"):
             await client.call_tool("echo", {})
 
 
-async def test_the_end_of_the_server_is_a_connection_error_and_the_call_is_not_repeated(
+async def test_the_end_of_the_server_is_a_connection_error_and_the_call_is_not_retried(
     session: cc_ipc.IPCSession, client: cc_ipc.IPCClient, tools: Tools
 ) -> None:
     """IPC-P-E07, IPC-R-07."""
     call = asyncio.ensure_future(client.call_tool("wait", {}))
     await happens(tools.started)
     assert session.server is not None
-    connections = vars(session.server)["_hub"].connections
+    connections = vars(session.server)["_state"].connections
     for connection in list(connections):
         connection.abort()
     with pytest.raises(cc_ipc.IPCConnectionError, match="which may have run"):
@@ -106,10 +113,10 @@ async def test_a_connection_that_ended_while_idle_is_replaced(
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (frame(b"nonsense"), cc_ipc.InvalidPayloadError),
-        (b"\xff\xff\xff\xff", cc_ipc.RemoteMessageSizeError),
-        (frame(b"[]"), cc_ipc.InvalidRequestError),
-        (frame(b'{"result":{"content":[]},"error":{}}'), cc_ipc.InvalidRequestError),
+        (frame(b"nonsense"), InvalidPayloadError),
+        (b"\xff\xff\xff\xff", RemoteMessageSizeError),
+        (frame(b"[]"), InvalidRequestError),
+        (frame(b'{"result":{"content":[]},"error":{}}'), InvalidRequestError),
         (None, cc_ipc.IPCConnectionError),
     ],
     ids=["not JSON", "too large", "no object", "both", "nothing"],
@@ -124,7 +131,7 @@ async def test_a_parent_that_breaks_the_protocol_is_a_remote_fault(
             await client.call_tool("echo", {})
 
 
-async def test_a_second_response_ends_the_connection_and_is_taken_for_no_call(fake_parent: StartParent) -> None:
+async def test_a_second_response_ends_the_connection_and_answers_no_call(fake_parent: StartParent) -> None:
     path, parent = fake_parent(lambda payload: frame(RESULT) * 2)
     async with cc_ipc.IPCClient(path) as client:
         for _ in range(2):
@@ -132,7 +139,7 @@ async def test_a_second_response_ends_the_connection_and_is_taken_for_no_call(fa
     assert parent.connections == 2
 
 
-async def test_a_response_that_nobody_asked_for_ends_the_connection(folder: Path) -> None:
+async def test_a_response_without_a_request_ends_the_connection(folder: Path) -> None:
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(4)
         writer.write(frame(RESULT))
@@ -148,10 +155,10 @@ async def test_a_response_that_nobody_asked_for_ends_the_connection(folder: Path
         go_on.set()
         async with asyncio.timeout(LIMIT):
             await ended.wait()
-        assert "1 of them idle" in repr(client)  # it is found out when it is wanted
+        assert "1 of them idle" in repr(client)  # the client notices at the next call
 
 
-async def test_a_closed_client_calls_no_more(client: cc_ipc.IPCClient, tools: Tools) -> None:
+async def test_a_closed_client_refuses_calls(client: cc_ipc.IPCClient, tools: Tools) -> None:
     call = asyncio.ensure_future(client.call_tool("wait", {}))
     await happens(tools.started)
     for _ in range(2):
@@ -159,13 +166,13 @@ async def test_a_closed_client_calls_no_more(client: cc_ipc.IPCClient, tools: To
     with pytest.raises(cc_ipc.IPCConnectionError):
         await call
     assert "closed, 0 connections" in repr(client)
-    with pytest.raises(cc_ipc.SessionStateError, match="cannot call a tool, for it is closed"):
+    with pytest.raises(SessionStateError, match="cannot call a tool, for it is closed"):
         await client.call_tool("echo", {})
 
 
-async def test_a_client_that_is_closed_while_it_connects_calls_nothing(client: cc_ipc.IPCClient, tools: Tools) -> None:
+async def test_a_client_closed_while_it_connects_calls_nothing(client: cc_ipc.IPCClient, tools: Tools) -> None:
     call, close = asyncio.ensure_future(client.call_tool("echo", {})), asyncio.ensure_future(client.close())
-    with pytest.raises(cc_ipc.SessionStateError, match="it is closed"):
+    with pytest.raises(SessionStateError, match="it is closed"):
         await call
     await close
     assert tools.calls == []
@@ -190,8 +197,8 @@ async def test_a_connection_that_the_server_closes_at_once_is_a_connection_error
 async def test_a_socket_of_another_user_is_refused(
     client: cc_ipc.IPCClient, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """IPC-D-28: on this side too, for what is sent there would be read by a stranger."""
+    """IPC-D-28: on this side too, or another user could read the request."""
     monkeypatch.setattr(client_module, "is_own_peer", is_never_own)
-    with pytest.raises(cc_ipc.IPCConnectionError, match="It belongs to another user, and nothing was sent"):
+    with pytest.raises(cc_ipc.IPCConnectionError, match="The server runs as another user; nothing was sent"):
         await client.call_tool("echo", {})
     assert tools.calls == []

@@ -1,4 +1,4 @@
-"""The official MCP client, of either major version, lists and calls tools through the bridge."""
+"""The official MCP client of both major versions lists and calls tools through the bridge."""
 
 import asyncio
 import base64
@@ -42,7 +42,7 @@ RESULTS: dict[str, dict[str, object]] = {
 
 
 class Host(Tools):
-    """Tools whose results are those above, and some that take their time."""
+    """Tools that return the results above, and some that wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ async def parameters(host: Host, folder: Path) -> AsyncIterator[StdioServerParam
 
 @asynccontextmanager
 async def connected(parameters: StdioServerParameters, mode: str) -> AsyncGenerator[Any]:
-    """Give a client that is connected; both kinds have `list_tools` and `call_tool`."""
+    """Yield a connected client; both versions have `list_tools` and `call_tool`."""
     transport = stdio_client(parameters, errlog=cast("TextIO", sys.__stderr__))
     if mode == "handshake":
         async with transport as (read, write), mcp.ClientSession(read, write) as session:
@@ -100,7 +100,7 @@ def dumped(result: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_official_client_gets_every_result_whole_and_errors_as_mcp_names_them(
+async def test_the_official_client_gets_complete_results_and_mcp_errors(
     parameters: StdioServerParameters, host: Host, mode: str
 ) -> None:
     """IPC-P-37, IPC-P-32, IPC-D-10, IPC-D-17: text, image, audio, resources, structured, failed, 5 MB.
@@ -130,10 +130,10 @@ async def test_the_official_client_gets_every_result_whole_and_errors_as_mcp_nam
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_official_client_makes_eight_calls_in_parallel_and_goes_on_when_it_has_cancelled_one(
+async def test_the_official_client_makes_eight_parallel_calls_and_continues_after_a_cancellation(
     parameters: StdioServerParameters, host: Host, mode: str
 ) -> None:
-    """IPC-P-32, IPC-P-33, IPC-P-37: of the eight none returns before all are there."""
+    """IPC-P-32, IPC-P-33, IPC-P-37: none of the eight returns before all have started."""
     async with asyncio.timeout(LIMIT), connected(parameters, mode) as client:
         assert len(await asyncio.gather(*(client.call_tool("meet", {"parties": 8}) for _ in range(8)))) == 8
         host.go_on.clear()
@@ -141,7 +141,7 @@ async def test_the_official_client_makes_eight_calls_in_parallel_and_goes_on_whe
         await host.started.wait()
         if IS_MCP_2:
             call.cancel()
-        else:  # a client of version 1 does not tell the server when its caller gives up
+        else:  # a client of version 1 does not report a cancellation to the server
             types: Any = __import__("mcp.types").types
             params = types.CancelledNotificationParams(requestId=vars(client)["_request_id"] - 1)
             await client.send_notification(types.ClientNotification(types.CancelledNotification(params=params)))

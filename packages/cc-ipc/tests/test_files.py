@@ -1,4 +1,4 @@
-"""Files and their owners: locks, leftovers, what forked children hold."""
+"""Files and their owners: locks, leftovers, and forked children."""
 
 import fcntl
 import os
@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from cc_ipc import SocketPathError, files, lock, sockets
+from cc_ipc import files, sockets
+from cc_ipc.errors import SocketPathError
 from cc_ipc.files import LockedFile, OwnedPath
 from cc_ipc.leftovers import remove_leftovers, schema_file_name, socket_file_name
 from cc_ipc.sockets import MAX_SOCKET_PATH, is_dead_socket, listen_privately
+from cc_ipc_bridge import lock
 
 from .conftest import StartChild, StartOwner, raising
 
@@ -28,7 +30,7 @@ def dead_socket(path: Path) -> Path:
     return path
 
 
-def test_a_locked_file_is_private_whatever_the_mask(folder: Path) -> None:
+def test_a_locked_file_is_private_under_any_umask(folder: Path) -> None:
     """IPC-D-27, IPC-P-24."""
     for mask in (0, 0o777):
         path = folder / f"f{mask}"
@@ -44,7 +46,7 @@ def test_a_locked_file_is_private_whatever_the_mask(folder: Path) -> None:
 def test_a_locked_file_has_an_owner_until_it_is_released(folder: Path) -> None:
     path = folder / "f"
     file = LockedFile(path, b"")
-    fd = lock.open_own(path)
+    fd = lock.open_own_file(path)
     assert lock.has_owner(fd)
     for _ in range(2):
         file.release()
@@ -56,9 +58,9 @@ def test_a_locked_file_has_an_owner_until_it_is_released(folder: Path) -> None:
     os.close(fd)
 
 
-def test_only_the_file_that_was_made_is_removed(folder: Path) -> None:
+def test_only_the_created_file_is_removed(folder: Path) -> None:
     (folder / "g").touch()
-    owned, file = OwnedPath.found(folder / "g"), LockedFile(folder / "f", b"")
+    owned, file = OwnedPath.at(folder / "g"), LockedFile(folder / "f", b"")
     (folder / "f").unlink()
     (folder / "other").touch()
     (folder / "f").write_text("somebody else's", encoding="utf-8")
@@ -70,8 +72,8 @@ def test_only_the_file_that_was_made_is_removed(folder: Path) -> None:
     assert not (folder / "g").exists()
 
 
-@pytest.mark.parametrize("step", ["os.write", "cc_ipc.lock.own"])
-def test_a_file_that_cannot_be_written_or_locked_is_not_left(
+@pytest.mark.parametrize("step", ["os.write", "cc_ipc_bridge.lock.acquire"])
+def test_a_file_that_cannot_be_written_or_locked_is_removed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     monkeypatch.setattr(step, raising(OSError("not here")))
@@ -80,19 +82,17 @@ def test_a_file_that_cannot_be_written_or_locked_is_not_left(
     assert not (folder / "f").exists()
 
 
-def test_a_cleaner_that_comes_before_the_lock_makes_the_file_be_made_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_removed_before_it_is_locked_is_created_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-D-30: between its creation and its lock a file looks like a leftover."""
-    path, own = folder / schema_file_name("a"), lock.own
+    path, acquire = folder / schema_file_name("a"), lock.acquire
     cleaned: list[list[Path]] = []
 
-    def slow_own(fd: int) -> None:
+    def slow_acquire(fd: int) -> None:
         if len(cleaned) < 3:
             cleaned.append(remove_leftovers([folder]))
-        own(fd)
+        acquire(fd)
 
-    monkeypatch.setattr(lock, "own", slow_own)
+    monkeypatch.setattr(lock, "acquire", slow_acquire)
     file = LockedFile(path, b"content")
     assert cleaned == [[path]] * 3
     assert path.read_bytes() == b"content"
@@ -100,38 +100,38 @@ def test_a_cleaner_that_comes_before_the_lock_makes_the_file_be_made_again(
     file.release()
 
 
-def test_a_file_that_is_removed_each_time_is_given_up_and_what_is_in_the_way_refused(
+def test_a_file_removed_at_each_attempt_and_an_existing_path_are_errors(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """IPC-D-29."""
     (folder / "link").symlink_to(folder / "elsewhere")
-    with pytest.raises(SocketPathError, match="in the way of the schema file"):
+    with pytest.raises(SocketPathError, match="path of the schema file exists already"):
         LockedFile(folder / "link", b"")
     assert not (folder / "elsewhere").exists()
 
     def clean(fd: int) -> None:
         (folder / "f").unlink()
 
-    monkeypatch.setattr(lock, "own", clean)
+    monkeypatch.setattr(lock, "acquire", clean)
     with pytest.raises(SocketPathError, match="was removed 20 times"):
         LockedFile(folder / "f", b"")
 
 
 def test_only_a_regular_file_of_this_user_is_opened(folder: Path) -> None:
-    """IPC-D-29: not a link, a folder, a pipe, or nothing."""
+    """IPC-D-29: no link, folder, pipe, or missing file."""
     (folder / "f").touch()
     (folder / "link").symlink_to(folder / "f")
     os.mkfifo(folder / "pipe")
     for name in ("link", "pipe", ".", "nothing"):
         with pytest.raises(OSError, match=r"regular file|symbolic link|No such file|symbolic"):
-            lock.open_own(folder / name)
-    os.close(lock.open_own(folder / "f"))
+            lock.open_own_file(folder / name)
+    os.close(lock.open_own_file(folder / "f"))
 
 
-def test_a_listening_socket_is_private_from_its_first_instant_whatever_the_mask(
+def test_a_listening_socket_is_private_from_its_creation_under_any_umask(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """IPC-D-27, IPC-R-06: right after `bind`, before anything else can happen, both ways of binding."""
+    """IPC-D-27, IPC-R-06: right after `bind`, for both ways of binding."""
     modes: list[int] = []
 
     class Watched(socket.socket):
@@ -153,12 +153,12 @@ def test_a_listening_socket_is_private_from_its_first_instant_whatever_the_mask(
     assert set(modes) == {0o600}
 
 
-def test_a_path_too_long_for_the_platform_is_told(folder: Path) -> None:
+def test_a_path_too_long_for_the_platform_is_an_error(folder: Path) -> None:
     """IPC-D-31."""
     path = folder / ("a" * MAX_SOCKET_PATH)
     with pytest.raises(SocketPathError, match=f"at most {MAX_SOCKET_PATH}"):
         listen_privately(path)
-    with pytest.raises(FileNotFoundError):  # a folder that is missing is told as it is
+    with pytest.raises(FileNotFoundError):  # a missing folder remains an OSError
         listen_privately(folder / "missing" / "s")
     longest = folder / ("a" * (MAX_SOCKET_PATH - len(os.fsencode(folder)) - 1))
     listen_privately(longest).close()
@@ -178,7 +178,7 @@ def test_a_dead_socket_is_replaced_and_a_living_one_is_not(folder: Path) -> None
     assert not is_dead_socket(folder / "file")
 
 
-def test_a_server_whose_queue_is_full_lives(folder: Path) -> None:
+def test_a_server_with_a_full_queue_counts_as_alive(folder: Path) -> None:
     path = folder / "s"
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first:
         listener.bind(str(path))
@@ -189,7 +189,7 @@ def test_a_server_whose_queue_is_full_lives(folder: Path) -> None:
 
 
 def test_leftovers_of_dead_owners_are_removed(folder: Path) -> None:
-    """IPC-D-30, IPC-D-34, IPC-D-35, IPC-D-36: with their schema files, or alone."""
+    """IPC-D-30, IPC-D-34, IPC-D-35, IPC-D-36: sockets with and without schema files."""
     expected = {
         dead_socket(folder / socket_file_name("a")),
         folder / schema_file_name("a"),
@@ -203,8 +203,8 @@ def test_leftovers_of_dead_owners_are_removed(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_what_belongs_to_the_living_or_to_others_is_left(folder: Path) -> None:
-    """IPC-D-30: never those of a living owner; a lock or a socket that answers is enough to live."""
+def test_files_of_living_owners_and_of_other_users_are_kept(folder: Path) -> None:
+    """IPC-D-30: an owner with a lock, or with a socket that accepts, is alive."""
     locked = LockedFile(folder / schema_file_name("a"), b"")
     dead_socket(folder / socket_file_name("a"))
     listener = listen_privately(folder / socket_file_name("b"))
@@ -222,13 +222,13 @@ def test_what_belongs_to_the_living_or_to_others_is_left(folder: Path) -> None:
     assert len(remove_leftovers([folder])) == 4
 
 
-def test_a_leftover_that_cannot_be_removed_is_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leftover_that_cannot_be_removed_is_skipped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / schema_file_name("a")).touch()
     monkeypatch.setattr(Path, "unlink", raising(PermissionError()))
     assert remove_leftovers([folder]) == []
 
 
-def test_a_killed_owner_leaves_what_the_next_start_removes(folder: Path, owner_process: StartOwner) -> None:
+def test_the_next_start_removes_the_files_of_a_killed_owner(folder: Path, owner_process: StartOwner) -> None:
     """IPC-P-40, IPC-D-30."""
     first, second = owner_process(), owner_process()
     first.kill()
@@ -257,12 +257,12 @@ signal.pause()
 """
 
 
-def test_a_forked_child_keeps_nothing_of_its_dead_parent_alive(folder: Path, child_process: StartChild) -> None:
-    """IPC-P-40: the child has lock and socket open too, and lives on until its input ends."""
+def test_a_forked_child_does_not_keep_files_of_its_dead_parent_alive(folder: Path, child_process: StartChild) -> None:
+    """IPC-P-40: the child inherits lock and socket, and runs until its input ends."""
     process = child_process([sys.executable, "-c", FORKING, str(folder)])
     assert process.stdout.readline() == b"forked\n"
     process.wait()
-    fd = lock.open_own(folder / "f")
+    fd = lock.open_own_file(folder / "f")
     assert not lock.has_owner(fd)
     assert is_dead_socket(folder / "s")
     os.close(fd)
@@ -270,8 +270,8 @@ def test_a_forked_child_keeps_nothing_of_its_dead_parent_alive(folder: Path, chi
     assert process.stdout.read() == b""  # the end of the child
 
 
-def test_what_a_child_lets_go_of_is_let_go_of_here_too(folder: Path) -> None:
-    """The same steps in this process, where they can be watched."""
+def test_the_steps_after_a_fork_release_locks_and_close_sockets(folder: Path) -> None:
+    """The same steps in this process, where they can be observed."""
     file, listener = LockedFile(folder / "f", b""), listen_privately(folder / "s")
     vars(files)["_release_in_child"]()
     vars(sockets)["_close_in_child"]()

@@ -1,4 +1,4 @@
-"""Frames, whole and in pieces, good and bad."""
+"""Frames: whole, split, valid and invalid."""
 
 import os
 import random
@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cc_ipc
+from cc_ipc.errors import InvalidPayloadError, LocalMessageSizeError, RemoteMessageSizeError, UnencodableMessageError
 
 FUZZ_FRAMES = int(os.environ.get("CC_IPC_FUZZ_FRAMES", "2000"))
-"""How many frames the decoder is tried with: 100,000 in a soak run, fewer here."""
+"""Number of random frames: 100,000 in a soak run, fewer here."""
 
 TEXT = st.text(st.characters(codec="utf-8"))
 JSON = st.recursive(
@@ -28,7 +29,7 @@ def decoder_of(*data: bytes) -> cc_ipc.FrameDecoder:
 
 
 def decoded(decoder: cc_ipc.FrameDecoder) -> list[object]:
-    """Return the messages that a decoder has ready."""
+    """Return all messages that a decoder can return now."""
     messages: list[object] = []
     while isinstance(event := decoder.next_event(), cc_ipc.Frame):
         messages.append(event.message)
@@ -48,7 +49,7 @@ def test_a_frame_is_a_big_endian_length_and_json_in_utf8_and_becomes_one_event()
 
 @given(st.lists(JSON, max_size=4), st.data())
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-def test_a_stream_gives_the_same_frames_however_it_is_cut(messages: list[object], data: st.DataObject) -> None:
+def test_a_stream_split_anywhere_gives_the_same_frames(messages: list[object], data: st.DataObject) -> None:
     """IPC-P-07: whole, byte by byte, or with trailing bytes of the next frame."""
     stream = b"".join(map(cc_ipc.encode_frame, messages))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
@@ -72,8 +73,8 @@ def test_a_payload_of_exactly_the_limit_passes_both_ways() -> None:
 
 
 def test_one_byte_more_than_the_limit_is_not_sent() -> None:
-    """IPC-P-03, IPC-P-15, IPC-P-E02: the sender raises `IPCMessageSizeError`, a fault of this side."""
-    with pytest.raises(cc_ipc.LocalMessageSizeError) as caught:
+    """IPC-P-03, IPC-P-15, IPC-P-E02: the sender raises `IPCMessageSizeError`, a local error."""
+    with pytest.raises(LocalMessageSizeError) as caught:
         cc_ipc.encode_frame("a" * (cc_ipc.MAX_MESSAGE_SIZE - 1))
     assert isinstance(caught.value, cc_ipc.IPCMessageSizeError | cc_ipc.LocalProtocolError)
     assert not isinstance(caught.value, cc_ipc.RemoteProtocolError)  # IPC-P-08
@@ -81,15 +82,15 @@ def test_one_byte_more_than_the_limit_is_not_sent() -> None:
 
 
 def test_one_byte_more_than_the_limit_is_refused_when_its_length_is_known() -> None:
-    """IPC-P-03: four bytes are enough to refuse it; nothing is kept for it."""
+    """IPC-P-03: four bytes are enough to refuse it; no buffer is allocated."""
     decoder = decoder_of((cc_ipc.MAX_MESSAGE_SIZE + 1).to_bytes(4, "big"))
-    with pytest.raises(cc_ipc.RemoteMessageSizeError) as caught:
+    with pytest.raises(RemoteMessageSizeError) as caught:
         decoder.next_event()
     assert isinstance(caught.value, cc_ipc.IPCMessageSizeError)
     assert not isinstance(caught.value, cc_ipc.LocalProtocolError)  # IPC-P-08
     decoder.receive_data(b"a" * 1000)
     assert "0 bytes buffered" in repr(decoder)
-    with pytest.raises(cc_ipc.RemoteMessageSizeError):
+    with pytest.raises(RemoteMessageSizeError):
         decoder.next_event()
 
 
@@ -101,7 +102,7 @@ def test_one_byte_more_than_the_limit_is_refused_when_its_length_is_known() -> N
 def test_a_payload_that_is_not_json_is_a_remote_fault_and_the_next_frame_is_found(payload: bytes) -> None:
     """IPC-P-E03: the receiver raises `IPCError`."""
     decoder = decoder_of(cc_ipc.encode_frame(payload) + cc_ipc.encode_frame("next"))
-    with pytest.raises(cc_ipc.InvalidPayloadError) as caught:
+    with pytest.raises(InvalidPayloadError) as caught:
         decoder.next_event()
     assert isinstance(caught.value, cc_ipc.IPCError)
     assert isinstance(caught.value, cc_ipc.RemoteProtocolError)
@@ -119,8 +120,8 @@ ENDLESS.append(ENDLESS)
     [{1, 2}, float("nan"), float("inf"), "\ud800", {(1,): 2}, object(), ENDLESS],
     ids=["set", "nan", "infinity", "half a character", "key", "object", "endless"],
 )
-def test_what_json_cannot_say_is_a_local_fault(message: object) -> None:
-    with pytest.raises(cc_ipc.UnencodableMessageError) as caught:
+def test_a_value_that_json_cannot_encode_is_a_local_fault(message: object) -> None:
+    with pytest.raises(UnencodableMessageError) as caught:
         cc_ipc.encode_frame(message)
     assert isinstance(caught.value, cc_ipc.LocalProtocolError)
 
@@ -129,7 +130,7 @@ def test_a_value_nested_too_deeply_is_a_local_fault() -> None:
     nested: list[object] = []
     for _ in range(100_000):
         nested = [nested]
-    with pytest.raises(cc_ipc.UnencodableMessageError, match="nested too deeply"):
+    with pytest.raises(UnencodableMessageError, match="nested too deeply"):
         cc_ipc.encode_frame(nested)
 
 
@@ -148,7 +149,7 @@ def test_the_end_between_two_frames_is_an_event_and_within_one_a_fault() -> None
     assert "lost" in repr(decoder)
 
 
-def test_a_smaller_limit_holds_on_both_sides() -> None:
+def test_a_smaller_limit_applies_on_both_sides() -> None:
     with pytest.raises(cc_ipc.IPCMessageSizeError):
         cc_ipc.encode_frame("abc", max_size=4)
     decoder = cc_ipc.FrameDecoder(max_size=4)
@@ -159,7 +160,7 @@ def test_a_smaller_limit_holds_on_both_sides() -> None:
 
 
 def test_random_and_mutated_frames_raise_nothing_but_remote_faults() -> None:
-    """IPC-P-09: whatever comes, a decoder says frame, need, end or remote fault."""
+    """IPC-P-09: for any input, a decoder returns an event or raises a remote fault."""
     chance = random.Random(4)
     good = cc_ipc.encode_frame({"method": "call_tool", "params": {"name": "echo", "arguments": {"x": "é"}}})
     for _ in range(FUZZ_FRAMES):

@@ -66,7 +66,7 @@ def test_the_schema_comes_from_the_signature_and_the_docstring() -> None:
     assert function_tool("nameless", lambda: None).schema["description"] == ""
 
 
-async def test_arguments_are_made_into_what_the_function_wants() -> None:
+async def test_arguments_are_converted_to_the_types_of_the_signature() -> None:
     result = await call(weather, place={"city": "Bern", "days": "2"})
     expected = {"city": "Bern", "days": 2, "unit": "C"}
     assert json.loads(text_of(result)) == result["structuredContent"] == expected
@@ -112,7 +112,7 @@ async def test_a_value_becomes_text(value: object, text: str) -> None:
     assert ("structuredContent" in result) == text.startswith("{")
 
 
-async def test_a_result_in_mcps_form_is_one() -> None:
+async def test_a_result_in_mcps_form_is_returned_unchanged() -> None:
     image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
     assert await call(lambda: {"content": [image]}) == {"content": [image], "isError": False}
 
@@ -133,7 +133,7 @@ undefined.__annotations__["a"] = "Nowhere"
 
 
 @pytest.mark.parametrize("function", [positional, variable, mixed, undefined, len, int])
-def test_parameters_that_take_no_name_are_refused(function: Function) -> None:
+def test_parameters_that_cannot_be_given_by_name_are_refused(function: Function) -> None:
     with pytest.raises(TypeError, match="The function 'tool' cannot be a tool"):
         function_tool("tool", function)
 
@@ -141,7 +141,7 @@ def test_parameters_that_take_no_name_are_refused(function: Function) -> None:
 @pytest.mark.parametrize(
     ("error", "kind"), [(KeyError("a"), KeyError), (StopIteration(1), RuntimeError), (SystemExit(2), SystemExit)]
 )
-async def test_what_a_function_raises_is_raised(error: BaseException, kind: type[BaseException]) -> None:
+async def test_an_exception_of_a_function_is_raised(error: BaseException, kind: type[BaseException]) -> None:
     def fail() -> None:
         raise error
 
@@ -149,8 +149,8 @@ async def test_what_a_function_raises_is_raised(error: BaseException, kind: type
         await call(fail)
 
 
-async def test_sync_functions_run_in_parallel_and_leave_the_loop_alone() -> None:
-    """IPC-P-21, IPC-P-33: none returns before all twenty are there, more than a pool of threads has."""
+async def test_sync_functions_run_in_parallel_and_do_not_block_the_loop() -> None:
+    """IPC-P-21, IPC-P-33: none returns before all twenty, more than a thread pool has, have started."""
     meeting = threading.Barrier(20)
 
     def meet() -> int:
@@ -160,7 +160,7 @@ async def test_sync_functions_run_in_parallel_and_leave_the_loop_alone() -> None
     assert len(await asyncio.gather(*(call(meet) for _ in range(20)))) == 20
 
 
-async def test_a_call_that_is_cancelled_leaves_its_thread_to_end() -> None:
+async def test_the_thread_of_a_cancelled_call_runs_to_its_end() -> None:
     started, go_on = threading.Event(), threading.Event()
     threads: list[threading.Thread] = []
 
@@ -178,7 +178,7 @@ async def test_a_call_that_is_cancelled_leaves_its_thread_to_end() -> None:
     await asyncio.to_thread(threads[0].join, 10)
 
 
-def test_an_async_function_runs_in_the_loop_it_belongs_to() -> None:
+def test_an_async_function_runs_in_its_own_loop() -> None:
     async def where() -> int:
         return id(asyncio.get_running_loop())
 

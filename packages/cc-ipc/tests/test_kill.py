@@ -1,4 +1,4 @@
-"""Bridge, host and parent, killed at random moments while calls go back and forth."""
+"""Bridge, host and parent, killed at random moments during calls."""
 
 import json
 import os
@@ -24,12 +24,12 @@ pytestmark = [
 ]
 
 KILLS = int(os.environ.get("CC_IPC_KILLS", "2"))
-"""How often each of them is killed: 100 in a soak run, fewer here."""
+"""Number of kills of each: 100 in a soak run, fewer here."""
 
 END = 2.0
 """Seconds within which the others end or report."""
 
-# Stands for the CLI: it starts a bridge, tells its process id, and calls a tool again and again.
+# A substitute for the CLI: it starts a bridge, prints its process id, and calls a tool repeatedly.
 HOST = """
 import json, subprocess, sys
 
@@ -53,13 +53,13 @@ while True:
 
 
 def ends(pidfd: int) -> bool:
-    """Wait for the end of a process."""
+    """Wait for a process to end."""
     return bool(select.select([pidfd], [], [], END)[0])
 
 
 @contextmanager
 def host(command: list[str]) -> Generator[tuple[subprocess.Popen[bytes], int]]:
-    """Give a host and a descriptor of its bridge's process."""
+    """Yield a host and a file descriptor of its bridge's process."""
     with subprocess.Popen([sys.executable, "-c", HOST, *command], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         pidfd = os.pidfd_open(int(process.stdout.readline()))
@@ -71,7 +71,7 @@ def host(command: list[str]) -> Generator[tuple[subprocess.Popen[bytes], int]]:
 
 
 @pytest.mark.parametrize("victim", ["bridge", "host", "parent"])
-def test_whoever_is_killed_the_others_end_or_report_and_the_next_start_cleans_up(
+def test_after_any_kill_the_others_end_or_report_and_the_next_start_cleans_up(
     victim: Literal["bridge", "host", "parent"],
     folder: Path,
     owner_process: StartOwner,
@@ -82,15 +82,15 @@ def test_whoever_is_killed_the_others_end_or_report_and_the_next_start_cleans_up
     owner = owner_process()
     for _ in range(KILLS):
         with host(owner.command) as (process, bridge):
-            time.sleep(chance.uniform(0, 0.06))  # not to wait for anything: this is the random moment
+            time.sleep(chance.uniform(0, 0.06))  # not a wait for an event: this is the random moment
             if victim == "bridge":
                 signal.pidfd_send_signal(bridge, signal.SIGKILL)
-                process.wait(END)  # it sees that its bridge is gone
+                process.wait(END)  # it notices that its bridge has ended
             elif victim == "host":
                 process.kill()
             else:
                 owner.kill()
-                process.wait(END)  # its call was answered with an error, or its bridge is gone
+                process.wait(END)  # its call was answered with an error, or its bridge has ended
             assert ends(bridge)
         if victim == "parent":
             owner = owner_process()

@@ -1,8 +1,9 @@
-"""Requests and responses, as one side reads what the other wrote."""
+"""Parsing of requests and responses."""
 
 import pytest
 
-from cc_ipc import InvalidRequestError, IPCToolExecutionError, UnknownMethodError
+from cc_ipc import IPCToolExecutionError
+from cc_ipc.errors import InvalidRequestError, UnknownMethodError
 from cc_ipc.messages import error_response, parse_request, parse_response
 from cc_types import JsonValue
 
@@ -12,7 +13,7 @@ from cc_types import JsonValue
     [({}, {}), ({"tool_use_id": "toolu_1", "later": [1]}, {"tool_use_id": "toolu_1"}), ({"tool_use_id": 7}, {})],
     ids=["no id", "an id", "nonsense"],
 )
-def test_a_request_names_a_tool_its_arguments_and_maybe_an_id_and_other_fields_are_ignored(
+def test_a_request_has_a_tool_arguments_and_an_optional_id_and_other_fields_are_ignored(
     more: dict[str, JsonValue], taken: dict[str, JsonValue]
 ) -> None:
     """IPC-D-05, IPC-D-06, IPC-P-10, IPC-P-20: fields that a peer does not know are ignored."""
@@ -21,7 +22,7 @@ def test_a_request_names_a_tool_its_arguments_and_maybe_an_id_and_other_fields_a
 
 
 def test_another_method_is_unknown() -> None:
-    """IPC-P-E04; IPC-D-14: `tools/list` never becomes a request, so nothing but a call is known."""
+    """IPC-P-E04; IPC-D-14: `tools/list` never becomes a request, so `call_tool` is the only method."""
     with pytest.raises(UnknownMethodError) as caught:
         parse_request({"method": "list_tools", "params": {}})
     assert caught.value.method == "list_tools"
@@ -41,7 +42,7 @@ def test_another_method_is_unknown() -> None:
         {"method": "call_tool", "params": {"name": "a", "arguments": []}},
     ],
 )
-def test_what_is_not_a_request_is_refused(message: JsonValue) -> None:
+def test_an_invalid_request_is_refused(message: JsonValue) -> None:
     with pytest.raises(InvalidRequestError):
         parse_request(message)
 
@@ -60,7 +61,7 @@ def test_an_error_is_raised_with_class_and_message() -> None:
     with pytest.raises(IPCToolExecutionError) as caught:
         parse_response(response, tool="weather")
     assert vars(caught.value) == {"tool": "weather", "error_type": "ValueError", "message": "no such city"}
-    with pytest.raises(IPCToolExecutionError, match="Exception: broken"):  # no object: as it is
+    with pytest.raises(IPCToolExecutionError, match="Exception: broken"):  # not an object: used as the message
         parse_response({"error": "broken"}, tool="t")
 
 
@@ -68,7 +69,7 @@ def test_an_error_is_raised_with_class_and_message() -> None:
     "message",
     [None, {}, {"result": {"content": []}, "error": {}}, {"result": 1}, {"result": {}}, {"result": {"content": "a"}}],
 )
-def test_what_is_neither_result_nor_error_is_refused(message: JsonValue) -> None:
+def test_a_response_without_exactly_one_of_result_and_error_is_refused(message: JsonValue) -> None:
     """IPC-D-15: a response has either `result` or `error`."""
     with pytest.raises(InvalidRequestError):
         parse_response(message, tool="t")

@@ -1,4 +1,4 @@
-"""Another user, for real: these tests change the user of a child process, and so run as root only."""
+"""Access by another user. These tests change the user of a child process, so they run as root only."""
 
 import json
 import os
@@ -13,10 +13,10 @@ from cc_ipc.sockets import listen_privately
 
 from .conftest import StartBridge, StartChild, Tools
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user")
 
-# What another user tries, and what came of it, as JSON.
-STRANGER = """
+# Attempts of another user, and their outcomes as JSON.
+OTHER_USER = """
 import json, os, socket, sys
 
 os.setgroups([])
@@ -43,14 +43,14 @@ print(json.dumps([attempt(call), attempt(read)]))
 """
 
 
-def try_as_stranger(socket_path: Path, schema_path: Path) -> list[object]:
-    command = [sys.executable, "-c", STRANGER, str(socket_path), str(schema_path)]
+def try_as_another_user(socket_path: Path, schema_path: Path) -> list[object]:
+    command = [sys.executable, "-c", OTHER_USER, str(socket_path), str(schema_path)]
     return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=20).stdout)
 
 
 @pytest.fixture
 def open_folder(folder: Path) -> Path:
-    """A folder that everybody may enter, as the temporary folder is."""
+    """A folder that all users may enter, like the temporary folder."""
     folder.chmod(0o755)
     return folder
 
@@ -58,22 +58,22 @@ def open_folder(folder: Path) -> Path:
 async def test_another_user_can_neither_connect_nor_read_the_schema_file(open_folder: Path, tools: Tools) -> None:
     """IPC-P-41, IPC-D-27."""
     async with IPCSession(tools.handlers, tools.schemas, folder=open_folder) as session:
-        assert try_as_stranger(session.socket_path, session.schema_path) == ["PermissionError", "PermissionError"]
+        assert try_as_another_user(session.socket_path, session.schema_path) == ["PermissionError", "PermissionError"]
     assert tools.calls == []
 
 
-async def test_another_user_who_gets_through_the_door_is_refused(
+async def test_another_user_who_can_connect_is_refused(
     open_folder: Path, tools: Tools, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """IPC-D-28: the mode is opened here, and the peer is looked at all the same."""
+    """IPC-D-28: the test makes the socket accessible, and the server still checks the peer."""
     import anyio.to_thread
 
     async with IPCServer(open_folder / "s", tools.handlers) as server:
         server.socket_path.chmod(0o666)
-        call, _ = await anyio.to_thread.run_sync(try_as_stranger, server.socket_path, open_folder / "none")
+        call, _ = await anyio.to_thread.run_sync(try_as_another_user, server.socket_path, open_folder / "none")
     assert call in (0, "ConnectionResetError", "BrokenPipeError")
     assert tools.calls == []
-    assert "Refused a connection of another user" in caplog.text
+    assert "Refused a connection from another user" in caplog.text
 
 
 KNOCKING = """
@@ -97,7 +97,7 @@ print(entered)
 
 
 def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Path, child_process: StartChild) -> None:
-    """IPC-D-27, IPC-R-06: not even for an instant, with a mask that takes nothing away."""
+    """IPC-D-27, IPC-R-06: not even for an instant, with a umask of 0."""
     stranger = child_process([sys.executable, "-c", KNOCKING, str(open_folder)])
     assert stranger.stdout.readline() == b"ready\n"
     before = os.umask(0)
@@ -112,9 +112,9 @@ def test_another_user_never_gets_in_while_sockets_are_being_made(open_folder: Pa
     assert stranger.stdout.read() == b"0\n"
 
 
-def test_the_bridge_takes_no_schema_file_of_another_user(folder: Path, bridge_process: StartBridge) -> None:
+def test_the_bridge_refuses_a_schema_file_of_another_user(folder: Path, bridge_process: StartBridge) -> None:
     (folder / "schema").write_text("[]", encoding="utf-8")
     os.chown(folder / "schema", 65534, 65534)
-    bridge = bridge_process([sys.executable, "-m", "cc_ipc.bridge", str(folder / "s"), str(folder / "schema")])
+    bridge = bridge_process([sys.executable, "-m", "cc_ipc_bridge", str(folder / "s"), str(folder / "schema")])
     assert bridge.wait() == 1
     assert "not a regular file of this user" in bridge.stderr()

@@ -1,4 +1,4 @@
-"""Who is at the other end of a socket."""
+"""Peer credentials of a socket."""
 
 import os
 import socket
@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from cc_ipc import peer
-from cc_ipc.peer import is_own_peer, peer_uid
+from cc_ipc_bridge import peer
+from cc_ipc_bridge.peer import is_own_peer, peer_uid
 
 
-def test_the_other_end_of_a_pair_is_this_user_and_another_user_is_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_peer_of_a_socket_pair_is_this_user_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-D-28."""
     left, right = socket.socketpair()
     with left, right:
@@ -20,7 +20,7 @@ def test_the_other_end_of_a_pair_is_this_user_and_another_user_is_a_stranger(mon
         assert not is_own_peer(left)
 
 
-def test_who_cannot_be_known_is_a_stranger() -> None:
+def test_a_peer_without_credentials_counts_as_another_user() -> None:
     with socket.socket(socket.AF_INET) as sock:
         assert not is_own_peer(sock) or sys.platform.startswith("linux")
 
@@ -31,7 +31,7 @@ def test_who_cannot_be_known_is_a_stranger() -> None:
     assert not is_own_peer(Silent())
 
 
-def test_other_platforms_are_asked_in_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_platforms_use_their_own_socket_option(monkeypatch: pytest.MonkeyPatch) -> None:
     class Mac:
         def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes:
             assert (level, optname) == (0, 1)  # SOL_LOCAL, LOCAL_PEERCRED

@@ -1,4 +1,4 @@
-"""The examples of the README, run."""
+"""The examples of the README run."""
 
 import os
 import re
@@ -12,11 +12,11 @@ README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 OUTPUTS = [
     (
-        r'\{"mcpServers": \{"tools": \{"type": "stdio", .*cc_ipc\.bridge.*\}\}\}\n'
+        r'\{"mcpServers": \{"tools": \{"type": "stdio", .*cc_ipc_bridge.*\}\}\}\n'
         r"weather was called, with the model's id toolu_1\n"
         r"\[\{'type': 'text', 'text': 'It is sunny in Bern\.'\}\]\n"
     ),
-    r"Serving status\. Connect with:\nclaude mcp add shop -- .* -m cc_ipc\.bridge .*\n",
+    r"Serving status\. Connect with:\nclaude mcp add shop -- .* -m cc_ipc_bridge .*\n",
     r"\{'method': 'call_tool', 'params': \{'name': 'weather', 'arguments': \{\}\}\}\n",
 ]
 
@@ -24,7 +24,7 @@ OUTPUTS = [
 @pytest.mark.parametrize(
     ("example", "output"), list(zip(EXAMPLES, OUTPUTS, strict=True)), ids=["session", "serve", "frames"]
 )
-def test_an_example_of_the_readme_runs_and_leaves_nothing(example: str, output: str, folder: Path) -> None:
+def test_an_example_of_the_readme_runs_and_leaves_no_files(example: str, output: str, folder: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", example],
         capture_output=True,

@@ -1,9 +1,9 @@
-"""What handlers return, good and bad."""
+"""Valid and invalid results of handlers."""
 
 import pytest
 
-from cc_ipc import InvalidToolResultError
-from cc_ipc.results import checked_result
+from cc_ipc.errors import InvalidToolResultError
+from cc_ipc.results import validate_result
 
 TEXT = {"type": "text", "text": "a"}
 BLOCKS = [
@@ -16,23 +16,23 @@ BLOCKS = [
 ]
 
 
-def test_every_kind_of_content_is_kept_as_it_is() -> None:
-    """IPC-D-09, IPC-D-10: nothing that a tool returns is lost."""
-    result = checked_result({"content": BLOCKS, "structuredContent": {"a": 1}, "_meta": {"b": 2}, "isError": False})
+def test_every_kind_of_content_is_kept_unchanged() -> None:
+    """IPC-D-09, IPC-D-10: no part of a result is lost."""
+    result = validate_result({"content": BLOCKS, "structuredContent": {"a": 1}, "_meta": {"b": 2}, "isError": False})
     assert result == {"content": BLOCKS, "structuredContent": {"a": 1}, "_meta": {"b": 2}, "isError": False}
 
 
 def test_is_error_is_false_when_left_out_and_survives_in_both_spellings() -> None:
     """IPC-D-17, IPC-P-17."""
-    assert checked_result({"content": [TEXT]}).get("isError") is False
-    assert checked_result({"content": [TEXT], "isError": True}).get("isError") is True
-    assert checked_result({"content": [TEXT], "is_error": True}) == {"content": [TEXT], "isError": True}
+    assert validate_result({"content": [TEXT]}).get("isError") is False
+    assert validate_result({"content": [TEXT], "isError": True}).get("isError") is True
+    assert validate_result({"content": [TEXT], "is_error": True}) == {"content": [TEXT], "isError": True}
 
 
 @pytest.mark.parametrize("content", [[], ()])
 def test_no_content_becomes_one_empty_text(content: object) -> None:
     """IPC-P-16: `content` has at least one element."""
-    assert checked_result({"content": content})["content"] == [{"type": "text", "text": ""}]
+    assert validate_result({"content": content})["content"] == [{"type": "text", "text": ""}]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_no_content_becomes_one_empty_text(content: object) -> None:
         ({"content": [TEXT], "structuredContent": [1]}, "its 'structuredContent'"),
     ],
 )
-def test_nonsense_is_refused_and_named(value: object, reason: str) -> None:
-    """IPC-P-21: what a handler returns in error is told, and never left out quietly."""
+def test_an_invalid_result_is_refused_and_the_message_names_the_field(value: object, reason: str) -> None:
+    """IPC-P-21: an invalid part is reported, and never dropped silently."""
     with pytest.raises(InvalidToolResultError, match=reason):
-        checked_result(value)
+        validate_result(value)

@@ -1,4 +1,4 @@
-"""The server, as peers meet it that write their own bytes."""
+"""The server, tested by peers that write raw bytes."""
 
 import asyncio
 import json
@@ -12,9 +12,10 @@ from typing import TypeAlias
 
 import pytest
 
-from cc_ipc import MAX_MESSAGE_SIZE, SOCKET_PERMISSIONS, IPCServer, SessionStateError, SocketPathError, ToolHandler
+from cc_ipc import MAX_MESSAGE_SIZE, SOCKET_PERMISSIONS, IPCServer, ToolHandler
 from cc_ipc import server as server_module
-from cc_ipc.connection import Connection, Hub
+from cc_ipc.connection import Connection, ServerState
+from cc_ipc.errors import SessionStateError, SocketPathError
 
 from .conftest import Connect, RawPeer, Tools, call, happens, text
 
@@ -43,7 +44,7 @@ async def test_calls_one_after_another_on_a_connection_are_answered_with_their_r
 
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("second", [json.dumps(call("echo")).encode(), b"nonsense"], ids=["a request", "nonsense"])
-async def test_what_comes_before_the_last_response_ends_the_connection(
+async def test_a_request_before_the_last_response_ends_the_connection(
     tools: Tools, peer: RawPeer, second: bytes, is_late: bool
 ) -> None:
     """IPC-P-05: two outstanding requests on one connection break the protocol."""
@@ -75,7 +76,7 @@ UNKNOWN_TOOL = "The tool 'nope' is not known. Known tools: echo, fail, meet, wai
         (b"nonsense", "InvalidPayloadError", ""),
     ],
 )
-async def test_a_request_that_cannot_be_met_is_answered_and_the_connection_stays(
+async def test_an_invalid_request_is_answered_and_the_connection_stays_open(
     peer: RawPeer, payload: bytes, kind: str, message: str
 ) -> None:
     """IPC-P-E03, IPC-P-E04, IPC-P-E05, IPC-P-13, IPC-P-18."""
@@ -88,7 +89,7 @@ async def test_a_request_that_cannot_be_met_is_answered_and_the_connection_stays
 
 
 async def test_the_end_of_a_connection_cancels_its_call(tools: Tools, peer: RawPeer) -> None:
-    """IPC-P-32: that is how a cancellation travels."""
+    """IPC-P-32: this is how a bridge cancels a call."""
     peer.send(call("wait"))
     await happens(tools.started)
     await peer.close()
@@ -121,7 +122,7 @@ async def test_random_and_mutated_frames_leave_the_server_serving_others(
     assert "result" in await (await raw_peer(server.socket_path)).request(call("echo"))
 
 
-async def test_the_socket_is_its_owners_alone_and_goes_with_the_server(server: IPCServer) -> None:
+async def test_the_socket_is_private_and_removed_with_the_server(server: IPCServer) -> None:
     """IPC-D-27, IPC-D-33."""
     assert server.socket_path.stat().st_mode == stat.S_IFSOCK | SOCKET_PERMISSIONS == stat.S_IFSOCK | 0o600
     assert server.is_serving
@@ -133,7 +134,7 @@ async def test_the_socket_is_its_owners_alone_and_goes_with_the_server(server: I
     assert "not serving" in repr(server)
 
 
-async def test_stopping_answers_the_calls_that_run(server: IPCServer, tools: Tools, peer: RawPeer) -> None:
+async def test_stopping_answers_the_running_calls(server: IPCServer, tools: Tools, peer: RawPeer) -> None:
     peer.send(call("wait"))
     await happens(tools.started)
     await server.stop()
@@ -143,7 +144,7 @@ async def test_stopping_answers_the_calls_that_run(server: IPCServer, tools: Too
 
 @pytest.fixture
 async def serve(folder: Path, raw_peer: Connect) -> Serve:
-    """Start a server of one tool, which the test stops, and give a peer of it."""
+    """Start a server of one tool, which the test stops, and return a peer of it."""
 
     async def start(handler: ToolHandler) -> tuple[IPCServer, RawPeer]:
         server = IPCServer(folder / "s", {"tool": handler})
@@ -153,7 +154,7 @@ async def serve(folder: Path, raw_peer: Connect) -> Serve:
     return start
 
 
-async def test_a_handler_that_takes_no_notice_of_its_cancellation_is_left_behind(
+async def test_a_handler_that_ignores_its_cancellation_is_left_running(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(server_module, "_HANDLER_STOP_TIMEOUT", 0.01)
@@ -172,14 +173,12 @@ async def test_a_handler_that_takes_no_notice_of_its_cancellation_is_left_behind
     peer.send(call("tool"))
     await happens(started)
     await server.stop()
-    assert "left behind" in caplog.text
+    assert "left running" in caplog.text
     assert await peer.is_ended()
     go_on.set()
 
 
-async def test_a_server_that_is_being_stopped_makes_no_more_calls(
-    folder: Path, raw_peer: Connect, tools: Tools
-) -> None:
+async def test_a_stopping_server_starts_no_calls(folder: Path, raw_peer: Connect, tools: Tools) -> None:
     stopping, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(arguments: dict[str, object]) -> dict[str, object]:
@@ -195,7 +194,7 @@ async def test_a_server_that_is_being_stopped_makes_no_more_calls(
     busy, other = [await raw_peer(server.socket_path) for _ in range(2)]
     await other.request(call("echo"))
     busy.send(call("slow"))
-    assert "result" in await other.request(call("echo"))  # so the slow one runs
+    assert "result" in await other.request(call("echo"))  # so the slow handler runs
     stop = asyncio.ensure_future(server.stop())
     await stopping.wait()
     assert (await other.request(call("echo")))["error"]["type"] == "SessionStateError"
@@ -204,7 +203,7 @@ async def test_a_server_that_is_being_stopped_makes_no_more_calls(
     assert len(tools.calls) == 2
 
 
-async def test_a_connection_that_was_accepted_before_the_stop_and_told_of_after_it_is_ended(
+async def test_a_connection_accepted_before_the_stop_and_reported_after_it_is_aborted(
     server: IPCServer,
 ) -> None:
     ended = asyncio.Event()
@@ -213,13 +212,13 @@ async def test_a_connection_that_was_accepted_before_the_stop_and_told_of_after_
         def abort(self) -> None:
             ended.set()
 
-    hub: Hub = vars(server)["_hub"]
-    late = Connection(hub)
+    state: ServerState = vars(server)["_state"]
+    late = Connection(state)
     await server.stop()
     late.connection_made(Transport())
     assert ended.is_set()
     late.connection_lost(None)
-    assert hub.connections == set()
+    assert state.connections == set()
 
 
 async def test_a_tool_may_stop_its_own_server(serve: Serve) -> None:
@@ -233,7 +232,9 @@ async def test_a_tool_may_stop_its_own_server(serve: Serve) -> None:
     assert not server.socket_path.exists()
 
 
-async def test_a_peer_that_does_not_read_is_cut_off(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_connection_of_a_peer_that_does_not_read_is_aborted(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_module, "_FLUSH_TIMEOUT", 0.01)
     answered = asyncio.Event()
 
@@ -249,19 +250,19 @@ async def test_a_peer_that_does_not_read_is_cut_off(serve: Serve, monkeypatch: p
     assert not server.socket_path.exists()
 
 
-async def test_what_is_in_the_way_of_the_socket_is_refused(folder: Path) -> None:
-    """IPC-D-29: a symbolic link too, whether it leads somewhere or not."""
+async def test_an_existing_file_at_the_path_of_the_socket_is_refused(folder: Path) -> None:
+    """IPC-D-29: also a symbolic link, dangling or not."""
     (folder / "file").touch()
     (folder / "link").symlink_to(folder / "file")
     (folder / "dangling").symlink_to(folder / "nowhere")
     for name in ("file", "link", "dangling"):
-        with pytest.raises(SocketPathError, match="Something is in the way"):
+        with pytest.raises(SocketPathError, match="exists already"):
             await IPCServer(folder / name, {}).start()
         assert (folder / name).is_symlink() == (name != "file")
     assert not (folder / "nowhere").exists()
 
 
-async def test_a_server_that_runs_does_not_start_again_and_its_socket_is_refused_and_stays(
+async def test_a_running_server_does_not_start_again_and_its_socket_is_not_replaced(
     server: IPCServer, peer: RawPeer
 ) -> None:
     """IPC-D-30."""

@@ -1,4 +1,4 @@
-"""Functions of this process, offered to others."""
+"""Functions of this process, offered to MCP hosts."""
 
 import asyncio
 import io
@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import cc_ipc.serving
-from cc_ipc import BridgeStartupError, IPCClient, IPCSession, Served, SessionState, check_bridge, probe, serve
+from cc_ipc import BridgeStartupError, FunctionServer, IPCClient, IPCSession, check_bridge, probe, serve
 from cc_ipc.__main__ import find_functions, main
+from cc_ipc.session import SessionState
 
 from .conftest import LIMIT, StartBridge, StartChild, Tools, raising
 
@@ -40,7 +41,7 @@ def text_of(answer: Any) -> str:
     return answer["result"]["content"][0]["text"]
 
 
-def test_functions_are_served_to_any_host_until_the_end(temporary_folder: Path, bridge_process: StartBridge) -> None:
+def test_functions_are_served_to_any_host_until_the_stop(temporary_folder: Path, bridge_process: StartBridge) -> None:
     """IPC-P-60: and the command that connects a host is printed."""
     out = io.StringIO()
     with serve({"add": add, "whereabouts": whereabouts}, name="my tools", out=out) as served:
@@ -66,7 +67,7 @@ def test_functions_are_served_to_any_host_until_the_end(temporary_folder: Path, 
 
 
 async def test_async_functions_run_in_the_callers_loop(capsys: pytest.CaptureFixture[str]) -> None:
-    """IPC-P-51: as in a notebook, whose loop goes on."""
+    """IPC-P-51: as in a notebook with a running loop."""
     with serve({"whereabouts": whereabouts}) as served:
         assert "claude mcp add python -- " in capsys.readouterr().out
         async with IPCClient(served.session.socket_path) as client:
@@ -74,7 +75,7 @@ async def test_async_functions_run_in_the_callers_loop(capsys: pytest.CaptureFix
     assert result["content"] == [{"type": "text", "text": threading.current_thread().name}]
 
 
-def test_a_start_that_fails_is_raised_here(temporary_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_start_is_raised_to_the_caller(temporary_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     temporary_folder.chmod(0o755)
     monkeypatch.setattr("tempfile.tempdir", str(temporary_folder / "missing"))
     with pytest.raises(FileNotFoundError):
@@ -83,7 +84,7 @@ def test_a_start_that_fails_is_raised_here(temporary_folder: Path, monkeypatch: 
         serve({"bad": lambda *numbers: numbers}, out=io.StringIO())
 
 
-def test_a_session_that_ends_by_itself_ends_the_wait(temporary_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_the_session_ends_the_wait(temporary_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     caught: list[object] = []
 
     def catch(arguments: threading.ExceptHookArgs) -> None:
@@ -91,30 +92,30 @@ def test_a_session_that_ends_by_itself_ends_the_wait(temporary_folder: Path, mon
 
     monkeypatch.setattr(threading, "excepthook", catch)
 
-    async def fail(served: Served) -> None:
+    async def fail(served: FunctionServer) -> None:
         vars(served)["_started"].set_result(None)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(cc_ipc.serving.Served, "_serve", fail)
+    monkeypatch.setattr(cc_ipc.serving.FunctionServer, "_serve", fail)
     served = serve({"add": add}, out=io.StringIO())
     served.wait()
     served.stop()
     assert [type(error) for error in caught] == [ZeroDivisionError]
 
 
-def test_a_start_that_takes_too_long_is_given_up_and_leaves_nothing(
+def test_a_start_that_takes_too_long_fails_and_leaves_no_files(
     temporary_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
     threads: list[threading.Thread] = []
-    run: Callable[[Served], None] = vars(Served)["_run"]
+    run: Callable[[FunctionServer], None] = vars(FunctionServer)["_run"]
 
-    def late(served: Served) -> None:
+    def late(served: FunctionServer) -> None:
         threads.append(threading.current_thread())
         assert go_on.wait(LIMIT)
         run(served)
 
-    monkeypatch.setattr(Served, "_run", late)
+    monkeypatch.setattr(FunctionServer, "_run", late)
     monkeypatch.setattr(cc_ipc.serving, "_START_TIMEOUT", 0.01)
     monkeypatch.setattr(cc_ipc.serving, "_STOP_TIMEOUT", 0.01)
     with pytest.raises(TimeoutError):
@@ -124,7 +125,7 @@ def test_a_start_that_takes_too_long_is_given_up_and_leaves_nothing(
     assert list(temporary_folder.iterdir()) == []
 
 
-def test_a_command_that_cannot_be_printed_leaves_nothing(temporary_folder: Path) -> None:
+def test_a_command_that_cannot_be_printed_leaves_no_files(temporary_folder: Path) -> None:
     out = io.StringIO()
     out.close()
     with pytest.raises(ValueError, match="closed file"):
@@ -132,7 +133,7 @@ def test_a_command_that_cannot_be_printed_leaves_nothing(temporary_folder: Path)
     assert list(temporary_folder.iterdir()) == []
 
 
-def test_a_tool_may_stop_what_serves_it(temporary_folder: Path) -> None:
+def test_a_tool_may_stop_its_server(temporary_folder: Path) -> None:
     async def stop() -> None:
         served.stop()
 
@@ -179,11 +180,11 @@ def test_a_mapping_a_list_or_a_function_is_found(module: str, path: str, names: 
         ("no_such_module:x", "cannot be found: No module"),
         ("tools_of_mine:nope", "cannot be found"),
         ("tools_of_mine:NUMBER", "is a int, not a function"),
-        ("tools_of_mine:WRONG", "holds 'add': 1"),
-        ("tools_of_mine:NAMELESS", "holds None: 1"),
+        ("tools_of_mine:WRONG", "contains 'add': 1"),
+        ("tools_of_mine:NAMELESS", "contains None: 1"),
     ],
 )
-def test_what_names_no_functions_is_told(
+def test_an_invalid_target_is_an_error_that_names_it(
     module: str, target: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve", target]) == 2
@@ -200,7 +201,7 @@ def test_the_command_serves_until_it_is_interrupted(
 
     monkeypatch.setattr(signal, "signal", note)
 
-    monkeypatch.setattr(Served, "wait", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(FunctionServer, "wait", raising(KeyboardInterrupt()))
     assert main(["serve", f"{module}:add", "--name", "sums"]) == 0
     assert "claude mcp add sums -- " in capsys.readouterr().out
     assert handlers == [(signal.SIGTERM, signal.default_int_handler)]
@@ -208,16 +209,16 @@ def test_the_command_serves_until_it_is_interrupted(
 
 
 @pytest.fixture
-def heeds_interrupts() -> Iterator[None]:
-    """A shell has what it starts in the background ignore Ctrl-C, and so would programs that tests start."""
+def default_sigint_handler() -> Iterator[None]:
+    """Restore the default handler of SIGINT, which background programs of a shell ignore, as do their children."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("heeds_interrupts")
+@pytest.mark.usefixtures("default_sigint_handler")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_program_removes_its_files_when_it_is_ended(
+def test_the_program_removes_its_files_when_it_is_terminated(
     module: str, folder: Path, number: signal.Signals, child_process: StartChild, bridge_process: StartBridge
 ) -> None:
     """IPC-P-60."""
@@ -231,7 +232,7 @@ def test_the_program_removes_its_files_when_it_is_ended(
     assert [path.name for path in folder.iterdir() if path.name.startswith("claudecode")] == []
 
 
-# Whether a bridge starts:
+# Startup check of a bridge:
 
 
 async def test_a_bridge_that_starts_lists_its_tools(session: IPCSession, tools: Tools) -> None:
@@ -250,7 +251,7 @@ async def test_a_bridge_that_starts_lists_its_tools(session: IPCSession, tools: 
     ],
     ids=["no program", "an exit", "no JSON", "no object", "no result", "no tools"],
 )
-async def test_a_bridge_that_does_not_start_says_why(command: list[str], reason: str) -> None:
+async def test_a_bridge_that_does_not_start_is_an_error_with_the_cause(command: list[str], reason: str) -> None:
     """IPC-D-43."""
     with pytest.raises(BridgeStartupError, match=reason) as caught:
         await check_bridge(command)

@@ -1,4 +1,4 @@
-"""A session: its states, its files, its places."""
+"""A session: states, files, and paths."""
 
 import asyncio
 import json
@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 import cc_ipc
+from cc_ipc.errors import SessionStateError, SocketPathError, UnencodableMessageError
+from cc_ipc.session import SessionState
+from cc_ipc_bridge.constants import SCHEMA_FILE_PREFIX, SOCKET_FILE_PREFIX, SOCKET_FILE_SUFFIX
 
 from .conftest import Tools, happens
 
@@ -27,27 +30,27 @@ def contents(folder: Path) -> set[Path]:
 async def test_a_session_goes_from_created_to_started_to_stopped_and_not_back(tools: Tools, folder: Path) -> None:
     """IPC-D-19 to IPC-D-25: `stop` may be called again, from any state; `start` may not."""
     session = new_session(tools, folder)
-    assert (session.state, session.server) == (cc_ipc.SessionState.CREATED, None)
+    assert (session.state, session.server) == (SessionState.CREATED, None)
     assert contents(folder) == set()
     await session.start()
-    assert session.state is cc_ipc.SessionState.STARTED
+    assert session.state is SessionState.STARTED
     assert session.server is not None
     assert session.server.is_serving
     assert contents(folder) == {session.socket_path, session.schema_path}
     assert session.tool_handlers == tools.handlers
-    with pytest.raises(cc_ipc.SessionStateError):
+    with pytest.raises(SessionStateError):
         await session.start()
     await session.stop()
-    assert (session.state, session.server) == (cc_ipc.SessionState.STOPPED, None)
+    assert (session.state, session.server) == (SessionState.STOPPED, None)
     assert contents(folder) == set()
     assert repr(session).startswith("<IPCSession stopped, 4 tools, /")
     await session.stop()
-    with pytest.raises(cc_ipc.SessionStateError):
+    with pytest.raises(SessionStateError):
         await session.start()
     unused = new_session(tools, folder)
     await unused.stop()
-    assert unused.state is cc_ipc.SessionState.STOPPED
-    with pytest.raises(cc_ipc.SessionStateError):
+    assert unused.state is SessionState.STOPPED
+    with pytest.raises(SessionStateError):
         await unused.start()
 
 
@@ -60,7 +63,7 @@ async def test_a_start_that_is_cancelled_and_an_exception_stop_the_session(
     with pytest.raises(error):
         async with asyncio.timeout(seconds), session:
             raise ZeroDivisionError
-    assert session.state is cc_ipc.SessionState.STOPPED
+    assert session.state is SessionState.STOPPED
     assert contents(folder) == set()
 
 
@@ -80,25 +83,25 @@ async def test_a_cancellation_stops_the_session_and_its_calls(tools: Tools, fold
     assert contents(folder) == set()
 
 
-async def test_a_start_that_fails_leaves_nothing(tools: Tools, folder: Path) -> None:
+async def test_a_failed_start_leaves_no_files(tools: Tools, folder: Path) -> None:
     session = new_session(tools, folder)
     session.socket_path.mkdir()
-    with pytest.raises(cc_ipc.SocketPathError):
+    with pytest.raises(SocketPathError):
         await session.start()
-    assert session.state is cc_ipc.SessionState.STOPPED
+    assert session.state is SessionState.STOPPED
     assert contents(folder) == {session.socket_path}
 
 
-async def test_a_session_that_is_stopped_while_it_starts_stays_stopped(tools: Tools, folder: Path) -> None:
+async def test_a_session_stopped_while_it_starts_stays_stopped(tools: Tools, folder: Path) -> None:
     session = new_session(tools, folder)
     start, stop = asyncio.ensure_future(session.start()), asyncio.ensure_future(session.stop())
-    with pytest.raises(cc_ipc.SessionStateError, match="it is stopped"):
+    with pytest.raises(SessionStateError, match="it is stopped"):
         await start
     await stop
     assert contents(folder) == set()
 
 
-async def test_both_files_are_their_owners_alone_and_one_is_an_array_of_the_schemas(tools: Tools, folder: Path) -> None:
+async def test_both_files_are_private_and_one_is_an_array_of_the_schemas(tools: Tools, folder: Path) -> None:
     """IPC-D-27, IPC-P-24, IPC-D-13, IPC-D-18, IPC-P-22, IPC-P-23, IPC-P-25, IPC-R-01."""
     async with new_session(tools, folder) as session:
         for path in (session.socket_path, session.schema_path):
@@ -110,38 +113,36 @@ async def test_both_files_are_their_owners_alone_and_one_is_an_array_of_the_sche
 
 async def test_schemas_that_are_not_json_are_refused(folder: Path) -> None:
     session = cc_ipc.IPCSession({}, [{"name": "a", "description": "\ud800", "input_schema": {}}], folder=folder)
-    with pytest.raises(cc_ipc.UnencodableMessageError, match="in the tool schemas"):
+    with pytest.raises(UnencodableMessageError, match="in the tool schemas"):
         await session.start()
 
 
 def test_paths_have_the_names_of_the_data_model_and_one_uuid() -> None:
-    """IPC-D-26, IPC-D-34, IPC-D-35, IPC-D-36: in the temporary folder, never twice the same."""
+    """IPC-D-26, IPC-D-34, IPC-D-35, IPC-D-36: in the temporary folder, unique for each session."""
     sessions = [cc_ipc.IPCSession({}, []) for _ in range(2)]
     names = {session.socket_path.name for session in sessions} | {session.schema_path.name for session in sessions}
     assert len(names) == 4
     for session in sessions:
         assert session.socket_path.parent == session.schema_path.parent == Path(tempfile.gettempdir())
-        found = re.fullmatch(
-            f"{cc_ipc.SOCKET_FILE_PREFIX}(.*){re.escape(cc_ipc.SOCKET_FILE_SUFFIX)}", session.socket_path.name
-        )
+        found = re.fullmatch(f"{SOCKET_FILE_PREFIX}(.*){re.escape(SOCKET_FILE_SUFFIX)}", session.socket_path.name)
         assert found is not None
         assert uuid.UUID(found[1]).version == 4
-        assert session.schema_path.name.startswith(cc_ipc.SCHEMA_FILE_PREFIX)
+        assert session.schema_path.name.startswith(SCHEMA_FILE_PREFIX)
         assert found[1] in session.schema_path.name
 
 
 def test_a_temporary_folder_with_a_long_path_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """IPC-D-31: the socket gets a shorter place."""
+    """IPC-D-31: the socket gets a shorter path."""
     monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "a" * 100)
     assert cc_ipc.IPCSession({}, []).socket_path.parent == Path("/tmp")
 
 
 def test_the_bridge_is_started_by_this_python_as_a_module(tools: Tools, folder: Path) -> None:
-    """IPC-R-09, IPC-R-08: the entry is known before the session starts."""
+    """IPC-R-09, IPC-R-08: the configuration is available before the start."""
     session = new_session(tools, folder)
     config = session.mcp_server_config()
     assert (config["type"], config["command"]) == ("stdio", sys.executable)
-    assert config["args"][-4:] == ["-m", "cc_ipc.bridge", str(session.socket_path), str(session.schema_path)]
+    assert config["args"][-4:] == ["-m", "cc_ipc_bridge", str(session.socket_path), str(session.schema_path)]
     assert session.command == [sys.executable, *config["args"]]
     assert cc_ipc.DEFAULT_TRANSPORT == "auto"  # IPC-D-03, IPC-D-38
 

@@ -1,4 +1,4 @@
-"""Which transport is taken, by what is installed."""
+"""Choice of the transport by the installed versions."""
 
 import socket
 from importlib import metadata
@@ -10,7 +10,7 @@ from cc_ipc import TransportType, TransportUnavailableError, resolve_transport
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Versions that are installed, as far as the package can see."""
+    """Versions that the package sees as installed."""
     versions: dict[str, str] = {"claude-agent-sdk": "0.2.186", "mcp": "2.3.0"}
 
     def version(name: str) -> str:
@@ -37,7 +37,7 @@ def no_unix_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(socket, "AF_UNIX")
 
 
-def test_auto_prefers_the_faster_one_where_it_loses_nothing(installed: dict[str, str]) -> None:
+def test_auto_prefers_the_faster_transport_if_it_is_lossless(installed: dict[str, str]) -> None:
     """IPC-D-03, IPC-P-55."""
     assert installed
     choice = resolve_transport()
@@ -46,7 +46,7 @@ def test_auto_prefers_the_faster_one_where_it_loses_nothing(installed: dict[str,
 
 
 @pytest.mark.usefixtures("no_unix_sockets")
-def test_the_bridge_cannot_be_taken_without_unix_sockets(installed: dict[str, str]) -> None:
+def test_the_bridge_is_unavailable_without_unix_sockets(installed: dict[str, str]) -> None:
     assert installed
     assert resolve_transport("auto").transport == "sdk"
     with pytest.raises(TransportUnavailableError, match="needs Unix sockets, which this platform lacks"):
@@ -54,7 +54,7 @@ def test_the_bridge_cannot_be_taken_without_unix_sockets(installed: dict[str, st
 
 
 @pytest.mark.parametrize(("name", "version", "reason"), LACKING)
-def test_what_the_other_would_lose_is_told_by_auto_which_takes_the_bridge_and_to_who_asks_for_it(
+def test_the_reason_names_the_loss_both_for_auto_and_for_an_explicit_sdk(
     installed: dict[str, str], name: str, version: str, reason: str
 ) -> None:
     """IPC-P-55."""
@@ -71,7 +71,7 @@ def test_what_the_other_would_lose_is_told_by_auto_which_takes_the_bridge_and_to
 
 
 @pytest.mark.parametrize("transport", ["stdio", "sdk"])
-def test_what_is_asked_for_is_taken(installed: dict[str, str], transport: TransportType) -> None:
+def test_an_explicit_transport_is_used(installed: dict[str, str], transport: TransportType) -> None:
     """IPC-D-01, IPC-D-02."""
     choice = resolve_transport(transport)
     assert (choice.transport, choice.reason) == (transport, "it was asked for")
@@ -82,7 +82,7 @@ def test_what_is_asked_for_is_taken(installed: dict[str, str], transport: Transp
     ("transport", "reason"),
     [("sdk", "claude-agent-sdk is not installed"), ("auto", "needs Unix sockets.*, and claude-agent-sdk is not")],
 )
-def test_what_is_missing_is_told_where_there_is_neither(
+def test_the_error_names_the_missing_parts_if_no_transport_is_available(
     installed: dict[str, str], transport: TransportType, reason: str
 ) -> None:
     installed.clear()

@@ -18,11 +18,11 @@ def stack() -> Iterator[ExitStack]:
 
 @pytest.fixture
 def serve(stack: ExitStack) -> Serve:
-    """Starts a server whose `errors` the test judges itself."""
+    """Start a server whose `errors` the test checks itself."""
     return lambda respond: stack.enter_context(LoopbackServer(respond))
 
 
 @pytest.fixture
 def connect(stack: ExitStack) -> Connect:
-    """Makes the official client of a server, without retries."""
+    """Create the official client of a server, without retries."""
     return lambda server: stack.enter_context(Anthropic(base_url=server.url, api_key="key", max_retries=0))

@@ -1,4 +1,4 @@
-"""Amazon Bedrock's words and frames, read by a decoder that shares no code with the encoder."""
+"""Amazon Bedrock's errors and frames, read by a decoder that shares no code with the encoder."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from cc_loopback.eventstream import encode_message
 
 
 def decoded(stream: bytes) -> list[tuple[dict[str, str], bytes]]:
-    """Headers and payload of each message; the checksums must be right, and all headers texts."""
+    """Return headers and payload of each message; check the checksums, and that all headers are texts."""
     messages: list[tuple[dict[str, str], bytes]] = []
     while stream:
         total, size = int.from_bytes(stream[:4]), int.from_bytes(stream[4:8])
@@ -46,12 +46,12 @@ def decoded(stream: bytes) -> list[tuple[dict[str, str], bytes]]:
         ),
     ],
 )
-def test_a_message_is_that_of_the_published_examples(headers: dict[str, str], payload: bytes, message: str) -> None:
+def test_a_message_equals_the_published_examples(headers: dict[str, str], payload: bytes, message: str) -> None:
     """LOOP-19."""
     assert encode_message(headers, payload).hex() == message
 
 
-def test_events_in_a_row_come_out_as_they_went_in() -> None:
+def test_consecutive_events_are_decoded_unchanged() -> None:
     """LOOP-19."""
     events: list[dict[str, Any]] = [{"type": "ping"}, {"type": "content_block_delta", "delta": {"text": "Grüße 🎈\n"}}]
     messages = decoded(b"".join(encode_event(event) for event in events))
@@ -72,14 +72,14 @@ def test_an_error_in_a_stream_is_an_exception_with_a_message() -> None:
 
 
 @pytest.mark.parametrize("kind", TYPE_BY_STATUS.values())
-def test_each_error_of_the_api_has_a_name_of_amazons(kind: str) -> None:
+def test_each_error_of_the_api_has_an_amazon_name(kind: str) -> None:
     """LOOP-19."""
     body, headers = error_parts(error_body(kind, "No.", "req_1"))
     assert body == {"message": "No."}
     assert headers["x-amzn-errortype"].endswith("Exception")
 
 
-def test_a_name_of_amazons_own_can_be_asked_for() -> None:
+def test_an_amazon_error_name_can_be_given() -> None:
     """LOOP-34."""
     _, headers = error_parts(error_body("ServiceQuotaExceededException", None, "req_1"))
     assert headers == {"x-amzn-errortype": "ServiceQuotaExceededException"}

@@ -1,4 +1,4 @@
-"""The API as it is reached on Vertex AI and on Amazon Bedrock."""
+"""The API on Vertex AI and on Amazon Bedrock."""
 
 import json
 from collections.abc import Callable
@@ -44,13 +44,13 @@ def vertex(server: LoopbackServer) -> AnthropicVertex:
         ("/model/m/converse", "/model/m/converse", {}),
     ],
 )
-def test_a_path_says_what_is_asked_for_and_of_which_model(path: str, meaning: str, fields: dict[str, Any]) -> None:
+def test_a_path_gives_the_request_and_the_model(path: str, meaning: str, fields: dict[str, Any]) -> None:
     """LOOP-18, LOOP-19."""
     route = route_of(path)
     assert (route.path, route.fields) == (meaning, fields)
 
 
-def test_the_official_client_of_vertex_gets_answers_streamed_and_not(serve: Serve) -> None:
+def test_the_official_client_of_vertex_gets_streamed_and_whole_answers(serve: Serve) -> None:
     """LOOP-18, LOOP-42."""
     server = serve(lambda body: f"I am {body['model']}.")
     with vertex(server) as client:
@@ -64,7 +64,7 @@ def test_the_official_client_of_vertex_gets_answers_streamed_and_not(serve: Serv
     assert first.body is not None and "model" not in first.body
 
 
-def test_faults_of_messages_hold_on_vertex(serve: Serve) -> None:
+def test_faults_of_messages_apply_on_vertex(serve: Serve) -> None:
     """LOOP-34."""
     server = serve(lambda body: "one two three")
     with vertex(server) as client:
@@ -78,7 +78,7 @@ def test_faults_of_messages_hold_on_vertex(serve: Serve) -> None:
                 stream.get_final_message()
 
 
-def test_bedrock_answers_with_a_message_or_with_a_stream_of_its_frames(serve: Serve) -> None:
+def test_bedrock_answers_with_a_message_or_a_stream_of_frames(serve: Serve) -> None:
     """LOOP-19."""
     server = serve(lambda body: "Hello!")
     whole = httpx2.post(f"{server.url}{ON_BEDROCK}/invoke", json=BODY)
@@ -96,7 +96,7 @@ def test_bedrock_answers_with_a_message_or_with_a_stream_of_its_frames(serve: Se
     ]
 
 
-def test_faults_of_messages_hold_on_bedrock(serve: Serve) -> None:
+def test_faults_of_messages_apply_on_bedrock(serve: Serve) -> None:
     """LOOP-34."""
     server = serve(lambda body: "Hello!")
     url = f"{server.url}{ON_BEDROCK}/invoke-with-response-stream"
@@ -124,7 +124,7 @@ def test_faults_of_messages_hold_on_bedrock(serve: Serve) -> None:
         (f"{ON_BEDROCK}/invoke", {"messages": PROMPT}, "max_tokens: Field required"),
     ],
 )
-def test_what_the_path_says_must_not_stand_in_the_body(
+def test_a_field_of_the_path_is_refused_in_the_body(
     serve: Serve, path: str, body: dict[str, Any], complaint: str
 ) -> None:
     """LOOP-18, LOOP-19."""

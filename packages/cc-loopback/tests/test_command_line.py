@@ -1,4 +1,4 @@
-"""`python -m cc_loopback` as a process of its own."""
+"""The command `python -m cc_loopback`, in a process of its own."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": 
 
 
 def leave_signals(number: int, handler: object) -> None:
-    """Stands in for `signal.signal`, so that pytest keeps its handlers."""
+    """Replacement of `signal.signal`, so that pytest keeps its handlers."""
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def running(*arguments: str) -> Generator[subprocess.Popen[str]]:
 
 
 def read_exports(process: subprocess.Popen[str], last: str) -> dict[str, str]:
-    """Read what is printed at the start, up to the variable that comes last."""
+    """Read the output at the start, up to the last variable."""
     assert process.stdout is not None
     assert re.fullmatch(r"# cc-loopback listens on http://127\.0\.0\.1:\d+\n", process.stdout.readline())
     variables: dict[str, str] = {}
@@ -52,7 +52,7 @@ def read_exports(process: subprocess.Popen[str], last: str) -> dict[str, str]:
 
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ends `main` within this process as soon as it serves, and takes back what it changes."""
+    """End `main` in this process as soon as it serves, and undo its changes."""
 
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
@@ -68,7 +68,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize(("options", "last"), [([], "API_KEY"), (["--print-env", "--verbose"], "IS_SANDBOX")])
 @pytest.mark.usefixtures("interrupted")
-def test_interrupt_is_a_clean_end(
+def test_an_interrupt_is_a_normal_exit(
     options: list[str], last: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -99,7 +99,7 @@ def test_server_serves_until_a_signal_and_exits_cleanly(number: signal.Signals) 
     assert (process.returncode, rest, errors) == (0, "", "")
 
 
-def test_whole_environment_is_printed_for_a_shell_to_source_and_its_folder_removed(tmp_path: Path) -> None:
+def test_the_full_environment_can_be_sourced_and_its_folder_is_removed(tmp_path: Path) -> None:
     with running("--print-env") as process:
         variables = read_exports(process, "no_proxy")
         assert Path(variables["CLAUDE_CONFIG_DIR"]).is_dir()

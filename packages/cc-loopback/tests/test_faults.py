@@ -1,4 +1,4 @@
-"""Faults as the official client meets them."""
+"""Faults, seen by the official client."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ def ask(client: Anthropic) -> anthropic.types.Message:
 
 
 def stream_types(client: Anthropic, seen: list[str]) -> None:
-    """Collect the event types of a stream; the client itself drops pings."""
+    """Return the event types of a stream, without pings, which the client drops."""
     with client.messages.create(model="m", max_tokens=9, messages=PROMPT, stream=True) as stream:
         seen.extend(event.type for event in stream)
 
@@ -43,7 +43,7 @@ def test_status_comes_with_the_error_type_of_the_api(serve: Serve, connect: Conn
 
 
 @pytest.mark.parametrize(("status", "kind"), [(409, "invalid_request_error"), (503, "api_error")])
-def test_unlisted_status_falls_back_by_its_class(serve: Serve, status: int, kind: str) -> None:
+def test_unlisted_status_has_the_default_type_of_its_class(serve: Serve, status: int, kind: str) -> None:
     server = serve(None)
     server.fail_next(status)
     assert httpx2.post(f"{server.url}/v1/messages", json=BODY).json()["error"]["type"] == kind
@@ -59,7 +59,7 @@ def test_type_message_and_headers_can_be_chosen(serve: Serve, connect: Connect) 
     assert caught.value.response.headers["x-odd"] == "1"
 
 
-def test_client_retries_after_the_time_it_is_told(serve: Serve) -> None:
+def test_client_retries_after_the_time_of_the_header(serve: Serve) -> None:
     server = serve(lambda body: "fine")
     server.fail_next(status=429, times=1, headers={"retry-after": "0.01"})
     with Anthropic(base_url=server.url, api_key="key", max_retries=1) as client:
@@ -68,7 +68,7 @@ def test_client_retries_after_the_time_it_is_told(serve: Serve) -> None:
     assert server.calls[1].headers["x-stainless-retry-count"] == "1"
 
 
-def test_fault_holds_for_so_many_requests_and_the_client_raises_its_own_class_for_each(
+def test_fault_applies_to_n_requests_and_the_client_raises_the_class_of_its_status(
     serve: Serve, connect: Connect
 ) -> None:
     server = serve(lambda body: "fine")
@@ -82,13 +82,13 @@ def test_fault_holds_for_so_many_requests_and_the_client_raises_its_own_class_fo
     assert len(server.requests) == 5
 
 
-def test_cut_stream_delivers_its_events_and_then_breaks(serve: Serve, connect: Connect) -> None:
+def test_cut_stream_delivers_its_events_and_then_a_connection_error(serve: Serve, connect: Connect) -> None:
     server = serve(lambda body: "one two three four")
     server.fail_next(after_events=5)
     seen: list[str] = []
     with pytest.raises((httpx2.TransportError, anthropic.APIConnectionError)):
         stream_types(connect(server), seen)
-    # The fifth event is the third of the block; the ping between them is not shown by the client.
+    # The fifth event is the third of the block; the client hides the ping between them.
     assert seen == ["message_start", "content_block_start", "content_block_delta", "content_block_delta"]
 
 
@@ -117,7 +117,7 @@ def test_error_event_ends_a_stream_after_some_events(serve: Serve, connect: Conn
     assert seen == ["message_start", "content_block_start"]
 
 
-def test_where_nothing_is_streamed_an_error_after_events_is_a_status_and_a_cut_a_connection_error(
+def test_without_streaming_an_error_after_events_is_a_status_and_a_cut_a_connection_error(
     serve: Serve, connect: Connect
 ) -> None:
     server = serve(lambda body: "fine")
@@ -129,7 +129,7 @@ def test_where_nothing_is_streamed_an_error_after_events_is_a_status_and_a_cut_a
         ask(connect(server))
 
 
-def test_delay_alone_makes_a_good_answer_late(serve: Serve) -> None:
+def test_delay_alone_makes_a_normal_answer_late(serve: Serve) -> None:
     server = serve(lambda body: "fine")
     server.fail_next(delay=30)
     with Anthropic(base_url=server.url, api_key="key", max_retries=0, timeout=0.1) as client:
@@ -140,7 +140,7 @@ def test_delay_alone_makes_a_good_answer_late(serve: Serve) -> None:
         assert ask(client).content
 
 
-def test_fault_of_one_path_spares_the_others(serve: Serve, connect: Connect) -> None:
+def test_fault_of_one_path_does_not_affect_others(serve: Serve, connect: Connect) -> None:
     server = serve(lambda body: "fine")
     client = connect(server)
     server.fail_next(status=500, path="/v1/messages/count_tokens")
@@ -173,12 +173,12 @@ async def test_async_client_gets_the_same_errors() -> None:
         ({"delay": -1}, "delay must not be negative"),
     ],
 )
-def test_fault_that_makes_no_sense_is_refused(fault: dict[str, Any], complaint: str) -> None:
+def test_fault_with_invalid_parameters_is_refused(fault: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         LoopbackServer().fail_next(**fault)
 
 
-def test_a_reset_server_answers_as_when_it_was_made_and_has_recorded_nothing(serve: Serve, connect: Connect) -> None:
+def test_a_reset_server_has_its_initial_responder_and_no_records(serve: Serve, connect: Connect) -> None:
     """LOOP-08."""
     server = serve(lambda body: "first")
     client = connect(server)

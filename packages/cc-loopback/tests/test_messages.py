@@ -1,4 +1,4 @@
-"""What the official client gets from a scripted server, streamed and not."""
+"""Answers of a scripted server to the official client, streamed and whole."""
 
 import re
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def blocks_of(message: Message) -> list[dict[str, Any]]:
 
 @pytest.fixture(params=[False, True], ids=["whole", "streamed"])
 def received(serve: Serve, connect: Connect, request: pytest.FixtureRequest) -> Callable[[Any], Message]:
-    """Gives what the client has received of a reply."""
+    """Return the message that the client receives for a reply."""
     return lambda reply: ask(connect(serve(lambda body: reply)), stream=request.param)
 
 
@@ -66,7 +66,7 @@ def test_block_without_id_or_signature_gets_one(received: Received) -> None:
     assert re.fullmatch(r"msg_[0-9A-Za-z]{24}", message.id)
 
 
-def test_full_message_sets_what_it_names(received: Received) -> None:
+def test_fields_of_a_full_message_are_kept(received: Received) -> None:
     message = received(
         {
             "content": "I cannot help with that.",
@@ -100,7 +100,7 @@ def test_streamed_and_whole_message_agree_in_usage(serve: Serve, connect: Connec
 
 
 @pytest.mark.parametrize(("text", "most"), [("one two three", 3), ("word " * 10_000, 64)])
-def test_text_arrives_in_pieces_and_a_long_one_in_few(serve: Serve, connect: Connect, text: str, most: int) -> None:
+def test_text_arrives_in_pieces_whose_number_is_limited(serve: Serve, connect: Connect, text: str, most: int) -> None:
     client = connect(serve(lambda body: text))
     with client.messages.stream(model="m", max_tokens=9, messages=PROMPT) as stream:
         pieces = list(stream.text_stream)
@@ -161,9 +161,7 @@ def test_models_are_listed_page_by_page(serve: Serve, connect: Connect) -> None:
     assert ([model.id for model in last.data], last.has_more) == ([everything[-2]], True)
 
 
-def test_one_model_is_retrieved_and_an_unknown_one_is_not_found_and_ends_no_page(
-    serve: Serve, connect: Connect
-) -> None:
+def test_one_model_is_retrieved_and_an_unknown_one_is_refused_also_as_a_cursor(serve: Serve, connect: Connect) -> None:
     client = connect(serve(None))
     assert client.models.retrieve("claude-sonnet-5").display_name == "Claude Sonnet 5"
     with pytest.raises(anthropic.NotFoundError, match="model: gpt"):

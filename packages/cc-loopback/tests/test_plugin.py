@@ -1,4 +1,4 @@
-"""The `loopback` fixture, used here and in pytest runs of its own."""
+"""The `loopback` fixture, used here and in separate pytest runs."""
 
 import subprocess
 import sys
@@ -49,7 +49,7 @@ def test_error_of_a_responder_fails_the_test_unless_it_was_cleared(pytester: pyt
     run = pytester.runpytest("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly")
     run.assert_outcomes(passed=3, errors=1)
     run.stdout.fnmatch_lines(["*ERROR at teardown of test_broken_responder_unnoticed*"])
-    run.stdout.fnmatch_lines(["the loopback server's responder went wrong:", "  ValueError: no such city"])
+    run.stdout.fnmatch_lines(["the loopback server's responder failed:", "  ValueError: no such city"])
 
 
 def test_plugin_alone_imports_no_server_and_a_scripted_server_no_schemas() -> None:

@@ -1,4 +1,4 @@
-"""The examples of the README, run."""
+"""The examples of the README run."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def test_example_for_a_test_passes(pytester: pytest.Pytester) -> None:
     pytester.runpytest("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(passed=1)
 
 
-def test_example_for_the_shell_points_a_program_at_the_server(tmp_path: Path) -> None:
+def test_example_for_the_shell_directs_a_program_to_the_server(tmp_path: Path) -> None:
     script = example_in("sh").replace("/tmp/", f"{tmp_path}/").replace("--port 8400", "--port 0")
     program = 'claude() { printenv ANTHROPIC_BASE_URL CLAUDE_CONFIG_DIR; echo "$@"; }\n'
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

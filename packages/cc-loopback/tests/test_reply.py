@@ -1,4 +1,4 @@
-"""What a responder may return, and how a wrong reply is reported."""
+"""Replies of a responder, and the reports of invalid ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,10 +17,10 @@ BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": 
 
 
 WRONG: list[tuple[Any, str]] = [
-    (None, "a responder returns blocks, a str or a message dict, not NoneType"),
+    (None, "a responder must return blocks, a str or a message dict, not NoneType"),
     (b"bytes", "not bytes"),
     ({}, "a message needs 'content'"),
-    ({"content": [], "stopreason": "end_turn"}, r"a message has no \['stopreason'\]"),
+    ({"content": [], "stopreason": "end_turn"}, r"a message has unknown fields \['stopreason'\]"),
     ({"content": 1}, "content must be a str or a list of blocks, not int"),
     ({"content": "x", "usage": 3}, "usage must be a dict, not int"),
     ({"content": "x", "usage": {"output_tokens": "3"}}, "usage needs 'output_tokens' as an int"),
@@ -39,19 +39,19 @@ WRONG: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("reply", "complaint"), WRONG)
-def test_reply_that_is_no_message_is_refused_with_its_place(reply: Any, complaint: str) -> None:
+def test_invalid_reply_is_refused_with_the_place_of_the_error(reply: Any, complaint: str) -> None:
     with pytest.raises(ReplyError, match=complaint):
         make_message(reply, BODY)
 
 
-def test_usage_is_the_same_for_the_same_exchange() -> None:
+def test_usage_is_the_same_for_the_same_request_and_reply() -> None:
     reply = [{"type": "text", "text": "x" * 40}, {"type": "tool_use", "name": "f", "input": {"a": 1}}]
     usages = [make_message(reply, BODY)["usage"] for _ in range(2)]
     assert usages[0] == usages[1]
     assert usages[0]["output_tokens"] == (40 + len('{"a": 1}')) // 4
 
 
-def test_wrong_reply_is_a_server_error_and_stands_in_errors(serve: Serve, connect: Connect) -> None:
+def test_invalid_reply_is_a_server_error_and_added_to_errors(serve: Serve, connect: Connect) -> None:
     server = serve(lambda body: [{"type": "text"}])
     with pytest.raises(anthropic.InternalServerError) as caught:
         connect(server).messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}])
@@ -60,7 +60,7 @@ def test_wrong_reply_is_a_server_error_and_stands_in_errors(serve: Serve, connec
 
 
 @pytest.mark.parametrize("raised", [ValueError("no such city"), KeyboardInterrupt("no such city")])
-def test_responder_that_raises_answers_500_without_a_retry(serve: Serve, raised: BaseException) -> None:
+def test_responder_that_raises_gives_a_500_without_a_retry(serve: Serve, raised: BaseException) -> None:
     def respond(body: dict[str, Any]) -> str:
         raise raised
 

@@ -1,4 +1,4 @@
-"""What is recorded, and which requests are refused as the API refuses them."""
+"""Recorded requests, and requests refused in the way of the API."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def test_every_message_body_is_recorded_in_order(serve: Serve) -> None:
     assert len(server.calls) == 4
 
 
-def test_call_holds_the_request_as_it_came(serve: Serve) -> None:
+def test_call_contains_the_request_as_received(serve: Serve) -> None:
     server = serve(lambda body: "fine")
     httpx2.post(f"{server.url}/v1/messages?beta=true", json=BODY, headers={"X-Api-Key": "secret"})
     (call,) = server.calls
@@ -34,7 +34,7 @@ def test_call_holds_the_request_as_it_came(serve: Serve) -> None:
     assert call.body == json.loads(call.raw) == BODY
 
 
-def test_responder_cannot_change_the_record(serve: Serve) -> None:
+def test_responder_cannot_change_the_recorded_body(serve: Serve) -> None:
     def respond(body: dict[str, Any]) -> str:
         body["messages"].clear()
         return "fine"
@@ -68,7 +68,7 @@ def test_incomplete_body_is_refused_naming_the_field(serve: Serve, body: Any, co
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
-def test_body_that_is_no_json_is_refused_and_only_called(serve: Serve, content: bytes) -> None:
+def test_body_that_is_not_json_is_refused_and_recorded_as_a_call_only(serve: Serve, content: bytes) -> None:
     server = serve(None)
     response = httpx2.post(f"{server.url}/v1/messages", content=content)
     assert response.status_code == 400
@@ -87,7 +87,7 @@ def test_token_count_needs_no_max_tokens_but_messages(serve: Serve) -> None:
     ("method", "path"),
     [("GET", "/"), ("POST", "/v1/complete"), ("GET", "/v1/messages"), ("POST", "/v1/messages/"), ("PUT", "/v1/models")],
 )
-def test_what_is_not_served_is_not_found(serve: Serve, method: str, path: str) -> None:
+def test_unknown_paths_are_not_found(serve: Serve, method: str, path: str) -> None:
     response = httpx2.request(method, f"{serve(None).url}{path}")
     assert response.status_code == 404
     assert response.json()["error"]["type"] == "not_found_error"

@@ -1,4 +1,4 @@
-"""The default responder, request by request, as an agent would meet it."""
+"""The default responder, request by request, as seen by an agent."""
 
 import json
 from collections.abc import Callable
@@ -42,18 +42,18 @@ def respond(messages: list[dict[str, Any]], *tools: dict[str, Any], **fields: An
 
 
 def names_in(reply: Any) -> list[str]:
-    """Return the names of the called tools; a text calls none."""
+    """Return the names of the called tools, none for a text."""
     return [] if isinstance(reply, str) else [block["name"] for block in reply if block["type"] == "tool_use"]
 
 
-def test_without_tools_the_prompt_is_quoted_also_where_it_is_a_plain_string() -> None:
+def test_without_tools_the_prompt_is_quoted_also_if_it_is_a_plain_string() -> None:
     assert respond([user("one two three four five six seven eight nine")]) == (
         'You said: "one two three four five six seven eight …".'
     )
     assert respond([{"role": "user", "content": "Hello"}]) == 'You said: "Hello".'
 
 
-def test_all_tools_are_called_at_once_with_valid_arguments_and_a_word_before() -> None:
+def test_all_tools_are_called_in_one_message_with_text_and_valid_arguments() -> None:
     assert respond([user("Hi")], WEATHER, CLOCK) == [
         {"type": "text", "text": "I will call weather and clock."},
         {"type": "tool_use", "name": "weather", "input": {"city": "Paris"}},
@@ -61,7 +61,7 @@ def test_all_tools_are_called_at_once_with_valid_arguments_and_a_word_before() -
     ]
 
 
-def test_summary_says_what_each_tool_returned() -> None:
+def test_summary_contains_the_result_of_each_tool() -> None:
     results = user(result("weather", [{"type": "text", "text": "sunny"}]), result("clock", "x" * 100))
     reply = respond([user("Hi"), called("weather", "clock"), results], WEATHER, CLOCK)
     assert reply == f'You said: "Hi".\nweather returned: sunny\nclock returned: {"x" * 80}…'
@@ -72,7 +72,7 @@ def test_tool_not_called_yet_is_called_next() -> None:
     assert names_in(respond(history, WEATHER, CLOCK)) == ["clock"]
 
 
-def test_one_tool_at_a_time_where_parallel_calls_are_off() -> None:
+def test_one_tool_at_a_time_if_parallel_calls_are_off() -> None:
     choice = {"type": "auto", "disable_parallel_tool_use": True}
     assert names_in(respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice)) == ["weather"]
 
@@ -88,7 +88,7 @@ def test_one_tool_at_a_time_where_parallel_calls_are_off() -> None:
     ],
     ids=["text", "picture", "feedback", "retry", "reminder"],
 )
-def test_new_prompt_or_picture_starts_a_new_turn_and_feedback_and_reminders_do_not(
+def test_new_prompt_or_image_starts_a_new_turn_and_feedback_and_reminders_do_not(
     prompt: str | dict[str, Any], called_names: list[str]
 ) -> None:
     history = [user("Hi"), called("weather"), user(result("weather")), {"role": "assistant", "content": "Done."}]
@@ -96,17 +96,17 @@ def test_new_prompt_or_picture_starts_a_new_turn_and_feedback_and_reminders_do_n
 
 
 @pytest.mark.parametrize("extra", ["More about it.", "<system-reminder>Be brief.</system-reminder>"])
-def test_text_beside_results_goes_on_with_the_turn(extra: str) -> None:
+def test_text_beside_results_continues_the_turn(extra: str) -> None:
     reply = respond([user("Hi"), called("weather"), user(result("weather"), extra)], WEATHER)
     assert reply == 'You said: "Hi".\nweather returned: fine'
 
 
-def test_system_message_in_the_conversation_is_no_prompt() -> None:
+def test_system_message_in_the_conversation_is_not_a_prompt() -> None:
     assert respond([user("Hi"), {"role": "system", "content": "Environment"}]) == 'You said: "Hi".'
 
 
 @pytest.mark.parametrize("failure", [result("weather", "boom", is_error=True), result("weather", RETRY)])
-def test_tool_that_failed_is_called_again_three_times_at_most(failure: dict[str, Any]) -> None:
+def test_failed_tool_is_called_at_most_three_times(failure: dict[str, Any]) -> None:
     history = [user("Hi"), called("weather"), user(failure)]
     assert names_in(respond(history, WEATHER)) == ["weather"]
     assert names_in(respond([*history, *history[1:]], WEATHER)) == ["weather"]
@@ -118,7 +118,7 @@ def test_call_without_a_result_counts_as_made() -> None:
     assert "weather returned: nothing yet" in respond([user("Hi"), called("weather"), user(FEEDBACK)], WEATHER)
 
 
-def test_server_tools_and_deferred_tools_are_left_alone() -> None:
+def test_server_tools_and_deferred_tools_are_not_called() -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     assert names_in(respond([user("Hi")], search, {**WEATHER, "defer_loading": True})) == []
 
@@ -127,7 +127,7 @@ def test_forbidden_tools_are_not_called() -> None:
     assert names_in(respond([user("Hi")], WEATHER, OUTPUT, tool_choice={"type": "none"})) == []
 
 
-def test_demanded_tool_is_called_alone_and_without_a_word() -> None:
+def test_forced_tool_is_called_alone_and_without_text() -> None:
     choice = {"type": "tool", "name": "clock"}
     assert respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice) == [
         {"type": "tool_use", "name": "clock", "input": {}}
@@ -135,7 +135,7 @@ def test_demanded_tool_is_called_alone_and_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("choice", [{"type": "tool", "name": "weather"}, {"type": "any"}])
-def test_demand_for_calls_is_met_three_times_and_then_ends(choice: dict[str, str]) -> None:
+def test_required_calls_are_made_three_times_at_most(choice: dict[str, str]) -> None:
     step = [called("weather"), user(result("weather"))]
     assert names_in(respond([user("Hi"), *step * 2], WEATHER, tool_choice=choice)) == ["weather"]
     assert names_in(respond([user("Hi"), *step * 3], WEATHER, tool_choice=choice)) == []
@@ -160,19 +160,19 @@ def test_output_tool_comes_last_and_alone(choice: dict[str, str], output: dict[s
     assert last == [{"type": "tool_use", "name": output["name"], "input": {"city": "Paris"}}]
 
 
-def test_one_output_is_enough_where_several_are_offered() -> None:
+def test_one_output_is_enough_if_several_are_offered() -> None:
     other = {**OUTPUT, "name": "final_result_Other"}
     assert names_in(respond([user("Hi")], OUTPUT, other)) == ["final_result"]
     assert names_in(respond([user("Hi"), called("final_result"), user(result("final_result"))], OUTPUT, other)) == []
 
 
-def test_output_that_was_refused_is_given_again() -> None:
+def test_refused_output_is_repeated() -> None:
     refused = [called("final_result"), user(result("final_result", RETRY))]
     assert names_in(respond([user("Hi"), *refused], OUTPUT)) == ["final_result"]
     assert names_in(respond([user("Hi"), *refused * 3], OUTPUT)) == []
 
 
-def test_prompt_behind_the_result_of_an_output_starts_a_new_turn() -> None:
+def test_prompt_after_the_result_of_an_output_starts_a_new_turn() -> None:
     history = [user("Hi"), called("weather"), user(result("weather")), called("final_result")]
     reply = respond([*history, user(result("final_result", "Final result processed."), "Again")], WEATHER, OUTPUT)
     assert names_in(reply) == ["weather"]

@@ -1,4 +1,4 @@
-"""Examples for JSON Schemas, judged by jsonschema at its strictest."""
+"""Examples for JSON Schemas, validated by jsonschema with format checks."""
 
 import re
 from typing import Any, TypeAlias
@@ -26,7 +26,7 @@ def an(**fields: st.SearchStrategy[Any]) -> Schemas:
 
 
 def between(kind: str, least: str, most: str, low: int, high: int) -> Schemas:
-    """A schema with two bounds that leave room for a value."""
+    """A schema with two limits that allow a value."""
     pairs = st.tuples(st.integers(low, high), st.integers(low, high)).map(sorted)
     return pairs.map(lambda pair: {"type": kind, least: pair[0], most: pair[1]})
 
@@ -53,7 +53,7 @@ plain: Schemas = st.one_of(
 
 def objects(inner: Schemas) -> Schemas:
     def require(schema: dict[str, Any]) -> dict[str, Any]:
-        # A closed object can only have what it names.
+        # A closed object can only have its listed properties.
         return {**schema, "required": sorted(schema["properties"])[:2]}
 
     properties = st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)
@@ -134,7 +134,7 @@ def test_example_of_contradicting_schemas_is_valid_or_refused(schema: Any) -> No
         ),
     ],
 )
-def test_example_is_what_a_demo_would_show(schema: Any, expected: Any) -> None:
+def test_example_has_plausible_values(schema: Any, expected: Any) -> None:
     assert example(schema) == expected
     assert is_valid(expected, schema)
 
@@ -142,13 +142,13 @@ def test_example_is_what_a_demo_would_show(schema: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["date", "date-time", "time", "email", "uri", "uuid", "ipv4", "ipv6", "hostname", "duration", "regex"]
 )
-def test_formats_get_a_text_of_their_kind(name: str) -> None:
+def test_formats_get_a_text_of_their_format(name: str) -> None:
     schema = {"type": "object", "properties": {"name": {"type": "string", "format": name}}, "required": ["name"]}
     assert is_valid(example(schema), schema)
     assert example(schema) != {"name": "Ada"}
 
 
-def test_different_objects_fill_an_array_of_unique_items() -> None:
+def test_an_array_of_unique_items_gets_different_objects() -> None:
     item = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
@@ -158,7 +158,7 @@ def test_different_objects_fill_an_array_of_unique_items() -> None:
     assert is_valid(example(schema), schema)
 
 
-def test_recursive_schema_ends_at_what_is_optional() -> None:
+def test_recursive_schema_ends_at_optional_parts() -> None:
     node = {
         "type": "object",
         "properties": {
@@ -172,7 +172,7 @@ def test_recursive_schema_ends_at_what_is_optional() -> None:
     assert example(schema) == {"name": "Ada", "parent": None, "children": []}
 
 
-def test_reference_that_is_met_twice_on_the_way_is_followed_again() -> None:
+def test_reference_that_occurs_twice_on_a_path_is_followed_again() -> None:
     schema = {
         "allOf": [
             {"$ref": "#/$defs/Named"},
@@ -210,7 +210,7 @@ def test_schema_without_an_example_is_refused(schema: Any) -> None:
         example(schema)
 
 
-def test_search_without_hope_is_given_up() -> None:
+def test_hopeless_search_ends() -> None:
     schema: dict[str, Any] = {"type": "integer", "minimum": 3, "maximum": 2}
     for _ in range(8):
         pair = {"type": "object", "properties": {"a": schema, "b": schema}, "required": ["a", "b"]}
@@ -219,7 +219,7 @@ def test_search_without_hope_is_given_up() -> None:
         example(schema)
 
 
-# As `#/$defs/a` it comes back to itself for the same value, and then asks for nothing.
+# As `#/$defs/a` it refers to itself for the same value, and then allows every value.
 CIRCLE = {"anyOf": [{"$ref": "#/$defs/a"}, {"const": 4}]}
 
 
@@ -235,7 +235,7 @@ CIRCLE = {"anyOf": [{"$ref": "#/$defs/a"}, {"const": 4}]}
         ({"patternProperties": {r"\p{L}": {}}, "additionalProperties": False, "required": ["city"]}, {"city": "Paris"}),
     ],
 )
-def test_what_cannot_be_judged_stands_in_the_way_of_no_example(schema: Any, expected: Any) -> None:
+def test_keywords_that_cannot_be_checked_prevent_no_example(schema: Any, expected: Any) -> None:
     assert example(schema) == expected
 
 
@@ -256,12 +256,12 @@ def test_what_cannot_be_judged_stands_in_the_way_of_no_example(schema: Any, expe
         r"^.\S\D\W$",
     ],
 )
-def test_simple_pattern_gets_a_text_that_it_finds(pattern: str) -> None:
+def test_simple_pattern_gets_a_matching_text(pattern: str) -> None:
     text = text_for(pattern)
     assert text is not None
     assert re.search(pattern, text)
 
 
 @pytest.mark.parametrize("pattern", ["(?=x)", "(?<!x)y", "[a", "a{", "(?", "a{x}"])
-def test_pattern_beyond_the_reader_gets_none(pattern: str) -> None:
+def test_unsupported_pattern_gets_no_text(pattern: str) -> None:
     assert text_for(pattern) is None

@@ -1,4 +1,4 @@
-"""The server's life: start, stop, threads, environment."""
+"""Lifecycle of the server: start, stop, threads, environment."""
 
 import asyncio
 import gc
@@ -30,7 +30,7 @@ BODY = {"model": "m", "max_tokens": 9, "messages": PROMPT}
 
 
 def open_request(server: LoopbackServer, body: dict[str, Any]) -> socket.socket:
-    """Send a request by hand, and leave the connection open without reading."""
+    """Send a raw request, and leave the connection open without reading."""
     port = int(server.url.rpartition(":")[2])
     connection = socket.create_connection(("127.0.0.1", port), timeout=5)
     request = httpx2.Request("POST", f"{server.url}/v1/messages", json=body)
@@ -40,7 +40,7 @@ def open_request(server: LoopbackServer, body: dict[str, Any]) -> socket.socket:
 
 
 def peer_of(connection: socket.socket) -> object:
-    """The other end of a connection; a socket that is none has no such end."""
+    """The address of the other end of a connection, or None if the socket is not connected."""
     try:
         return connection.getpeername()
     except OSError:
@@ -48,19 +48,19 @@ def peer_of(connection: socket.socket) -> object:
 
 
 def join_server_threads() -> None:
-    """Wait for servers that ended behind a test's back, so that they are not counted in the next one."""
+    """Wait for servers that still end after a test, so that the next test does not count them."""
     for thread in threading.enumerate():
         if thread.name == "cc-loopback":
             thread.join(5)
 
 
-def test_server_takes_a_free_port_on_loopback(serve: Serve) -> None:
+def test_server_chooses_a_free_port_on_loopback(serve: Serve) -> None:
     first, second = serve(None), serve(None)
     assert first.url.startswith("http://127.0.0.1:")
     assert first.url != second.url
 
 
-def test_server_takes_the_port_it_is_given() -> None:
+def test_server_uses_the_given_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError), LoopbackServer(port=port):
@@ -69,7 +69,7 @@ def test_server_takes_the_port_it_is_given() -> None:
         assert server.url == f"http://127.0.0.1:{port}"
 
 
-def test_server_runs_once_shows_its_state_and_has_no_url_and_no_environment_before() -> None:
+def test_server_runs_once_and_has_no_url_and_no_environment_before() -> None:
     server = LoopbackServer()
     assert repr(server) == "<LoopbackServer not running, 0 calls>"
     with pytest.raises(ServerStateError, match="not running"):
@@ -79,11 +79,11 @@ def test_server_runs_once_shows_its_state_and_has_no_url_and_no_environment_befo
     with server:
         assert repr(server) == f"<LoopbackServer {server.url}, 0 calls>"
     server.stop()
-    with pytest.raises(ServerStateError, match="runs once"):
+    with pytest.raises(ServerStateError, match="only once"):
         server.start()
 
 
-def test_start_that_fails_in_the_thread_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_that_fails_in_the_thread_is_an_error_with_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(self: object, sockets: object) -> None:
         raise RuntimeError("no loop today")
 
@@ -93,7 +93,7 @@ def test_start_that_fails_in_the_thread_says_why(monkeypatch: pytest.MonkeyPatch
     assert str(caught.value.__cause__) == "no loop today"
 
 
-def test_start_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang(self: object, sockets: object) -> None:
         await asyncio.Event().wait()
 
@@ -113,7 +113,7 @@ def test_thread_that_never_started_stops_at_once() -> None:
 
 
 @pytest.mark.parametrize(("user", "sandbox"), [(0, "1"), (1000, None)])
-def test_environment_points_the_cli_at_the_server_and_claims_a_sandbox_for_root_only(
+def test_environment_directs_the_cli_to_the_server_and_claims_a_sandbox_for_root_only(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, user: int, sandbox: str | None
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
@@ -147,7 +147,7 @@ def test_environment_has_one_login_and_empties_all_others(serve: Serve, login: L
     assert {value for value in env.values() if value.startswith("http")} <= {server.url, f"{server.url}/v1"}
 
 
-def test_private_folder_is_private_and_gone_after_the_run() -> None:
+def test_private_folder_is_private_and_removed_after_the_run() -> None:
     with LoopbackServer() as server:
         env = server.env()
         assert env == server.env()
@@ -164,7 +164,7 @@ async def test_server_answers_while_the_test_blocks_its_own_loop() -> None:
             assert client.messages.create(model="m", max_tokens=9, messages=PROMPT).content
 
 
-def test_answer_on_a_kept_connection_does_not_wait_for_an_acknowledgement(serve: Serve) -> None:
+def test_answer_on_a_reused_connection_does_not_wait_for_an_acknowledgement(serve: Serve) -> None:
     with open_request(serve(lambda body: "one two three"), BODY) as connection:
         assert connection.recv(100)
         ours = connection.getsockname()
@@ -221,7 +221,7 @@ def test_event_delay_spreads_a_stream_over_time() -> None:
         assert time.monotonic() - begin > 0.08
 
 
-def test_client_that_goes_away_cancels_the_responder(serve: Serve) -> None:
+def test_client_that_disconnects_cancels_the_responder(serve: Serve) -> None:
     asked, cancelled = threading.Event(), threading.Event()
 
     async def respond(body: dict[str, Any]) -> str:
@@ -237,7 +237,7 @@ def test_client_that_goes_away_cancels_the_responder(serve: Serve) -> None:
     assert cancelled.wait(5)
 
 
-def test_client_that_goes_away_within_its_body_leaves_no_call(serve: Serve) -> None:
+def test_client_that_disconnects_within_its_body_leaves_no_call(serve: Serve) -> None:
     server = serve(lambda body: "fine")
     port = int(server.url.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
@@ -246,7 +246,7 @@ def test_client_that_goes_away_within_its_body_leaves_no_call(serve: Serve) -> N
     assert len(server.calls) == 1
 
 
-def test_stop_waits_for_no_stream_in_progress_and_no_held_request() -> None:
+def test_stop_waits_for_no_stream_and_no_delayed_request() -> None:
     held = threading.Event()
 
     async def respond(body: dict[str, Any]) -> str:
@@ -272,7 +272,7 @@ def test_stop_waits_for_no_client_that_stops_reading() -> None:
         server.stop()
 
 
-def test_stop_says_that_a_responder_blocks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_reports_a_responder_that_blocks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cc_loopback.thread._STOP_TIMEOUT", 0.05)
     entered, release = threading.Event(), threading.Event()
 
@@ -293,7 +293,7 @@ def test_stop_says_that_a_responder_blocks_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts file descriptors in /proc")
-def test_no_thread_socket_or_warning_is_left_behind() -> None:
+def test_no_thread_socket_or_warning_remains() -> None:
     threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -325,7 +325,7 @@ def test_uvicorn_logs_nothing_for_faults_and_cut_requests(
     assert "heard again" in caplog.text
 
 
-def test_each_request_is_one_line_in_the_log(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_request_is_logged_in_one_line(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="cc_loopback")
     server = serve(lambda body: "fine")
     httpx2.post(f"{server.url}/v1/messages", json={**BODY, "tools": [{"name": "x"}]})

@@ -1,4 +1,4 @@
-"""The bytes of a stream: which events, in which order, with which fields."""
+"""The bytes of a stream: events, their order, and their fields."""
 
 import json
 from collections.abc import Callable
@@ -106,7 +106,7 @@ def test_block_without_deltas_comes_whole_in_its_start(block: dict[str, Any]) ->
     assert deltas(events) == []
 
 
-def test_citations_follow_the_text_they_belong_to() -> None:
+def test_citations_follow_their_text() -> None:
     citation = {"type": "char_location", "cited_text": "x", "document_index": 0}
     events = events_for([{"type": "text", "text": "cited", "citations": [citation]}])
     assert events[1]["content_block"] == {"type": "text", "text": "", "citations": []}

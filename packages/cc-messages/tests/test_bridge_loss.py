@@ -36,7 +36,7 @@ def no_bridges(client: Client) -> Generator[None]:
             for pid in client.transport.pids:
                 with suppress(psutil.Error):
                     for child in psutil.Process(pid).children():
-                        if "cc_ipc.bridge" in child.cmdline():
+                        if "cc_ipc_bridge" in child.cmdline():
                             child.kill()
 
     killing = threading.Thread(target=kill)

@@ -325,7 +325,7 @@ async def test_a_bridge_is_shown_as_the_cli_starts_it(model: ClaudeCodeModel) ->
     model.set_agent_toolsets([], transport="stdio")
     (server,) = model.get_mcp_servers().values()
     assert server.get("type") == "stdio"
-    assert "cc_ipc.bridge" in str(server.get("args"))
+    assert "cc_ipc_bridge" in str(server.get("args"))
 
 
 async def test_a_name_that_cannot_be_a_servers_is_refused_when_it_is_given(model: ClaudeCodeModel) -> None:

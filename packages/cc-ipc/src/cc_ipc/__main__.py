@@ -1,4 +1,4 @@
-"""`python -m cc_ipc serve module:object`: offer the functions of a module to any MCP host, until interrupted."""
+"""The command `python -m cc_ipc serve module:object`: offer functions to any MCP host until interrupted."""
 
 import argparse
 import signal
@@ -16,14 +16,14 @@ __all__ = ["find_functions", "main"]
 
 
 def find_functions(target: str) -> dict[str, Function]:
-    """Return the functions that `module:object` names: a function, an iterable of functions, or a mapping of names.
+    """Return the functions of `module:object`, which is a function, an iterable of functions, or a mapping of names.
 
     Raises:
-        ValueError: It names nothing of that kind, with what is wrong.
+        ValueError: `target` is malformed, does not exist, or has another type. The message says which.
     """
     module_name, _, path = target.partition(":")
     if not module_name or not path:
-        raise ValueError(f"{target!r} is not of the form module:object")
+        raise ValueError(f"{target!r} is not of the form module:object: give for example shop:functions")
     try:
         found: object = attrgetter(path)(import_module(module_name))
     except (ImportError, AttributeError) as error:
@@ -39,7 +39,7 @@ def find_functions(target: str) -> dict[str, Function]:
         raise ValueError(f"{target!r} is a {type(found).__name__}, not a function, a mapping or a list of functions")
     for name, function in named.items():
         if not isinstance(name, str) or not callable(function):
-            raise ValueError(f"{target!r} holds {name!r}: {function!r}, which is no name with a function")
+            raise ValueError(f"{target!r} contains {name!r}: {function!r}, which is not a name and a function")
     return cast("dict[str, Function]", named)
 
 
@@ -48,21 +48,21 @@ def _name_of(function: object) -> object:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command, and return its exit status."""
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m cc_ipc", description="Offer Python functions to any MCP host.")
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("serve", help="offer functions until interrupted")
     command.add_argument(
         "target", metavar="module:object", help="a function, a list, or a mapping of names to functions"
     )
-    command.add_argument("--name", default="python", help="what the host is to call the server (default: python)")
+    command.add_argument("--name", default="python", help="name of the server in the host (default: python)")
     options = parser.parse_args(arguments)
     try:
         served = serve(find_functions(options.target), name=options.name)
     except (ValueError, TypeError, OSError, IPCError) as error:
         sys.stderr.write(f"python -m cc_ipc: {error}\n")
         return 2
-    # Both signals end the wait below, so that the files are removed.
+    # SIGTERM, too, must end the wait below, so that the files are removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with served:
         sys.stdout.flush()

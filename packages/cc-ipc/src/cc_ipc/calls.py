@@ -1,7 +1,7 @@
-"""One call of a tool, from the request to the response: whatever a handler does, there is an answer.
+"""One tool call, from request to response. A call always gets a response, even if its handler fails.
 
-It knows handlers and messages, and nothing of connections. A response always comes back; only the cancellation of the
-call itself, and what must end the process, go through.
+This module knows handlers and messages, and nothing of connections. Only the cancellation of the call and exceptions
+that must end the process are raised to the caller.
 """
 
 import asyncio
@@ -18,31 +18,31 @@ from .errors import (
 )
 from .framing import encode_frame
 from .messages import CallToolParams, IPCErrorResponse, ToolHandler, error_response
-from .results import checked_result
+from .results import validate_result
 
-__all__ = ["ToolCall", "answer", "current_call", "error_frame"]
+__all__ = ["CurrentCall", "answer", "current_call", "error_frame"]
 
 _log = logging.getLogger("cc_ipc")
 
-# The model reads it, and an exception may quote megabytes of what it choked on.
+# The model reads the message, and an exception may quote megabytes of its input.
 _MESSAGE_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class CurrentCall:
     """The call that a handler is running."""
 
     name: str
     """Name of the tool."""
     tool_use_id: str | None
-    """The model's id of the call, or `None` where the bridge was not told."""
+    """The model's id of the call, or `None` if the host sent none."""
 
 
-_current: ContextVar[ToolCall | None] = ContextVar("cc_ipc_current_call", default=None)
+_current: ContextVar[CurrentCall | None] = ContextVar("cc_ipc_current_call", default=None)
 
 
-def current_call() -> ToolCall | None:
-    """Return the call that the running handler answers, or `None` outside of one."""
+def current_call() -> CurrentCall | None:
+    """Return the call that the current handler runs for, or `None` outside of a handler."""
     return _current.get()
 
 
@@ -50,20 +50,20 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], se
     """Run a tool and return the response as a frame.
 
     Args:
-        params: The call.
-        handlers: What runs each tool.
-        seconds: How long the tool may take; `None`: as long as it takes.
+        params: The parameters of the call.
+        handlers: The handler of each tool, by name.
+        seconds: Time limit of the tool; `None` for no limit.
 
     Raises:
-        asyncio.CancelledError: The call was cancelled from outside. A handler that raises this by itself failed.
+        asyncio.CancelledError: The call was cancelled from outside. A handler that raises this itself has failed.
     """
     name = params["name"]
     handler = handlers.get(name)
     if handler is None:
         return error_frame(ToolNotFoundError(name=name, known=sorted(handlers)))
-    _current.set(ToolCall(name, params.get("tool_use_id")))
+    _current.set(CurrentCall(name, params.get("tool_use_id")))
     try:
-        result = checked_result(await _run(handler, params, seconds))
+        result = validate_result(await _run(handler, params, seconds))
         return encode_frame({"result": result})
     except (InvalidToolResultError, LocalProtocolError) as error:
         _log.error("The result of the tool %r cannot be sent: %s", name, error)
@@ -77,7 +77,7 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], se
 
 
 async def _run(handler: ToolHandler, params: CallToolParams, seconds: float | None) -> object:
-    # Only the owner of the tools knows how long one may take, so there is no limit by default.
+    # Only the owner of a tool knows how long it may take, so there is no limit by default.
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
@@ -99,13 +99,13 @@ def _report(name: str, error: BaseException) -> bytes:
 
 
 def error_frame(error: BaseException) -> bytes:
-    """Return the response that reports an exception, as a frame: class and message, and no traceback."""
+    """Return the response that reports an exception, as a frame: class and message, without the traceback."""
     kind = type(error).__name__
     message = _message(error)
     response: IPCErrorResponse = error_response(kind, message)
     try:
         return encode_frame(response)
-    except LocalProtocolError:  # text that UTF-8 cannot carry
+    except LocalProtocolError:  # text that UTF-8 cannot encode
         return encode_frame(error_response(kind, message.encode(errors="backslashreplace").decode()))
 
 
@@ -115,5 +115,5 @@ def _message(error: BaseException) -> str:
     except Exception:
         text = ""
     if not text:
-        return "it was raised without a message"
+        return "no message"
     return text if len(text) <= _MESSAGE_CHARACTERS else f"{text[:_MESSAGE_CHARACTERS]}…"

@@ -1,8 +1,8 @@
 """`IPCClient`: calls the tools of a server over its Unix socket, as the bridge does, for programs with an event loop.
 
-It knows the protocol and nothing of MCP. A connection carries one call at a time, is opened when a call needs one, and
-is kept for the next. A call is sent once: what became of one whose connection broke is not known, so it is not
-repeated.
+This module knows the protocol and nothing of MCP. A connection carries one call at a time, is opened when a call needs
+one, and is kept for the next call. After a connection error it is unknown whether the tool ran, so calls are never
+retried.
 """
 
 import asyncio
@@ -11,15 +11,15 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
+from cc_ipc_bridge.peer import is_own_peer
+
 from .errors import IPCConnectionError, IPCError, RemoteProtocolError, SessionStateError
 from .framing import Frame, FrameDecoder, encode_frame
 from .messages import CallToolParams, IPCRequest, ToolResult, parse_response
-from .peer import is_own_peer
 
 if TYPE_CHECKING:
+    from cc_ipc_bridge.peer import PeerSocket
     from cc_types import JsonValue
-
-    from .peer import PeerSocket
 
 __all__ = ["IPCClient"]
 
@@ -31,14 +31,14 @@ _CLOSE_TIMEOUT = 1.0
 
 
 class _Channel(asyncio.Protocol):
-    """One connection to the server, with at most one request under way."""
+    """One connection to the server, with at most one pending request."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._decoder = FrameDecoder()
-        self._transport: asyncio.Transport  # from `connection_made` on, before which nobody knows this object
+        self._transport: asyncio.Transport  # set by `connection_made`, the first callback
         self._response: asyncio.Future[JsonValue] | None = None
-        self._is_strange = False
+        self._is_foreign = False
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -48,13 +48,13 @@ class _Channel(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         if not is_own_peer(cast("PeerSocket", transport.get_extra_info("socket"))):
-            self._is_strange = True
+            self._is_foreign = True
             self.abort()
 
     def data_received(self, data: bytes) -> None:
         self._decoder.receive_data(data)
         try:
-            # To the end: a frame that nobody asked for must not be taken for the response of the next call.
+            # All frames: an unrequested frame must not be taken for the response to the next call.
             while isinstance(event := self._decoder.next_event(), Frame):
                 self._deliver(event.message)
         except RemoteProtocolError as error:
@@ -62,18 +62,16 @@ class _Channel(asyncio.Protocol):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fail(
-            IPCConnectionError(
-                path=self._path, reason="The connection ended while a call was under way, which may have run"
-            )
-        )
+        self._fail(IPCConnectionError(path=self._path, reason="The connection ended during a call, which may have run"))
         self.closed.set_result(None)
 
-    async def exchange(self, frame: bytes) -> "JsonValue":
-        """Send a request and return the response; end the connection if it is not waited for."""
+    async def request(self, frame: bytes) -> "JsonValue":
+        """Send a request and return the response; end the connection if the wait is cancelled."""
         if not self.is_open:
             reason = (
-                "It belongs to another user, and nothing was sent" if self._is_strange else "The server has just closed"
+                "The server runs as another user; nothing was sent"
+                if self._is_foreign
+                else "The server has just closed"
             )
             raise IPCConnectionError(path=self._path, reason=reason)
         self._response = asyncio.get_running_loop().create_future()
@@ -91,7 +89,7 @@ class _Channel(asyncio.Protocol):
 
     def _deliver(self, message: "JsonValue") -> None:
         if self._response is None or self._response.done():
-            raise RemoteProtocolError("The other side sent a response that nobody asked for.")
+            raise RemoteProtocolError("The server sent a response without a request.")
         self._response.set_result(message)
 
     def _fail(self, error: IPCError) -> None:
@@ -100,12 +98,12 @@ class _Channel(asyncio.Protocol):
 
 
 class IPCClient:
-    """Calls tools on a server. Calls may run at the same time: each has a connection of its own.
+    """Client of an `IPCServer`. Calls may run in parallel; each uses a connection of its own.
 
-    Use it with `async with`, or call `close` in a `finally`. It belongs to the event loop that it is used in.
+    Use it with `async with`, or call `close` in a `finally`, in one event loop only.
 
     Args:
-        socket_path: The server's socket. It is connected to when a tool is called, not before.
+        socket_path: The server's socket. The client connects at the first call.
     """
 
     def __init__(self, socket_path: str | PathLike[str]) -> None:
@@ -117,17 +115,18 @@ class IPCClient:
     async def call_tool(
         self, name: str, arguments: "Mapping[str, JsonValue]", *, tool_use_id: str | None = None
     ) -> ToolResult:
-        """Call a tool and return its result, which says with `isError` whether the tool failed in its own terms.
+        """Call a tool and return its result, whose `isError` is true if the tool reports a failure.
 
-        It waits as long as the tool takes. Cancel it to give up: the server then cancels the tool.
+        There is no time limit. Cancelling this call cancels the tool in the server.
 
         Raises:
-            IPCToolExecutionError: The tool raised, or is not known, or its result cannot be sent.
-            IPCConnectionError: The server cannot be reached, or went away during the call, which may have run.
-            IPCMessageSizeError: The request, or the response, is larger than allowed.
-            UnencodableMessageError: The arguments are not JSON's.
-            RemoteProtocolError: The server answered what is not a response.
-            SessionStateError: The client was closed.
+            IPCToolExecutionError: The tool raised or is unknown, or its result cannot be sent.
+            IPCConnectionError: The server cannot be reached, or the connection ended during the call, which may have
+                run.
+            IPCMessageSizeError: The request or the response is too large.
+            UnencodableMessageError: The arguments cannot be encoded as JSON.
+            RemoteProtocolError: The server sent an invalid response.
+            SessionStateError: The client is closed.
         """
         params: CallToolParams = {"name": name, "arguments": dict(arguments)}
         if tool_use_id is not None:
@@ -135,13 +134,13 @@ class IPCClient:
         request: IPCRequest = {"method": "call_tool", "params": params}
         frame = encode_frame(request)
         channel = self._idle_channel() or await self._connect()
-        response = await channel.exchange(frame)
+        response = await channel.request(frame)
         if channel.is_open:
             self._idle.append(channel)
         return parse_response(response, tool=name)
 
     async def close(self) -> None:
-        """End the connections, and with them the calls that run. Allowed more than once."""
+        """Close all connections, which ends their calls. Idempotent."""
         self._closed = True
         self._idle.clear()
         ends = [channel.closed for channel in self._channels]
@@ -164,10 +163,8 @@ class IPCClient:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 _, channel = await asyncio.get_running_loop().create_unix_connection(self._channel, self._path)
         except OSError as error:  # a `TimeoutError` is one
-            raise IPCConnectionError(
-                path=self._path, reason=f"There is no connection to the server: {error}"
-            ) from error
-        if self._closed:  # meanwhile
+            raise IPCConnectionError(path=self._path, reason=f"Cannot connect to the server: {error}") from error
+        if self._closed:  # while connecting
             channel.abort()
             raise SessionStateError(state="closed", wanted="call a tool")
         self._channels.add(channel)

@@ -1,9 +1,8 @@
-"""What can go wrong between the bridge and its parent, one class for each thing a caller can act on.
+"""Errors between the bridge and its parent process: one class for each case that a caller can handle differently.
 
-Faults of this side and of the other side are different classes: `LocalProtocolError` means that nothing was sent,
-`RemoteProtocolError` that the peer did what the protocol forbids. Every error takes facts as keyword arguments and
-writes its own sentence. This module does not know who raises them. It is not loaded in the bridge process, for its
-base class comes with pydantic.
+Errors of this side and of the other side are different classes: `LocalProtocolError` means that nothing was sent,
+`RemoteProtocolError` that the peer broke the protocol. Every error takes facts as keyword arguments and builds its own
+message. The bridge process does not load this module, because the base class imports pydantic.
 """
 
 from collections.abc import Sequence
@@ -31,16 +30,16 @@ __all__ = [
     "UnknownMethodError",
 ]
 
-# A report ends with its cause, and an exception should not carry megabytes of log.
+# The cause stands at the end of the output, and an exception should not carry megabytes of log.
 _STDERR_TAIL_CHARACTERS = 4_000
 
 
 class IPCError(ClaudeCodeError):
-    """Something between the bridge and its parent failed. The base of the other errors here."""
+    """Base class of the errors of this package."""
 
 
 class LocalProtocolError(IPCError):
-    """This side was asked to send what the protocol forbids. Nothing was sent."""
+    """A message to be sent breaks the protocol. Nothing was sent."""
 
 
 class RemoteProtocolError(IPCError):
@@ -48,15 +47,15 @@ class RemoteProtocolError(IPCError):
 
 
 class IPCConnectionError(IPCError):
-    """The other side cannot be reached, or has gone."""
+    """The other side cannot be reached, or the connection ended."""
 
     path: str
-    """The socket."""
+    """Path of the socket."""
     reason: str
-    """What happened, as a sentence without a full stop."""
+    """The cause, as a sentence without a full stop."""
 
     def __init__(
-        self, *, path: str, reason: str, advice: str = "See that the process that owns it still runs."
+        self, *, path: str, reason: str, advice: str = "Check that the process that owns it still runs."
     ) -> None:
         self.path = path
         self.reason = reason
@@ -69,7 +68,7 @@ class IPCMessageSizeError(IPCError):
     size: int
     """Bytes of the payload."""
     limit: int
-    """Bytes that are allowed."""
+    """Largest allowed payload in bytes."""
 
     def __init__(self, *, size: int, limit: int) -> None:
         self.size = size
@@ -77,7 +76,7 @@ class IPCMessageSizeError(IPCError):
         super().__init__(self._sentence())
 
     def _sentence(self) -> str:
-        return f"A message has {self.size:,} bytes, and at most {self.limit:,} are allowed. Send less at once."
+        return f"A message has {self.size:,} bytes, and at most {self.limit:,} are allowed. Send smaller messages."
 
 
 class LocalMessageSizeError(IPCMessageSizeError, LocalProtocolError):
@@ -85,33 +84,35 @@ class LocalMessageSizeError(IPCMessageSizeError, LocalProtocolError):
 
 
 class RemoteMessageSizeError(IPCMessageSizeError, RemoteProtocolError):
-    """The other side announced a message that is larger than allowed. It was not read; the connection is of no use."""
+    """The other side announced a message that is larger than allowed. It was not read; close the connection."""
 
     def _sentence(self) -> str:
         return (
             f"The other side announced a message of {self.size:,} bytes, and at most {self.limit:,} are allowed. "
-            "It must send less at once, or is no peer of this protocol."
+            "It must send smaller messages, or it does not speak this protocol."
         )
 
 
 class UnencodableMessageError(LocalProtocolError):
-    """A message to be sent cannot be written as JSON. Nothing was sent."""
+    """A message to be sent cannot be encoded as JSON. Nothing was sent."""
 
     reason: str
-    """What the encoder said."""
+    """Message of the encoder."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"A message cannot be written as JSON: {reason}. Use what JSON and UTF-8 can say.")
+        super().__init__(
+            f"A message cannot be written as JSON: {reason}. Use only values that JSON and UTF-8 can encode."
+        )
 
 
 class InvalidPayloadError(RemoteProtocolError):
-    """The other side sent a payload that is not JSON. The frame was read whole; the next one can be."""
+    """The other side sent a payload that is not JSON. The frame was read whole, so the next one can be read."""
 
     size: int
     """Bytes of the payload."""
     reason: str
-    """What the decoder said."""
+    """Message of the decoder."""
 
     def __init__(self, *, size: int, reason: str) -> None:
         self.size = size
@@ -120,21 +121,21 @@ class InvalidPayloadError(RemoteProtocolError):
 
 
 class InvalidRequestError(RemoteProtocolError):
-    """The other side sent JSON that is not the message it should be."""
+    """The other side sent JSON that is not a valid request or response."""
 
     reason: str
-    """What is missing or wrong."""
+    """The rule that the message breaks."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"The other side sent a message that cannot be understood: {reason}.")
+        super().__init__(f"The other side sent an invalid message: {reason}.")
 
 
 class UnknownMethodError(RemoteProtocolError):
-    """The other side asked for a method that does not exist."""
+    """The other side requested a method that does not exist."""
 
     method: str
-    """The method."""
+    """The requested method."""
 
     def __init__(self, *, method: str) -> None:
         self.method = method
@@ -142,12 +143,12 @@ class UnknownMethodError(RemoteProtocolError):
 
 
 class ToolNotFoundError(IPCError):
-    """There is no tool of this name."""
+    """No tool has this name."""
 
     name: str
-    """The name that was asked for."""
+    """The requested name."""
     known: tuple[str, ...]
-    """The names there are."""
+    """The names of the existing tools."""
 
     def __init__(self, *, name: str, known: Sequence[str]) -> None:
         self.name = name
@@ -157,10 +158,10 @@ class ToolNotFoundError(IPCError):
 
 
 class InvalidToolResultError(IPCError):
-    """A tool returned what is not a tool result."""
+    """A tool returned an invalid result."""
 
     reason: str
-    """What is missing or wrong."""
+    """The rule that the result breaks."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
@@ -168,14 +169,14 @@ class InvalidToolResultError(IPCError):
 
 
 class IPCToolExecutionError(IPCError):
-    """The call was answered with an error: the tool raised, or could not be called."""
+    """The response to a call is an error: the tool raised, or could not be called."""
 
     tool: str
     """Name of the tool."""
     error_type: str
     """Class name of the exception that was raised on the other side."""
     message: str
-    """What that exception said."""
+    """Message of that exception."""
 
     def __init__(self, *, tool: str, error_type: str, message: str) -> None:
         self.tool = tool
@@ -185,12 +186,12 @@ class IPCToolExecutionError(IPCError):
 
 
 class SessionStateError(IPCError):
-    """A session, server or client was asked for what its state does not allow."""
+    """The state of a session, server or client does not allow the operation."""
 
     state: str
-    """The state it is in."""
+    """The current state."""
     wanted: str
-    """What was asked for."""
+    """The requested operation."""
 
     def __init__(self, *, state: str, wanted: str) -> None:
         self.state = state
@@ -199,12 +200,12 @@ class SessionStateError(IPCError):
 
 
 class SocketPathError(IPCError):
-    """A socket or schema file cannot be made where it should be."""
+    """A socket or schema file cannot be created at its path."""
 
     path: str
-    """Where it should be."""
+    """The path."""
     reason: str
-    """What is in the way, as a sentence without a full stop."""
+    """The cause, as a sentence without a full stop."""
 
     def __init__(self, *, path: str, reason: str, advice: str = "Choose another path.") -> None:
         self.path = path
@@ -213,10 +214,10 @@ class SocketPathError(IPCError):
 
 
 class TransportUnavailableError(IPCError):
-    """There is no way to hand tools to the CLI here."""
+    """No transport, or not the requested one, can offer tools to the CLI here."""
 
     reason: str
-    """What is missing."""
+    """The missing requirement."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
@@ -229,9 +230,9 @@ class BridgeStartupError(IPCError):
     command: tuple[str, ...]
     """The command that was run."""
     reason: str
-    """What happened, as a sentence without a full stop."""
+    """The cause, as a sentence without a full stop."""
     stderr_tail: str
-    """The end of what the process wrote to stderr."""
+    """The last 4,000 characters of the process's stderr."""
 
     def __init__(self, *, command: Sequence[str], reason: str, stderr_tail: str = "") -> None:
         self.command = tuple(command)

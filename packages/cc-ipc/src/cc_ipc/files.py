@@ -1,6 +1,6 @@
-"""Files that one process owns: they appear private, are known again by their inode, and are removed by their owner.
+"""Files that one process owns: private from their creation, identified by their inode, and removed by their owner.
 
-It knows paths, descriptors and locks, and nothing of tools or sessions.
+This module knows paths, descriptors and locks, and nothing of tools or sessions.
 """
 
 import os
@@ -10,34 +10,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from . import lock
-from .constants import SOCKET_PERMISSIONS
+from cc_ipc_bridge import lock
+from cc_ipc_bridge.constants import SOCKET_PERMISSIONS
+
 from .errors import SocketPathError
 
 __all__ = ["LockedFile", "OwnedPath"]
 
-# A cleaner that finds a new file before its lock takes it for a leftover. It would have to come each time.
+# A cleanup that finds a new file before it is locked removes it as a leftover. To exhaust the attempts it would have to
+# find each of them.
 _ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedPath:
-    """A path and the inode that this process put there."""
+    """A path and the inode that this process created there."""
 
     path: Path
     device: int
     inode: int
 
     @classmethod
-    def found(cls, path: Path) -> Self:
-        """Take what lies at the path, the link itself if it is one."""
-        at = path.lstat()
-        return cls(path, at.st_dev, at.st_ino)
+    def at(cls, path: Path) -> Self:
+        """Return the path with its current inode. Links are not followed."""
+        status = path.lstat()
+        return cls(path, status.st_dev, status.st_ino)
 
     def remove(self) -> None:
-        """Remove the file, if it is still there and still this one."""
+        """Remove the file if the path still has the same inode."""
         with suppress(FileNotFoundError):
-            if OwnedPath.found(self.path) == self:
+            if OwnedPath.at(self.path) == self:
                 self.path.unlink()
 
 
@@ -45,43 +47,44 @@ class LockedFile:
     """A new file of mode 0o600 that is locked as long as its owner lives.
 
     Args:
-        path: Where; nothing may be there yet.
-        content: What it holds.
+        path: Path of the file, which must not exist yet.
+        content: Content of the file.
 
     Raises:
-        SocketPathError: Something is in the way, be it a symbolic link.
-        OSError: The folder is missing, closed or full.
+        SocketPathError: The path exists already, for example as a symbolic link.
+        OSError: The folder is missing, not writable or full.
     """
 
     def __init__(self, path: Path, content: bytes) -> None:
         self._fd: int | None = _create_locked(path)
         try:
-            self._owned = OwnedPath.found(path)
+            self._owned = OwnedPath.at(path)
             _write_all(self._fd, content)
         except BaseException:
             path.unlink(missing_ok=True)
             self.release()
             raise
-        _held.add(self)
+        _locked_files.add(self)
 
     def unlink(self) -> None:
-        """Remove the file. It stays locked."""
+        """Remove the file, but keep the lock."""
         self._owned.remove()
 
     def release(self) -> None:
-        """Let go of the lock. Allowed more than once."""
+        """Release the lock. Idempotent."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
-        _held.discard(self)
+        _locked_files.discard(self)
 
 
-# A lock belongs to the open file, and a forked child has it open too. It would keep a dead parent's file owned.
-_held: "weakref.WeakSet[LockedFile]" = weakref.WeakSet()
+# A lock belongs to the open file, which a forked child inherits. Without this, the child would keep the lock of a dead
+# parent.
+_locked_files: "weakref.WeakSet[LockedFile]" = weakref.WeakSet()
 
 
 def _release_in_child() -> None:
-    for file in list(_held):
+    for file in list(_locked_files):
         file.release()
 
 
@@ -93,18 +96,18 @@ def _create_locked(path: Path) -> int:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, SOCKET_PERMISSIONS)
         except FileExistsError as error:
-            raise SocketPathError(path=str(path), reason="Something is in the way of the schema file") from error
+            raise SocketPathError(path=str(path), reason="The path of the schema file exists already") from error
         try:
-            os.fchmod(fd, SOCKET_PERMISSIONS)  # a mask may have taken away more
-            lock.own(fd)
-        except BaseException:  # a file system without locks
+            os.fchmod(fd, SOCKET_PERMISSIONS)  # the umask may have removed more bits
+            lock.acquire(fd)
+        except BaseException:  # for example a file system without locks
             path.unlink(missing_ok=True)
             os.close(fd)
             raise
         if os.fstat(fd).st_nlink:
             return fd
         os.close(fd)
-    raise SocketPathError(path=str(path), reason=f"The schema file was removed {_ATTEMPTS} times while it was made")
+    raise SocketPathError(path=str(path), reason=f"The schema file was removed {_ATTEMPTS} times during its creation")
 
 
 def _write_all(fd: int, content: bytes) -> None:

@@ -1,10 +1,10 @@
-"""Frames, without any I/O: bytes go in, events come out.
+"""Framing without I/O: bytes go in, events come out.
 
-A frame is a length of four bytes, unsigned and big-endian, and then so many bytes of JSON in UTF-8. Where the bytes
-come from, and what the JSON means, is not known here: no socket, no event loop, no tool.
+A frame is a payload length of four bytes, unsigned and big-endian, and then the payload: JSON in UTF-8. This module
+knows no sockets, event loops or tools.
 
     decoder = FrameDecoder()
-    decoder.receive_data(data)          # as they come; b"" says that no more will
+    decoder.receive_data(data)          # b"" means that the stream has ended
     event = decoder.next_event()        # a Frame, NEED_DATA, or END_OF_STREAM
 """
 
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from .constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE
+from cc_ipc_bridge.constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE
+from cc_ipc_bridge.payload import decode_json, encode_json
+
 from .errors import (
     InvalidPayloadError,
     LocalMessageSizeError,
@@ -20,7 +22,6 @@ from .errors import (
     RemoteProtocolError,
     UnencodableMessageError,
 )
-from .payload import decode_json, encode_json
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
@@ -29,12 +30,12 @@ __all__ = ["END_OF_STREAM", "NEED_DATA", "Event", "Frame", "FrameDecoder", "Sign
 
 
 class Signal(Enum):
-    """What a decoder says when it has no frame."""
+    """Reason why a decoder returns no frame."""
 
     NEED_DATA = "need data"
     """No frame is complete yet."""
     END_OF_STREAM = "end of stream"
-    """The other side has closed, between two frames. It is said again each time."""
+    """The other side has closed the stream between two frames. All later events are the same."""
 
 
 NEED_DATA: Final = Signal.NEED_DATA
@@ -43,28 +44,28 @@ END_OF_STREAM: Final = Signal.END_OF_STREAM
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One whole frame."""
+    """One complete frame."""
 
     payload: bytes
-    """The payload as it came."""
+    """The payload as received."""
     message: "JsonValue"
-    """The JSON value it says."""
+    """The decoded JSON value."""
 
 
 Event: TypeAlias = Frame | Literal[Signal.NEED_DATA, Signal.END_OF_STREAM]
-"""What `FrameDecoder.next_event` returns."""
+"""Result of `FrameDecoder.next_event`."""
 
 
 def encode_frame(message: object, *, max_size: int = MAX_MESSAGE_SIZE) -> bytes:
     """Return a message as a frame.
 
     Args:
-        message: A JSON value, or `bytes` that are JSON already and go out as they are.
-        max_size: Bytes that the payload may have.
+        message: A JSON value, or `bytes` that are JSON already and are sent unchanged.
+        max_size: Largest allowed payload in bytes.
 
     Raises:
-        LocalMessageSizeError: The payload is larger; it is an `IPCMessageSizeError`.
-        UnencodableMessageError: The message is not JSON's.
+        LocalMessageSizeError: The payload is larger. It is an `IPCMessageSizeError`.
+        UnencodableMessageError: The message cannot be encoded as JSON.
     """
     if isinstance(message, bytes):
         payload = message
@@ -79,10 +80,10 @@ def encode_frame(message: object, *, max_size: int = MAX_MESSAGE_SIZE) -> bytes:
 
 
 class FrameDecoder:
-    """Finds the frames in a stream of bytes, however it is cut.
+    """Decoder of a byte stream that may be split at any position.
 
     Args:
-        max_size: Bytes that a payload may have. One that announces more is refused when its length is known.
+        max_size: Largest allowed payload in bytes. A larger one is refused as soon as its length is known.
     """
 
     def __init__(self, *, max_size: int = MAX_MESSAGE_SIZE) -> None:
@@ -92,7 +93,7 @@ class FrameDecoder:
         self._lost: RemoteProtocolError | None = None
 
     def receive_data(self, data: bytes) -> None:
-        """Take bytes that were received; none, `b""`, say that the other side has closed. Nothing is looked at yet."""
+        """Append received bytes to the buffer, without decoding them. `b""` means that the other side has closed."""
         if self._lost is not None:
             return
         if data:
@@ -101,13 +102,13 @@ class FrameDecoder:
             self._closed = True
 
     def next_event(self) -> Event:
-        """Return the next frame, or why there is none.
+        """Return the next frame, or the reason why there is none.
 
         Raises:
-            RemoteMessageSizeError: A frame is too large. Where the next one starts cannot be known any more, so the
-                error is raised again each time.
-            InvalidPayloadError: A payload is not JSON. The decoder goes on with the frame after it.
-            RemoteProtocolError: The other side has closed within a frame. Raised again each time.
+            RemoteMessageSizeError: A frame is too large. The start of the next frame is unknown then, so every later
+                call raises the same error.
+            InvalidPayloadError: A payload is not JSON. The decoder continues with the next frame.
+            RemoteProtocolError: The other side has closed within a frame. Every later call raises the same error.
         """
         if self._lost is not None:
             raise self._lost
@@ -122,7 +123,7 @@ class FrameDecoder:
             raise InvalidPayloadError(size=size, reason=str(error)) from error
 
     def _payload_size(self) -> int | None:
-        """Return the size of the payload at the front, or `None` if it is not whole."""
+        """Return the size of the first buffered payload, or `None` if it is incomplete."""
         if len(self._buffer) < LENGTH_PREFIX_SIZE:
             return None
         size = int.from_bytes(self._buffer[:LENGTH_PREFIX_SIZE], "big")

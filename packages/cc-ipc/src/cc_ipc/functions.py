@@ -1,6 +1,6 @@
-"""Python functions as tools: a schema from the signature, a handler that checks arguments and shapes results.
+"""Python functions as tools: a schema from the signature, and a handler that validates arguments and converts results.
 
-It knows functions and pydantic, and nothing of sockets, sessions or servers.
+This module knows functions and pydantic, and nothing of sockets, sessions or servers.
 """
 
 import asyncio
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from pydantic import ConfigDict, TypeAdapter
 
+from cc_ipc_bridge.payload import encode_json
+
 from .errors import InvalidToolResultError
 from .messages import ToolHandler, ToolSchema
-from .payload import encode_json
-from .results import checked_result
+from .results import validate_result
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Function", "FunctionTool", "function_tool"]
 
 Function: TypeAlias = Callable[..., object]
-"""A function, a method, or whatever else can be called; sync or async. Its parameters can be given by name."""
+"""A sync or async function, method or other callable. Its parameters can be given by name."""
 
 _RESULT_FIELDS = frozenset({"content", "isError", "structuredContent", "_meta"})
 
@@ -36,9 +37,9 @@ class FunctionTool(NamedTuple):
     """A function as a tool."""
 
     schema: ToolSchema
-    """How it is listed."""
+    """The schema that hosts see."""
     handler: ToolHandler
-    """What runs it."""
+    """The handler that calls the function."""
 
 
 def function_tool(name: str, function: Function, loop: asyncio.AbstractEventLoop | None = None) -> FunctionTool:
@@ -46,47 +47,47 @@ def function_tool(name: str, function: Function, loop: asyncio.AbstractEventLoop
 
     Args:
         name: Name of the tool.
-        function: The function. A sync one runs in a thread of its own.
-        loop: Where an async one runs; by default where its handler does.
+        function: The function. A sync function runs in a thread of its own.
+        loop: Event loop in which an async function runs. Default: the loop of its handler.
 
     Raises:
-        TypeError: It has parameters that cannot be given by name.
+        TypeError: The function has parameters that cannot be given by name.
     """
-    adapter, schema = _understood(name, function)
+    adapter, schema = _adapter_and_schema(name, function)
 
     async def handler(arguments: dict[str, object]) -> dict[str, object]:
-        # Validation calls the function; an async one only makes its coroutine there.
+        # Validation calls the function; a call of an async function only creates its coroutine.
         value = await _in_thread(lambda: adapter.validate_python(arguments))
         if inspect.iscoroutine(value):
             value = await _run_in(value, loop)
-        return _as_result(value)
+        return _to_tool_result(value)
 
     return FunctionTool({"name": name, "description": inspect.getdoc(function) or "", "input_schema": schema}, handler)
 
 
-def _understood(name: str, function: Function) -> "tuple[TypeAdapter[object], dict[str, JsonValue]]":
-    """Return what calls a function with checked arguments, and the JSON Schema of these."""
+def _adapter_and_schema(name: str, function: Function) -> "tuple[TypeAdapter[object], dict[str, JsonValue]]":
+    """Return the adapter that calls a function with validated arguments, and the JSON Schema of the arguments."""
     plain = inspect.isroutine(function) or isinstance(function, partial)
     try:
-        # pydantic knows functions; of another callable it takes the type.
+        # pydantic takes functions; of any other callable it would take the type.
         adapter: TypeAdapter[object] = TypeAdapter(cast("type[object]", function if plain else function.__call__))
         schema = adapter.json_schema()
     except (RuntimeError, NameError, ValueError) as error:
         raise TypeError(f"The function {name!r} cannot be a tool: {error}") from error
     if schema.get("type") != "object":
-        raise TypeError(f"The function {name!r} cannot be a tool: it has parameters that take no name")
+        raise TypeError(f"The function {name!r} cannot be a tool: it has parameters that cannot be given by name")
     return adapter, schema
 
 
 async def _in_thread(work: Callable[[], object]) -> object:
-    """Run in a thread of its own: a pool has few, and one whose work does not end would hold up the end of the loop."""
+    """Run in a new thread: a pool has few threads, and a blocked one would delay the shutdown of the event loop."""
     context, future = copy_context(), Future[object]()
 
     def run() -> None:
         future.set_running_or_notify_cancel()
         try:
             future.set_result(context.run(work))
-        except StopIteration as error:  # no future carries it
+        except StopIteration as error:  # a future cannot carry it
             future.set_exception(RuntimeError(f"StopIteration: {error}"))
         except BaseException as error:
             future.set_exception(error)
@@ -104,8 +105,8 @@ async def _run_in(coroutine: Coroutine[object, object, object], loop: asyncio.Ab
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
 
-def _as_result(value: object) -> dict[str, object]:
-    """Return a value as a tool result: a text as it is, a result in MCP's form as it is, anything else as JSON."""
+def _to_tool_result(value: object) -> dict[str, object]:
+    """Return a value as a tool result: text and MCP tool results unchanged, any other value as JSON."""
     if isinstance(value, str):
         return {"content": [{"type": "text", "text": value}]}
     if (result := _mcp_result(value)) is not None:
@@ -119,6 +120,6 @@ def _mcp_result(value: object) -> dict[str, object] | None:
     if not isinstance(value, Mapping) or not _RESULT_FIELDS.issuperset(cast("Mapping[object, object]", value)):
         return None
     try:
-        return cast("dict[str, object]", checked_result(cast("object", value)))
-    except InvalidToolResultError:  # a mapping that only looks like one
+        return cast("dict[str, object]", validate_result(cast("object", value)))
+    except InvalidToolResultError:  # a mapping with the same keys, but not a result
         return None

@@ -1,7 +1,7 @@
-"""What dead owners have left behind: sockets and schema files that are removed, while those of living ones never are.
+"""Removal of the sockets and schema files of dead processes. Files of a living owner are never removed.
 
-A session's socket and schema file carry the same id. The session lives if its schema file is locked, or if its socket
-takes a connection. It knows names and files, and nothing of tools.
+A session's socket and schema file carry the same id. The session is alive if its schema file is locked or its socket
+accepts a connection. This module knows names and files, and nothing of tools.
 """
 
 import logging
@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from .constants import SCHEMA_FILE_PREFIX, SCHEMA_FILE_SUFFIX, SOCKET_FILE_PREFIX, SOCKET_FILE_SUFFIX
-from .lock import open_own, share
+from cc_ipc_bridge.constants import SCHEMA_FILE_PREFIX, SCHEMA_FILE_SUFFIX, SOCKET_FILE_PREFIX, SOCKET_FILE_SUFFIX
+from cc_ipc_bridge.lock import open_own_file, try_acquire_shared
+
 from .sockets import is_dead_socket
 
 __all__ = ["remove_leftovers", "schema_file_name", "socket_file_name"]
@@ -21,26 +22,26 @@ _log = logging.getLogger("cc_ipc")
 
 
 def socket_file_name(session_id: str) -> str:
-    """Return the name of a session's socket."""
+    """Return the file name of a session's socket."""
     return f"{SOCKET_FILE_PREFIX}{session_id}{SOCKET_FILE_SUFFIX}"
 
 
 def schema_file_name(session_id: str) -> str:
-    """Return the name of a session's schema file."""
+    """Return the file name of a session's schema file."""
     return f"{SCHEMA_FILE_PREFIX}{session_id}{SCHEMA_FILE_SUFFIX}"
 
 
 def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
-    """Remove the sockets and schema files of dead owners from some folders, and return what was removed.
+    """Remove the sockets and schema files of dead owners from the folders, and return the removed paths.
 
-    Only regular files and sockets of this user are looked at. What cannot be removed is left.
+    Only regular files and sockets of this user are considered. Files that cannot be removed are skipped.
     """
     removed: list[Path] = []
     for folder in dict.fromkeys(folders):
         for session_id in sorted(_session_ids(folder)):
             removed += _remove_if_dead(folder / socket_file_name(session_id), folder / schema_file_name(session_id))
     if removed:
-        _log.info("Removed what dead owners had left: %s", ", ".join(map(str, removed)))
+        _log.info("Removed files of dead owners: %s", ", ".join(map(str, removed)))
     return removed
 
 
@@ -48,7 +49,7 @@ def _session_ids(folder: Path) -> set[str]:
     found: set[str] = set()
     with suppress(OSError):
         for name in os.listdir(folder):
-            # The longer prefix first: it begins with the other one.
+            # The longer prefix first: it starts with the shorter one.
             if name.startswith(SCHEMA_FILE_PREFIX) and name.endswith(SCHEMA_FILE_SUFFIX):
                 found.add(name[len(SCHEMA_FILE_PREFIX) : -len(SCHEMA_FILE_SUFFIX)])
             elif name.startswith(SOCKET_FILE_PREFIX) and name.endswith(SOCKET_FILE_SUFFIX):
@@ -57,16 +58,17 @@ def _session_ids(folder: Path) -> set[str]:
 
 
 def _remove_if_dead(socket_path: Path, schema_path: Path) -> list[Path]:
-    # The socket first. A session locks its schema file before it makes the socket, so a socket that was here already,
-    # with a schema file that is not locked now, is not one that is just being born.
+    # The socket is checked first. A session locks its schema file before it creates the socket, so a socket that exists
+    # now with a schema file that is not locked afterwards does not belong to a session that is just starting.
     socket_paths = [socket_path] if _is_own(socket_path) else []
     try:
-        fd = open_own(schema_path)
-    except OSError:  # no schema file of ours: a server without a session, or half of a leftover
+        fd = open_own_file(schema_path)
+    except OSError:  # no schema file of this user: a server without a session, or an incomplete leftover
         return _unlink_unless_listening(socket_paths)
     try:
-        # Shared until both are gone: an owner that is just about to lock its new file waits, and sees that it went.
-        return _unlink_unless_listening([*socket_paths, schema_path]) if share(fd) else []
+        # Locked until both are removed: an owner that is about to lock its new file waits, and then notices the
+        # removal.
+        return _unlink_unless_listening([*socket_paths, schema_path]) if try_acquire_shared(fd) else []
     finally:
         os.close(fd)
 

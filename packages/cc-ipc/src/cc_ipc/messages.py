@@ -1,7 +1,7 @@
 """The messages between bridge and parent: one request, and its result or its error.
 
-The types say what travels as JSON. Fields that are not known are ignored, in both directions, so that peers of
-different age understand each other. Nothing here knows frames, sockets or handlers.
+The types describe the JSON. Both sides ignore unknown fields, so that peers of different versions work together. This
+module knows no frames or sockets, and runs no handlers.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +35,7 @@ __all__ = [
 CALL_TOOL = "call_tool"
 
 ToolHandler: TypeAlias = Callable[[dict[str, object]], Awaitable[dict[str, object]]]
-"""Runs a tool: takes its arguments, returns a result in MCP's form: `{"content": [{"type": "text", "text": "…"}]}`."""
+"""Run a tool with its arguments and return a result in MCP's form: `{"content": [{"type": "text", "text": "…"}]}`."""
 
 
 class ToolSchema(TypedDict):
@@ -44,11 +44,11 @@ class ToolSchema(TypedDict):
     name: str
     """Name of the tool."""
     description: str
-    """What it does, for the model."""
+    """Description for the model."""
     input_schema: "dict[str, JsonValue]"
     """JSON Schema of its arguments."""
     title: NotRequired[str]
-    """Its name for people."""
+    """Display name."""
     output_schema: "NotRequired[dict[str, JsonValue]]"
     """JSON Schema of the `structuredContent` of its results."""
     annotations: "NotRequired[dict[str, JsonValue]]"
@@ -58,18 +58,18 @@ class ToolSchema(TypedDict):
 
 
 class CallToolParams(TypedDict):
-    """What is to be called."""
+    """Parameters of a call."""
 
     name: str
     """Name of a registered tool."""
     arguments: "dict[str, JsonValue]"
-    """Its arguments, as its input schema wants them."""
+    """Arguments that conform to its input schema."""
     tool_use_id: NotRequired[str]
-    """The model's id of the call, where the bridge was told."""
+    """The model's id of the call, if the host sent it."""
 
 
 class IPCRequest(TypedDict):
-    """The bridge asks the parent to run a tool."""
+    """Request of the bridge that the parent run a tool."""
 
     method: Literal["call_tool"]
     params: CallToolParams
@@ -106,7 +106,7 @@ class EmbeddedResource(TypedDict):
 
 
 class ResourceLink(TypedDict):
-    """A resource by its address."""
+    """A resource by its URI."""
 
     type: Literal["resource_link"]
     uri: str
@@ -114,37 +114,37 @@ class ResourceLink(TypedDict):
 
 
 ToolResultContent: TypeAlias = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
-"""A content block. It may have MCP's optional fields too, such as `annotations`; they travel with it."""
+"""A content block. MCP's optional fields, such as `annotations`, are kept."""
 
 
 class ToolResult(TypedDict):
-    """The outcome of a call that was made, as in MCP."""
+    """Result of a call, as in MCP."""
 
     content: list[ToolResultContent]
     """At least one block."""
     isError: NotRequired[bool]
-    """Whether the tool says that it failed. False if left out."""
+    """Whether the tool reports a failure. Default: False."""
     structuredContent: "NotRequired[dict[str, JsonValue]]"
-    """The result as data."""
+    """The result as structured data."""
 
 
 class IPCResponse(TypedDict):
-    """The parent's answer to a call that was made."""
+    """Response of the parent with the result of a call."""
 
     result: ToolResult
 
 
 class IPCErrorPayload(TypedDict):
-    """Why there is no result. Data, and not the exception `IPCError`."""
+    """Description of an error. It is data, and not the exception `IPCError`."""
 
     message: str
-    """What went wrong."""
+    """Message of the exception."""
     type: str
     """Class name of the exception."""
 
 
 class IPCErrorResponse(TypedDict):
-    """The parent's answer to a call that could not be made, or whose tool raised."""
+    """Response of the parent to a call that could not be made, or whose tool raised."""
 
     error: IPCErrorPayload
 
@@ -155,11 +155,11 @@ def error_response(error_type: str, message: str) -> IPCErrorResponse:
 
 
 def parse_request(message: "JsonValue") -> CallToolParams:
-    """Return what a request asks to call.
+    """Return the call of a request.
 
     Raises:
-        UnknownMethodError: It asks for something else than a call.
-        InvalidRequestError: It is not a request.
+        UnknownMethodError: The method is not `call_tool`.
+        InvalidRequestError: The message is not a valid request.
     """
     if not isinstance(message, dict):
         raise InvalidRequestError(reason="a request is an object")
@@ -186,7 +186,7 @@ def _call_params(params: "JsonValue") -> CallToolParams:
 
 
 def parse_response(message: "JsonValue", *, tool: str) -> ToolResult:
-    """Return the result that a response carries.
+    """Return the result in a response.
 
     Args:
         message: The response.
@@ -194,7 +194,7 @@ def parse_response(message: "JsonValue", *, tool: str) -> ToolResult:
 
     Raises:
         IPCToolExecutionError: The response is an error.
-        InvalidRequestError: It is not a response.
+        InvalidRequestError: The message is not a valid response.
     """
     if not isinstance(message, dict) or ("result" in message) == ("error" in message):
         raise InvalidRequestError(reason="a response is an object with either 'result' or 'error'")

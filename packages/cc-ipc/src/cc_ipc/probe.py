@@ -1,34 +1,35 @@
-"""Whether a bridge starts: run as an MCP host would run it, and asked for its tools.
+"""Startup check of a bridge: run it as an MCP host would, request its tools, and report the cause of a failure.
 
-A host says little about a server that does not start. This says why.
+Hosts report little about a server that does not start.
 """
 
 import asyncio
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 
+from cc_ipc_bridge.payload import decode_json
+
 from .errors import BridgeStartupError
-from .payload import decode_json
 
 __all__ = ["check_bridge"]
 
-# A bridge answers within some hundredths of a second. A machine under load may take many times that, but not this long.
+# A bridge answers within some hundredths of a second. A machine under load may need many times that, but not this long.
 _ANSWER_TIMEOUT = 20.0
 
-# A killed process is gone at once, unless the kernel holds it; nobody should wait for that.
+# A killed process ends at once, unless it is blocked in the kernel, which may last for ever.
 _KILL_TIMEOUT = 2.0
 
 _LIST_TOOLS = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
 
 
 async def check_bridge(command: Sequence[str]) -> list[str]:
-    """Start a bridge and end it, and return the names of the tools that it lists.
+    """Start a bridge, end it again, and return the names of the tools that it lists.
 
     Args:
-        command: How it is started, such as `IPCSession.command` of a session that is started.
+        command: The command of the bridge, such as `IPCSession.command` of a started session.
 
     Raises:
-        BridgeStartupError: It does not start, or does not list tools.
+        BridgeStartupError: The bridge does not start, or does not list its tools within 20 seconds.
     """
     try:
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
@@ -36,7 +37,7 @@ async def check_bridge(command: Sequence[str]) -> list[str]:
         raise BridgeStartupError(command=command, reason=f"The bridge cannot be started: {error}") from error
     try:
         async with asyncio.timeout(_ANSWER_TIMEOUT):
-            # The end of its input ends a bridge, after it has answered.
+            # A bridge answers, and exits at the end of its input.
             stdout, stderr = await process.communicate(_LIST_TOOLS)
     except TimeoutError as error:
         reason = f"The bridge did not answer within {_ANSWER_TIMEOUT:g} seconds"
@@ -58,7 +59,7 @@ async def _end(process: Process) -> None:
 
 
 def _tool_names(stdout: bytes) -> list[str] | None:
-    """Return the names in the answer to `tools/list`, or `None` if it is not one."""
+    """Return the names in a response to `tools/list`, or `None` if the output is something else."""
     try:
         answer = decode_json(stdout)
     except ValueError:

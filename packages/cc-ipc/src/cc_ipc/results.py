@@ -1,7 +1,7 @@
-"""What a handler returns, made fit to travel: a tool result in MCP's form, or an error that says what is wrong with it.
+"""Validation of tool results: a result in MCP's form, or an error that names the invalid field.
 
-An MCP client drops a message that it cannot validate, and the call then hangs. So a result is looked at here, where it
-can still become an error that the model reads. Nothing is left out: what cannot be carried is named.
+An MCP client drops a message that it cannot validate, and the call then hangs. Here an invalid result can still become
+an error that the model reads. No part of a result is dropped.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from typing import cast
 from .errors import InvalidToolResultError
 from .messages import ToolResult
 
-__all__ = ["checked_result"]
+__all__ = ["validate_result"]
 
-# The kinds of content that MCP has, and the fields without which a client refuses a block.
+# MCP's kinds of content, and the text fields that a client requires.
 _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "text": ("text",),
     "image": ("data", "mimeType"),
@@ -22,14 +22,14 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def checked_result(value: object) -> ToolResult:
-    """Return what a handler returned as a tool result; all of its fields are kept.
+def validate_result(value: object) -> ToolResult:
+    """Return the value of a handler as a tool result with all its fields.
 
-    A result without content gets an empty text, for the protocol wants a block. `is_error`, as the SDK's own tools
-    spell it, counts as `isError`.
+    A result without content gets an empty text, because the protocol requires a block. `is_error`, the spelling of the
+    SDK's own tools, is renamed to `isError`.
 
     Raises:
-        InvalidToolResultError: It is not a tool result.
+        InvalidToolResultError: The value is not a tool result.
     """
     if not isinstance(value, Mapping):
         raise InvalidToolResultError(reason=f"it is a {type(value).__name__}, not an object with 'content'")

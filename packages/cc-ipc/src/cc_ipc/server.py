@@ -1,6 +1,7 @@
-"""`IPCServer`: answers tool calls that come over a Unix socket, in the event loop that it was started in.
+"""`IPCServer`: answers tool calls over a Unix socket, in the event loop in which it was started.
 
-It owns the socket file and the connections, and ends both. It knows nothing of schemas, bridges or the CLI.
+The server owns the socket file and the connections, and removes and closes them. It knows nothing of schemas, bridges
+or the CLI.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from .calls import answer
-from .connection import Connection, Hub
+from .connection import Connection, ServerState
 from .errors import SessionStateError
 from .files import OwnedPath
 from .messages import CallToolParams, ToolHandler
@@ -22,24 +23,24 @@ __all__ = ["IPCServer"]
 
 _log = logging.getLogger("cc_ipc")
 
-# A handler that was cancelled has this long to clean up. One that takes no notice is left behind, with a warning.
+# A cancelled handler has this long to clean up. One that ignores its cancellation is left running, with a warning.
 _HANDLER_STOP_TIMEOUT = 2.0
 
-# A peer that reads takes its last response within milliseconds; one that does not is cut off.
+# A peer that reads receives its last response within milliseconds; the connection of one that does not is aborted.
 _FLUSH_TIMEOUT = 0.5
 
 
 class IPCServer:
-    """Runs tools for the peers that connect to a Unix socket; only processes of the same user may.
+    """Server that runs tools for clients on a Unix socket. Only processes of the same user may connect.
 
     A handler runs as a task of the loop that called `start`, with the context variables of that moment. It is cancelled
-    when its peer goes away, and when the server stops. Use it with `async with`, or call `stop` in a `finally`.
+    when its client disconnects and when the server stops. Use the server with `async with`, or call `stop` in a
+    `finally`.
 
     Args:
-        socket_path: Where the socket is made. What lies there is refused, except the socket of a server that has died.
-        tool_handlers: What runs each tool, by name.
-        tool_timeout: Seconds that a call may take before it is answered with a `TimeoutError`. None: as long as it
-            takes.
+        socket_path: Path of the socket. The path must not exist, except as the socket of a dead server.
+        tool_handlers: The handler of each tool, by name.
+        tool_timeout: Time limit of a call in seconds, after which the response is a `TimeoutError`. `None`: no limit.
     """
 
     def __init__(
@@ -54,35 +55,35 @@ class IPCServer:
         self._timeout = tool_timeout
         self._server: asyncio.Server | None = None
         self._file: OwnedPath | None = None
-        self._hub = Hub(self._answer)
+        self._state = ServerState(self._answer)
 
     @property
     def socket_path(self) -> Path:
-        """The socket."""
+        """Path of the socket."""
         return self._path
 
     @property
     def is_serving(self) -> bool:
-        """Whether it takes connections."""
-        return self._hub.is_open
+        """Whether the server accepts connections."""
+        return self._state.is_open
 
     async def start(self) -> None:
-        """Make the socket and take connections.
+        """Create the socket and accept connections.
 
         Raises:
-            SessionStateError: It runs already.
-            SocketPathError: The path is too long, or something is in the way.
-            OSError: The socket's folder is missing or closed.
+            SessionStateError: The server runs already.
+            SocketPathError: The path is too long or exists already.
+            OSError: The socket's folder is missing or not writable.
         """
         if self._server is not None:
             raise SessionStateError(state="started", wanted="start")
         loop, listener = asyncio.get_running_loop(), listen_privately(self._path)
-        self._file = OwnedPath.found(self._path)
-        # Started in a second step, so that one that is cancelled meanwhile can be closed.
+        self._file = OwnedPath.at(self._path)
+        # Serving starts in a second step, so that a server can be closed if this is cancelled.
         self._server = await loop.create_unix_server(
-            lambda: Connection(self._hub), sock=listener, backlog=BACKLOG, start_serving=False
+            lambda: Connection(self._state), sock=listener, backlog=BACKLOG, start_serving=False
         )
-        self._hub.is_open = True
+        self._state.is_open = True
         try:
             await self._server.start_serving()
         except BaseException:
@@ -90,8 +91,8 @@ class IPCServer:
             raise
 
     async def stop(self) -> None:
-        """Remove the socket, cancel the calls that run, and end the connections. Allowed in any state, and again."""
-        self._hub.is_open = False
+        """Remove the socket, cancel the running calls, and close the connections. Idempotent, in any state."""
+        self._state.is_open = False
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -100,7 +101,7 @@ class IPCServer:
             await self._stop_handlers()
             await self._close_connections()
         finally:
-            for connection in list(self._hub.connections):
+            for connection in list(self._state.connections):
                 connection.abort()
 
     async def _answer(self, params: CallToolParams) -> bytes:
@@ -112,25 +113,25 @@ class IPCServer:
             file.remove()
 
     async def _stop_handlers(self) -> None:
-        calls = {connection.call for connection in self._hub.connections} - {None, asyncio.current_task()}
+        calls = {connection.call for connection in self._state.connections} - {None, asyncio.current_task()}
         running = [call for call in calls if call is not None]
         for call in running:
             call.cancel()
         if running:
             _, stuck = await asyncio.wait(running, timeout=_HANDLER_STOP_TIMEOUT)
             if stuck:
-                _log.warning("%d tool handlers took no notice of their cancellation and were left behind", len(stuck))
+                _log.warning("%d tool handlers ignored their cancellation and were left running", len(stuck))
 
     async def _close_connections(self) -> None:
-        ends = [connection.closed for connection in self._hub.connections]
-        for connection in list(self._hub.connections):
+        ends = [connection.closed for connection in self._state.connections]
+        for connection in list(self._state.connections):
             connection.close()
         if ends:
             await asyncio.wait(ends, timeout=_FLUSH_TIMEOUT)
 
     def __repr__(self) -> str:
         state = "serving" if self.is_serving else "not serving"
-        return f"<IPCServer {self._path} {state}, {len(self._hub.connections)} connections>"
+        return f"<IPCServer {self._path} {state}, {len(self._state.connections)} connections>"
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -1,6 +1,6 @@
-"""Functions of a running Python process, offered to any MCP host: from a notebook, a server, a debugger.
+"""Functions of a running Python process as tools for any MCP host: in a notebook, a server or a debugger.
 
-It owns a thread with an event loop and the session that runs there, and knows nothing of the wire.
+This module owns a thread with an event loop and the session that runs there. It knows nothing of the protocol.
 """
 
 import asyncio
@@ -17,32 +17,32 @@ from typing import Self, TextIO
 from .functions import Function, function_tool
 from .session import IPCSession
 
-__all__ = ["Served", "connect_command", "serve"]
+__all__ = ["FunctionServer", "connect_command", "serve"]
 
-# Making two files takes milliseconds. Past this the disk hangs, and the caller should hear of it.
+# Creating two files takes milliseconds. Later than this the disk hangs, and the caller gets an error.
 _START_TIMEOUT = 10.0
 
-# More than a session allows its handlers and connections; what remains ends with the process.
+# Longer than a session waits for its handlers and connections. A thread that still runs then ends with the process.
 _STOP_TIMEOUT = 5.0
 
 
-def serve(functions: Mapping[str, Function], *, name: str = "python", out: TextIO | None = None) -> "Served":
-    """Offer functions as tools to any MCP host, print the command that connects one, and go on.
+def serve(functions: Mapping[str, Function], *, name: str = "python", out: TextIO | None = None) -> "FunctionServer":
+    """Offer functions as tools to any MCP host, print the command that connects a host, and return.
 
-    Sync functions run in threads of their own. Async ones run in the event loop that this is called in, if one runs
-    there, and otherwise in a loop of the server's.
+    Sync functions run in threads of their own. Async functions run in the event loop of the caller, if there is one,
+    and otherwise in the server's own.
 
     Args:
         functions: The functions, by the names of their tools.
-        name: What the host is to call the server.
-        out: Where the command is printed. Default: stdout.
+        name: Name of the server in the host.
+        out: Stream to which the command is printed. Default: stdout.
 
     Returns:
-        What serves them until `stop`, the end of a `with` block, or the end of the process.
+        The server. It runs until `stop`, the end of a `with` block, or the end of the process.
 
     Raises:
         TypeError: A function has parameters that cannot be given by name.
-        OSError: Socket or schema file cannot be made.
+        OSError: The socket or the schema file cannot be created.
     """
     try:
         loop = asyncio.get_running_loop()
@@ -50,7 +50,7 @@ def serve(functions: Mapping[str, Function], *, name: str = "python", out: TextI
         loop = None
     tools = [function_tool(tool_name, function, loop) for tool_name, function in functions.items()]
     session = IPCSession({tool.schema["name"]: tool.handler for tool in tools}, [tool.schema for tool in tools])
-    served = Served(name, session)
+    served = FunctionServer(name, session)
     try:
         (out or sys.stdout).write(f"Serving {', '.join(functions)}. Connect with:\n{served.connect_command}\n")
     except BaseException:
@@ -60,12 +60,12 @@ def serve(functions: Mapping[str, Function], *, name: str = "python", out: TextI
 
 
 def connect_command(name: str, command: list[str]) -> str:
-    """Return the shell command that makes Claude Code know an MCP server."""
+    """Return the shell command that adds an MCP server to Claude Code."""
     return f"claude mcp add {shlex.quote(name)} -- {shlex.join(command)}"
 
 
-class Served:
-    """Functions that are being offered. Made by `serve`."""
+class FunctionServer:
+    """Server of Python functions in a background thread. Created by `serve`."""
 
     def __init__(self, name: str, session: IPCSession) -> None:
         self._name = name
@@ -85,27 +85,27 @@ class Served:
 
     @property
     def session(self) -> IPCSession:
-        """The session; it belongs to the server's thread, so only its paths and its command are for others."""
+        """The session. It belongs to the server's thread, so use only its paths and its command."""
         return self._session
 
     @property
     def connect_command(self) -> str:
-        """The shell command that makes Claude Code know the server."""
+        """The shell command that adds the server to Claude Code."""
         return connect_command(self._name, self._session.command)
 
     def stop(self) -> None:
-        """Stop offering the functions and remove the files. Allowed more than once, and from any thread."""
+        """Stop the server and remove its files. Idempotent and thread-safe."""
         atexit.unregister(self.stop)
-        if self._loop is None:  # not yet there; it will stop as soon as it has started
+        if self._loop is None:  # not started yet: the session will stop as soon as it has started
             self._stopping.set()
         else:
-            with suppress(RuntimeError):  # it has ended
+            with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._stopping.set)
         if threading.current_thread() is not self._thread:
             self._thread.join(_STOP_TIMEOUT)
 
     def wait(self) -> None:
-        """Wait until the functions are offered no more."""
+        """Block until the server has stopped, without a time limit."""
         self._ended.wait()
 
     def _run(self) -> None:
@@ -126,7 +126,7 @@ class Served:
             await self._stopping.wait()
 
     def __repr__(self) -> str:
-        return f"<Served {self._name!r} {self._session!r}>"
+        return f"<FunctionServer {self._name!r} {self._session!r}>"
 
     def __enter__(self) -> Self:
         return self

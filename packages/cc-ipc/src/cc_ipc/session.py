@@ -1,6 +1,6 @@
-"""`IPCSession`: a server, its socket and the schema file that a bridge reads, made and removed together.
+"""`IPCSession`: a server, its socket and the schema file for the bridge, created and removed together.
 
-It knows names, files and the order of things, and nothing of frames or of the CLI that starts the bridge.
+This module knows names, files and their order of creation, and nothing of frames or of the CLI that starts the bridge.
 """
 
 import os
@@ -13,23 +13,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypedDict
 
+from cc_ipc_bridge.payload import encode_json
+
 from .errors import SessionStateError, UnencodableMessageError
 from .files import LockedFile
 from .leftovers import remove_leftovers, schema_file_name, socket_file_name
 from .messages import ToolHandler, ToolSchema
-from .payload import encode_json
 from .server import IPCServer
 from .sockets import fits_socket_path
 
 __all__ = ["IPCSession", "SessionState", "StdioServerConfig"]
 
-# Where a socket goes when its path in the temporary folder would be too long. Everyone may write there, and nobody may
-# touch another's files.
-_SHORT_FOLDER = Path("/tmp")  # noqa: S108 - the files are private from their first instant
+# Folder of a socket whose path in the temporary folder would be too long. All users may write there, but not touch each
+# other's files.
+_SHORT_FOLDER = Path("/tmp")  # noqa: S108 - the files are private from their creation
 
 
 class SessionState(Enum):
-    """The states of a session, in their order; there is no way back."""
+    """The states of a session, in order. A session never returns to an earlier state."""
 
     CREATED = "created"
     STARTED = "started"
@@ -37,7 +38,7 @@ class SessionState(Enum):
 
 
 class StdioServerConfig(TypedDict):
-    """How an MCP host starts the bridge: the form of the CLI's `--mcp-config` and of the SDK's `mcp_servers`."""
+    """Configuration by which a host starts the bridge, as in the CLI's `--mcp-config` and the SDK's `mcp_servers`."""
 
     type: Literal["stdio"]
     command: str
@@ -45,16 +46,17 @@ class StdioServerConfig(TypedDict):
 
 
 class IPCSession:
-    """Offers tools to one bridge or several, from `start` to `stop`.
+    """Tools offered to one or more bridges, from `start` to `stop`.
 
-    Nothing exists before `start`, and nothing is left after `stop`, whatever happened between. Use it with `async
-    with`, or call `stop` in a `finally`.
+    No file exists before `start`, and none after `stop`, even if something fails in between. Use the session with
+    `async with`, or call `stop` in a `finally`.
 
     Args:
-        tool_handlers: What runs each tool, by name.
-        tool_schemas: How each tool is listed.
-        tool_timeout: Seconds that a call may take; None: as long as it takes.
-        folder: Where socket and schema file go. Default: the temporary folder, or a shorter one if paths get too long.
+        tool_handlers: The handler of each tool, by name.
+        tool_schemas: The schemas that hosts see.
+        tool_timeout: Time limit of a call in seconds. `None`: no limit.
+        folder: Folder of the socket and the schema file. Default: the temporary folder, or `/tmp` if the path of the
+            socket would be too long there.
     """
 
     def __init__(
@@ -76,54 +78,54 @@ class IPCSession:
 
     @property
     def socket_path(self) -> Path:
-        """The socket; it exists while the session is started."""
+        """Path of the socket, which exists while the session is started."""
         return self._server.socket_path
 
     @property
     def schema_path(self) -> Path:
-        """The file with the tools' schemas; it exists while the session is started."""
+        """Path of the schema file, which exists while the session is started."""
         return self._schema_path
 
     @property
     def tool_handlers(self) -> Mapping[str, ToolHandler]:
-        """What runs each tool."""
+        """The handler of each tool, by name."""
         return self._handlers
 
     @property
     def tool_schemas(self) -> Sequence[ToolSchema]:
-        """How each tool is listed."""
+        """The schemas that hosts see."""
         return self._schemas
 
     @property
     def server(self) -> IPCServer | None:
-        """The server while it runs."""
+        """The server while it runs, otherwise `None`."""
         return self._server if self._state is SessionState.STARTED else None
 
     @property
     def state(self) -> SessionState:
-        """Where the session is in its life."""
+        """The current state; its `value` is `"created"`, `"started"` or `"stopped"`."""
         return self._state
 
     @property
     def command(self) -> list[str]:
-        """The command that starts a bridge: this Python, the bridge module, the socket and the schema file."""
+        """The command that starts a bridge: this Python, the module of the bridge, the socket and the schema file."""
         config = self.mcp_server_config()
         return [config["command"], *config["args"]]
 
     def mcp_server_config(self) -> StdioServerConfig:
-        """Return how an MCP host starts a bridge. It may be asked before `start`, and used after it."""
-        # -P: the host's working folder must not be a place where Python finds modules.
-        args = ["-P", "-m", "cc_ipc.bridge", str(self.socket_path), str(self.schema_path)]
+        """Return the configuration with which an MCP host starts a bridge. It is valid from `start` to `stop`."""
+        # -P: Python must not import modules from the host's working folder.
+        args = ["-P", "-m", "cc_ipc_bridge", str(self.socket_path), str(self.schema_path)]
         return {"type": "stdio", "command": sys.executable, "args": args}
 
     async def start(self) -> None:
-        """Remove what dead sessions have left, write the schema file, and take calls.
+        """Remove the files of dead sessions, write the schema file, and accept calls.
 
         Raises:
-            SessionStateError: It was started or stopped before.
-            UnencodableMessageError: The schemas are not JSON's.
-            SocketPathError: Something is in the way of a file, or a path is too long.
-            OSError: The folder is missing, closed or full.
+            SessionStateError: The session was started or stopped before.
+            UnencodableMessageError: The schemas cannot be encoded as JSON.
+            SocketPathError: The path of a file exists already or is too long.
+            OSError: The folder is missing, not writable or full.
         """
         if self._state is not SessionState.CREATED:
             raise SessionStateError(state=self._state.value, wanted="start")
@@ -131,8 +133,8 @@ class IPCSession:
         try:
             schemas = _encoded(self._schemas)
             remove_leftovers([self._folder])
-            # The schema file first: its lock says that the session lives before there is a socket that nobody serves
-            # yet.
+            # The schema file first: its lock marks the session as alive before the socket exists, which is not served
+            # at once.
             self._schema_file = LockedFile(self._schema_path, schemas)
             await self._server.start()
             self._check_started()
@@ -141,7 +143,7 @@ class IPCSession:
             raise
 
     async def stop(self) -> None:
-        """Remove socket and schema file, cancel the calls that run, and end the connections. Allowed in any state."""
+        """Remove the files, cancel the running calls, and close the connections. Idempotent, in any state."""
         self._state = SessionState.STOPPED
         file, self._schema_file = self._schema_file, None
         if file is not None:
@@ -150,10 +152,10 @@ class IPCSession:
             await self._server.stop()
         finally:
             if file is not None:
-                file.release()  # last, for it tells the bridges to end
+                file.release()  # last, because the released lock makes the bridges exit
 
     def _check_started(self) -> None:
-        if self._state is not SessionState.STARTED:  # stopped by somebody else meanwhile
+        if self._state is not SessionState.STARTED:  # stopped by another task in the meantime
             raise SessionStateError(state=self._state.value, wanted="start")
 
     def __repr__(self) -> str:

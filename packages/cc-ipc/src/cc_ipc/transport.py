@@ -1,6 +1,6 @@
-"""Which way tools reach the CLI: over the bridge process, or over the SDK's in-process server.
+"""Choice of the transport by which tools reach the CLI: the bridge process, or the SDK's in-process server.
 
-It looks at what is installed and imports none of it.
+This module reads the versions of installed packages and imports none of them.
 """
 
 import re
@@ -14,36 +14,36 @@ from .errors import TransportUnavailableError
 __all__ = ["DEFAULT_TRANSPORT", "TransportChoice", "TransportType", "resolve_transport"]
 
 TransportType: TypeAlias = Literal["auto", "stdio", "sdk"]
-"""`"stdio"` is the bridge process, `"sdk"` the SDK's in-process server, `"auto"` the better one of what there is."""
+"""`"stdio"` is the bridge process, `"sdk"` the SDK's in-process server, `"auto"` the better one of those available."""
 
 DEFAULT_TRANSPORT: Final[TransportType] = "auto"
-"""The transport when none is named."""
+"""The default transport."""
 
-# The first SDK whose in-process server loses nothing: it hands every kind of content on, the call's `_meta` (where the
-# model's id of the call is), and cancellation, the latter with mcp 2 only. Earlier ones took messages apart by hand.
+# The first SDK whose in-process server is lossless: it passes on every kind of content, the call's `_meta` (with the
+# model's id of the call), and cancellation (with mcp 2 only). Earlier versions converted messages by hand.
 _SDK_SINCE = (0, 2, 140)
 _MCP_SINCE = (2,)
 
 
 @dataclass(frozen=True, slots=True)
 class TransportChoice:
-    """A transport and why it is the one."""
+    """A transport and the reason for its choice."""
 
     transport: Literal["stdio", "sdk"]
-    """What to use."""
+    """The transport to use."""
     reason: str
-    """Why, as a sentence without a full stop."""
+    """The reason, as a sentence without a full stop."""
 
 
 def resolve_transport(transport: TransportType = DEFAULT_TRANSPORT) -> TransportChoice:
-    """Return which transport to use here, and why.
+    """Return the transport to use here, and the reason.
 
-    `"auto"` takes the in-process server where the installed SDK loses nothing over it: the CLI is ready sooner, for
-    there is no process to start, and calls take about as long (`scripts/bench/ipc_transports.py` compares them).
-    Otherwise it takes the bridge, which carries everything whatever the SDK.
+    `"auto"` chooses the in-process server if it is lossless with the installed SDK: the CLI is ready sooner, because no
+    process has to start, and calls take about as long (`scripts/bench/ipc_transports.py` compares them). Otherwise it
+    chooses the bridge, which is lossless with every SDK.
 
     Raises:
-        TransportUnavailableError: There is none, or not the one that was asked for.
+        TransportUnavailableError: No transport is available, or not the requested one.
     """
     lacking = _lacking_for_sdk()
     if transport == "auto" and lacking is None:
@@ -59,7 +59,7 @@ def resolve_transport(transport: TransportType = DEFAULT_TRANSPORT) -> Transport
 
 
 def _lacking_for_sdk() -> str | None:
-    """Return why the in-process server would lose something, as part of a sentence, or `None`."""
+    """Return why the in-process server is missing or lossy, as part of a sentence, or `None` if it is neither."""
     for name, since in (("claude-agent-sdk", _SDK_SINCE), ("mcp", _MCP_SINCE)):
         installed = _installed(name)
         if installed is None:

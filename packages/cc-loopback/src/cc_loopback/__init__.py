@@ -1,6 +1,6 @@
 """A scripted Anthropic Messages API on loopback, with pytest fixtures.
 
-The package imports nothing of the packages that are tested with it, and runs no CLI itself.
+The package does not import the packages that are tested with it, and starts no CLI.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ __all__ = [
     "example",
 ]
 
-# Looked up on demand: pytest imports this package for its plugin in every run, also in those that start no server.
+# Imported lazily: pytest imports this package for its plugin in every run, even in runs that start no server.
 _MODULES = {
     "errors": ("LoopbackError", "ReplyError", "ServerStateError"),
     "responder": ("default_respond",),

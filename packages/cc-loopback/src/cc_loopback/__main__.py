@@ -1,6 +1,6 @@
-"""`python -m cc_loopback`: a server for the shell.
+"""The command `python -m cc_loopback`: a server for the shell.
 
-The outermost layer: arguments, signals and printing. It runs the server with its default responder.
+This module handles arguments, signals and output. It runs the server with its default responder.
 """
 
 import argparse
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from .server import LoopbackServer
 
 _CLIENT_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")
-# Any length will do: a signal ends the sleep.
-_NAP = 3600.0
+# Any duration works, because a signal ends the sleep.
+_SLEEP_SECONDS = 3600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with LoopbackServer(port=options.port, event_delay=options.event_delay) as server:
             _print_environment(server, everything=options.print_env)
             while True:
-                time.sleep(_NAP)
+                time.sleep(_SLEEP_SECONDS)
     except KeyboardInterrupt:
         return 0
     except OSError as error:
@@ -40,14 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m cc_loopback",
-        description="Serve the Anthropic Messages API on 127.0.0.1, with made-up answers, until Ctrl-C. "
-        "The output can be sourced by a shell, to point a client at the server.",
+        description="Serve the Anthropic Messages API on 127.0.0.1, with generated answers, until Ctrl-C. "
+        "A shell can source the output to direct a client to the server.",
     )
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port to listen on (default: a free one)")
     parser.add_argument(
         "--print-env",
         action="store_true",
-        help="print all that a Claude Code CLI needs, with a private config folder, and not only what a client needs",
+        help="print all variables of a Claude Code CLI with a private config folder, not only those of an API client",
     )
     parser.add_argument(
         "--event-delay", type=float, default=0.0, metavar="S", help="seconds before each event of a stream (default: 0)"

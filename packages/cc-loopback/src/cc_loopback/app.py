@@ -1,7 +1,7 @@
 """The Messages API as an ASGI application.
 
-It reads a request, records it, and picks the response: a fault, an error, or what the responder says. Sockets, threads
-and the CLI's environment are unknown here.
+It reads a request, records it, and chooses the response: a fault, an error, or the responder's reply. This module knows
+no sockets, threads or CLI environments.
 """
 
 import asyncio
@@ -28,26 +28,26 @@ from .types import Call, JsonObject, Reply, Respond
 
 _log = logging.getLogger("cc_loopback")
 _NO_FAULT = Fault()
-# A broken responder stays broken: without this header clients would try it several times, with pauses.
+# A failing responder would fail again: without this header clients would retry several times, with pauses.
 _DO_NOT_RETRY = {"x-should-retry": "false"}
 
 
 @dataclass(slots=True)
 class Record:
-    """What came in, and what went wrong in the responder. Only ever appended to by the application."""
+    """Received requests and errors of the responder. The application only appends to the lists."""
 
     calls: list[Call] = field(default_factory=list[Call])
     requests: list[JsonObject] = field(default_factory=list[JsonObject])
     errors: list[BaseException] = field(default_factory=list[BaseException])
 
     def clear(self) -> None:
-        """Empty the three lists; they stay the same objects, which users may hold."""
+        """Empty the three lists in place, because users may hold references to them."""
         for entries in (self.calls, self.requests, self.errors):
             entries.clear()
 
 
 class MessagesApp:
-    """One responder behind the Messages API."""
+    """ASGI application that serves the Messages API with one responder."""
 
     def __init__(self, respond: Respond, record: Record, faults: FaultQueue, event_delay: float) -> None:
         self.respond = respond
@@ -56,30 +56,30 @@ class MessagesApp:
         self._event_delay = event_delay
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one HTTP request; the work on it ends as soon as the client is gone."""
+        """Serve one HTTP request. It is cancelled as soon as the client disconnects."""
         try:
             call = await _read_call(Request(scope, receive))
         except ClientDisconnect:
             return
         work = asyncio.ensure_future(self._serve(call, scope, receive, send))
-        gone = asyncio.ensure_future(_client_gone(receive))
-        gone.add_done_callback(lambda _: work.cancel())
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
+        disconnect.add_done_callback(lambda _: work.cancel())
         try:
             await work
         except asyncio.CancelledError:
-            if not gone.done():
+            if not disconnect.done():
                 raise
         finally:
-            gone.cancel()
+            disconnect.cancel()
 
     async def _serve(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         route = route_of(call.path)
-        self._note(call, route)
+        self._record_call(call, route)
         response = await self._response(call, route)
         _log_call(call, route, response.status_code)
         await response(scope, receive, send)
 
-    def _note(self, call: Call, route: Route) -> None:
+    def _record_call(self, call: Call, route: Route) -> None:
         self._record.calls.append(call)
         if (call.method, route.path) == ("POST", MESSAGES) and call.body is not None:
             self._record.requests.append({**call.body, **route.fields})
@@ -98,7 +98,7 @@ class MessagesApp:
             case "GET", path if path == MODELS or path.startswith(f"{MODELS}/"):
                 return _models(call, responses)
             case "GET", "/inference-profiles":
-                # None of its own: for each of its models the CLI then takes Bedrock's usual name.
+                # An empty list: the CLI then uses Bedrock's usual name of each of its models.
                 return responses.whole({"inferenceProfileSummaries": []})
             case _:
                 return _refuse(404, f"{call.method} {call.path} is not served here", responses)
@@ -106,13 +106,13 @@ class MessagesApp:
     async def _messages(self, call: Call, route: Route, fault: Fault, responses: Responses) -> Response:
         if problem := problem_with(call.body, route.fields):
             return _refuse(400, problem, responses)
-        # Parsed once more: the responder may change what it gets, and not what is recorded.
+        # Parsed again: the responder may modify its argument, but not the recorded body.
         body: JsonObject = {**json.loads(call.raw), **route.fields}
         try:
             message = make_message(await self._ask(body), body)
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # A test's `pytest.fail()` must come out too, and the server must live on.
+        except BaseException as error:  # A test's `pytest.fail()` must be reported, too, and the server must continue.
             self._record.errors.append(error)
             return responses.error(500, "api_error", f"{type(error).__name__}: {error}", _DO_NOT_RETRY)
         if body.get("stream"):
@@ -137,8 +137,8 @@ def _whole(message: JsonObject, fault: Fault, responses: Responses) -> Response:
     if fault.after_events is None:
         return responses.whole(message, fault.headers)
     if fault.status is None:
-        return responses.half(message, fault.headers)
-    # Nothing of a message that is not streamed has been sent yet when it fails, so the status can still say so.
+        return responses.truncated(message, fault.headers)
+    # Without streaming, nothing has been sent before the failure, so the status can still report it.
     return responses.error(fault.status, fault.error_type, fault.message, fault.headers)
 
 
@@ -179,7 +179,7 @@ async def _read_call(request: Request) -> Call:
     )
 
 
-async def _client_gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

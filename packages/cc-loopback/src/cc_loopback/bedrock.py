@@ -1,6 +1,6 @@
-"""The Messages API's events and errors as Amazon Bedrock words them.
+"""The Messages API's events and errors in the format of Amazon Bedrock.
 
-Pure: what the API says in, what Bedrock says out. Paths, statuses and the socket belong to others.
+Pure functions from the API's objects to Bedrock's. This module knows no paths, statuses or sockets.
 """
 
 import base64
@@ -10,7 +10,7 @@ from .eventstream import encode_message
 from .types import JsonObject
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
-# Where Bedrock has no exception of the same meaning, its most general one stands.
+# If Bedrock has no exception of the same meaning, its most general one is used.
 _EXCEPTION_BY_TYPE = {
     "invalid_request_error": "ValidationException",
     "authentication_error": "UnrecognizedClientException",
@@ -38,12 +38,12 @@ def encode_event(event: JsonObject) -> bytes:
 
 
 def error_parts(body: JsonObject) -> tuple[JsonObject, dict[str, str]]:
-    """Return the body and the headers of the refusal that says what an error body of the API says."""
+    """Return the body and the headers of Bedrock's response for an error body of the API."""
     return {"message": body["error"]["message"]}, {"x-amzn-errortype": _exception_name(body)}
 
 
 def _exception_name(body: JsonObject) -> str:
-    """Return Amazon's name for an error of the API; a type that the API does not have stays as it is."""
+    """Return Amazon's name for an error type of the API; unknown types are returned unchanged."""
     kind: str = body["error"]["type"]
     return _EXCEPTION_BY_TYPE.get(kind, kind)
 

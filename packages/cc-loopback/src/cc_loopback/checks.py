@@ -1,7 +1,7 @@
-"""What a request body must have before it is answered.
+"""Validation of the fields that every request body must have.
 
-Knows the few fields without which nothing can be answered, and words problems as the API does, field first. It is no
-schema of the Messages API: a field it does not know passes.
+It checks the few fields that an answer requires, and reports problems in the API's format, field first. It is not a
+schema of the Messages API: unknown fields pass.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ _NOTHING: Mapping[str, JsonValue] = {}
 def problem_with(
     given: JsonObject | None, in_path: Mapping[str, JsonValue] = _NOTHING, *, counting: bool = False
 ) -> str | None:
-    """Return what is wrong with the body of a message request, or None.
+    """Return the first problem of the body of a message request, or None.
 
     Args:
-        given: The body, or None where it is no JSON object.
-        in_path: The fields that stand in the path, and so must not stand in the body.
-        counting: Whether tokens are only counted, for which no `max_tokens` is needed.
+        given: The body, or None if it is not a JSON object.
+        in_path: The fields in the path, which must not be in the body.
+        counting: Whether tokens are only counted, which requires no `max_tokens`.
     """
     if given is None:
         return "The request body is not valid JSON: expected an object"

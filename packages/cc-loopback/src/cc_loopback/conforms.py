@@ -1,6 +1,6 @@
-"""Whether a value fits a JSON Schema: jsonschema's judgement, lenient about what it cannot judge.
+"""Validation of values against a JSON Schema with jsonschema, lenient about keywords that cannot be checked.
 
-Every schema counts as one of the draft 2020-12, whatever its `$schema` says. It explains nothing.
+Every schema is treated as draft 2020-12, regardless of its `$schema`. No error messages are produced.
 """
 
 import re
@@ -20,40 +20,40 @@ Schema: TypeAlias = Mapping[str, Any] | bool
 
 _Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[ValidationError]]
 
-# A number where a name should be, and the like: `referencing` does not say it in an error of its own.
-_POINTS_NOWHERE = (Unresolvable, ValueError, TypeError)
+# For some malformed references, such as a number in place of a name, `referencing` raises no error class of its own.
+_UNRESOLVABLE = (Unresolvable, ValueError, TypeError)
 
-# The schemas with references that are being followed, each with the value it is followed for.
+# Schemas whose references are being followed, each with the value to validate.
 _followed: ContextVar[frozenset[tuple[int, int]]] = ContextVar("followed", default=frozenset())
 
 
-class Judge:
-    """Judges values by the schemas of one document."""
+class SchemaValidator:
+    """Validator of values against the schemas of one document."""
 
     def __init__(self, root: Schema) -> None:
         document = DRAFT202012.create_resource(_without_dialect(root))
         self._resolver: Any = Registry[Any]().resolver_with_root(document)
-        # Without a registry, jsonschema would ask the network for references to other documents.
+        # Without a registry, jsonschema would fetch references to other documents from the network.
         self._validator: Any = _Validator(document.contents, registry=Registry[Any]())
 
     def resolve(self, reference: str) -> Schema | None:
-        """Return what a reference within the document points at, or None."""
+        """Return the target of a reference within the document, or None."""
         try:
             return self._resolver.lookup(reference).contents
-        except _POINTS_NOWHERE:
+        except _UNRESOLVABLE:
             return None
 
-    def judgement(self, schema: Schema) -> Callable[[JsonValue], bool]:
-        """Return the function that tells whether a value fits `schema`, which is of the document."""
+    def predicate(self, schema: Schema) -> Callable[[JsonValue], bool]:
+        """Return a function that tests whether a value is valid for `schema`, a part of the document."""
         return self._validator.evolve(schema=_without_dialect(schema)).is_valid
 
     def conforms(self, value: JsonValue, schema: Schema) -> bool:
-        """Whether `value` fits `schema`, which is of the document."""
-        return self.judgement(schema)(value)
+        """Return whether `value` is valid for `schema`, a part of the document."""
+        return self.predicate(schema)(value)
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a pattern is found in a text; one that is no Python pattern cannot be checked, and passes."""
+    """Return whether a text contains a match of a pattern. An invalid Python pattern cannot be checked, and passes."""
     try:
         return re.search(pattern, text) is not None
     except re.error:
@@ -61,7 +61,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def property_schemas(schema: Mapping[str, Any], name: str) -> list[Schema]:
-    """Return all schemas that an object's schema has for one of its properties."""
+    """Return all schemas in an object's schema that apply to one property."""
     found: list[Schema] = []
     if name in schema.get("properties", {}):
         found.append(schema["properties"][name])
@@ -70,7 +70,7 @@ def property_schemas(schema: Mapping[str, Any], name: str) -> list[Schema]:
 
 
 def _without_dialect(schema: Schema) -> Schema:
-    """Return the schema without `$schema`, by which jsonschema would choose another class than this module's."""
+    """Return the schema without `$schema`, which would make jsonschema choose another validator class."""
     if isinstance(schema, bool) or "$schema" not in schema:
         return schema
     return {key: value for key, value in schema.items() if key != "$schema"}
@@ -81,16 +81,16 @@ def _first(keyword: str, *arguments: Any) -> list[ValidationError]:
     return [] if problem is None else [problem]
 
 
-def _passing(keyword: str, problem: type[Exception]) -> _Keyword:
-    """Return the judgement by a keyword, where a value passes that cannot be judged."""
+def _lenient(keyword: str, problem: type[Exception]) -> _Keyword:
+    """Return the check of a keyword that passes values which cannot be checked."""
 
-    def judge(*arguments: Any) -> list[ValidationError]:
+    def check(*arguments: Any) -> list[ValidationError]:
         try:
             return _first(keyword, *arguments)
         except problem:
             return []
 
-    return judge
+    return check
 
 
 def _type(validator: Any, types: Any, instance: Any, schema: Any) -> list[ValidationError]:
@@ -100,10 +100,10 @@ def _type(validator: Any, types: Any, instance: Any, schema: Any) -> list[Valida
         return [ValidationError(str(error))]
 
 
-def _following(keyword: str) -> _Keyword:
-    """Return the judgement by a keyword that refers; a circle ends where it comes back to the same value."""
+def _cycle_safe(keyword: str) -> _Keyword:
+    """Return the check of a reference keyword; a cycle ends when it returns to the same value."""
 
-    def judge(validator: Any, reference: Any, instance: Any, schema: Any) -> list[ValidationError]:
+    def check(validator: Any, reference: Any, instance: Any, schema: Any) -> list[ValidationError]:
         followed = _followed.get()
         step = (id(schema), id(instance))
         if step in followed:
@@ -111,12 +111,12 @@ def _following(keyword: str) -> _Keyword:
         token = _followed.set(followed | {step})
         try:
             return _first(keyword, validator, reference, instance, schema)
-        except _POINTS_NOWHERE as error:
+        except _UNRESOLVABLE as error:
             return [ValidationError(str(error))]
         finally:
             _followed.reset(token)
 
-    return judge
+    return check
 
 
 _PATTERNS = ("pattern", "patternProperties", "additionalProperties", "unevaluatedProperties")
@@ -124,7 +124,7 @@ _Validator: Any = cast("Any", validators).extend(
     Draft202012Validator,
     {
         "type": _type,
-        **{keyword: _following(keyword) for keyword in ("$ref", "$dynamicRef")},
-        **{keyword: _passing(keyword, re.error) for keyword in _PATTERNS},
+        **{keyword: _cycle_safe(keyword) for keyword in ("$ref", "$dynamicRef")},
+        **{keyword: _lenient(keyword, re.error) for keyword in _PATTERNS},
     },
 )

@@ -1,4 +1,4 @@
-"""The two ways in which events, errors and request ids are put into HTTP. Knows no request."""
+"""The HTTP encodings of events, errors and request ids: the API's own, and Bedrock's. This module knows no requests."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from .types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How an API puts events, errors and request ids into HTTP."""
+    """HTTP encoding of events, errors and request ids."""
 
     event_stream: str
-    """The content type of a stream."""
+    """Content type of a stream."""
     id_header: str
-    """The header of the request id."""
+    """Header of the request id."""
     encode_event: Callable[[JsonObject], bytes]
     error_parts: Callable[[JsonObject], tuple[JsonObject, Mapping[str, str]]]
-    """The body and the headers that say what an error body of the Messages API says."""
+    """Function from an error body of the Messages API to the body and the headers of the response."""
 
 
 ANTHROPIC = Dialect("text/event-stream; charset=utf-8", "request-id", events.encode_event, lambda body: (body, {}))

@@ -1,6 +1,6 @@
 """The API's error bodies, and the package's own exceptions.
 
-Knows which error type goes with which status; does not know when a request deserves one.
+This module maps statuses to error types. It does not decide which requests get an error.
 """
 
 from .types import JsonObject
@@ -32,23 +32,23 @@ _MESSAGE_BY_TYPE = {
 
 
 class LoopbackError(Exception):
-    """Base of what this package raises on its own account."""
+    """Base class of the errors of this package."""
 
 
 class ReplyError(LoopbackError):
-    """A responder returned something that is no message; the text says what and where."""
+    """A responder returned an invalid reply. The message names the field and the problem."""
 
 
 class ServerStateError(LoopbackError):
-    """The server is not in the state that the call needs, or did not reach it in time."""
+    """The server is not in the required state, or did not reach it in time."""
 
 
 def error_type_for(status: int) -> str:
-    """Return the API's error type for an HTTP status; unlisted ones fall back by their class."""
+    """Return the API's error type for an HTTP status, with a default for other 4xx and 5xx statuses."""
     return TYPE_BY_STATUS.get(status) or ("invalid_request_error" if status < 500 else "api_error")
 
 
 def error_body(error_type: str, message: str | None, request_id: str) -> JsonObject:
-    """Return the API's error object, with the type's usual message where none is given."""
+    """Return the API's error object; the default message is the usual one of the type."""
     text = _MESSAGE_BY_TYPE.get(error_type, "Invalid request") if message is None else message
     return {"type": "error", "error": {"type": error_type, "message": text}, "request_id": request_id}

@@ -1,6 +1,6 @@
-"""A finished message as the sequence of events in which the API streams it.
+"""Conversion of a complete message to the events of the API's stream.
 
-Pure: message in, events out. Timing, faults and the socket belong to the application above.
+Pure functions. This module knows no timing, faults or sockets.
 """
 
 import json
@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 from .types import JsonObject
 
-# Enough pieces to tell a stream from a lump; the bound keeps a long text from drowning a test in events.
+# Enough pieces for a realistic stream; the limit keeps the events of a long text few enough for a test.
 _MAX_PIECES = 64
 _JSON_PIECE = 8
-# These say how the request was served, not how much was used, and so come with the start alone.
+# These fields describe how the request was served, not its usage, so only the first event has them.
 _ONLY_AT_START = ("service_tier", "cache_creation", "inference_geo")
 _ONLY_AT_END = ("server_tool_use", "output_tokens_details", "iterations")
 
 
 def stream_events(message: JsonObject) -> Iterator[JsonObject]:
-    """Yield the events of a message that `make_message` has completed, in the API's order."""
+    """Yield the events of a message from `make_message`, in the API's order."""
     yield _message_start(message)
     for index, block in enumerate(message["content"]):
         start, deltas = _split(block)
@@ -34,7 +34,7 @@ def stream_events(message: JsonObject) -> Iterator[JsonObject]:
 
 
 def encode_event(event: JsonObject) -> bytes:
-    """Return one event as server-sent-event bytes."""
+    """Return one event as the bytes of a server-sent event."""
     data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
     return f"event: {event['type']}\ndata: {data}\n\n".encode()
 
@@ -62,7 +62,7 @@ def _message_delta(message: JsonObject) -> JsonObject:
 
 
 def _split(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
-    """Return what a block looks like at its start, and the deltas that complete it."""
+    """Return the initial form of a block, and the deltas that complete it."""
     match block["type"]:
         case "text":
             return _split_text(block)
@@ -71,11 +71,11 @@ def _split(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
             return {**block, "thinking": "", "signature": ""}, deltas
         case "tool_use" | "server_tool_use" | "mcp_tool_use":
-            # The API opens with an empty piece, before the model has written the first brace.
+            # The API starts with an empty piece, before the model has written the first brace.
             pieces = ["", *_chunks(json.dumps(block["input"], ensure_ascii=False), _JSON_PIECE)]
             return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         case _:
-            # Redacted thinking and the results of server tools come whole.
+            # Redacted thinking and the results of server tools are sent in one piece.
             return block, []
 
 
@@ -89,7 +89,7 @@ def _split_text(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
 
 
 def _words(text: str) -> list[str]:
-    """Cut after words, as tokens fall; words are joined where there would be too many pieces."""
+    """Split a text after words, similar to tokens; words are joined if there would be too many pieces."""
     words = re.findall(r"\S+\s*|\s+", text)
     step = max(1, math.ceil(len(words) / _MAX_PIECES))
     return ["".join(words[at : at + step]) for at in range(0, len(words), step)]

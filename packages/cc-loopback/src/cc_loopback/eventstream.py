@@ -1,6 +1,6 @@
-"""Amazon's event stream framing: one message with headers and a payload, between two checksums.
+"""Amazon's event stream framing: a message has lengths, a checksum, headers, a payload, and a second checksum.
 
-Knows bytes; what headers and payload mean is decided elsewhere.
+This module knows bytes only, and not the meaning of headers and payload.
 """
 
 import struct
@@ -13,7 +13,7 @@ _PRELUDE = 8
 
 
 def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """Return one message: lengths, their CRC32, headers, payload, and the CRC32 of all that."""
+    """Return one message: lengths, their CRC32, headers, payload, and the CRC32 of all these."""
     head = b"".join(_header(name, value) for name, value in headers.items())
     lengths = struct.pack(">II", _PRELUDE + _CHECKSUM + len(head) + len(payload) + _CHECKSUM, len(head))
     message = lengths + _checksum(lengths) + head + payload

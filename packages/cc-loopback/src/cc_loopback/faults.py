@@ -1,6 +1,6 @@
-"""Faults that wait for the requests they are meant for.
+"""Queue of injected faults.
 
-Decides which fault a request gets; how it looks on the wire is the application's business.
+This module chooses the fault of a request. The application converts it to a response.
 """
 
 import threading
@@ -14,7 +14,7 @@ _LOWEST_ERROR, _HIGHEST_ERROR = 400, 599
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong with one request."""
+    """A fault for one request."""
 
     status: int | None = None
     after_events: int | None = None
@@ -25,7 +25,7 @@ class Fault:
 
     @property
     def refuses(self) -> bool:
-        """Whether the request is answered with an error status and nothing else."""
+        """Whether the whole response is an error status."""
         return self.status is not None and self.after_events is None
 
 
@@ -37,10 +37,10 @@ def make_fault(
     headers: Mapping[str, str] | None,
     delay: float | None,
 ) -> Fault:
-    """Check a fault's parts and put them together.
+    """Validate the parameters of a fault and return it.
 
     Raises:
-        ValueError: The parts describe no fault, or one that HTTP cannot carry.
+        ValueError: The parameters describe no fault, or a number is out of range.
     """
     if status is None and after_events is None and delay is None:
         raise ValueError("a fault needs at least one of status, after_events and delay")
@@ -61,14 +61,14 @@ def make_fault(
 
 
 class FaultQueue:
-    """First in, first out, per path; filled by a test's thread, emptied by the server's."""
+    """Thread-safe FIFO queues of faults, one for each path."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[str, list[Fault]] = {}
+        self._queued: dict[str, list[Fault]] = {}
 
     def add(self, path: str, fault: Fault, times: int) -> None:
-        """Queue `fault` for the next `times` requests to `path` that no earlier fault takes.
+        """Queue `fault` for the next `times` requests to `path` that have no earlier fault.
 
         Raises:
             ValueError: `times` is below 1.
@@ -76,15 +76,15 @@ class FaultQueue:
         if times < 1:
             raise ValueError(f"times must be at least 1, but is {times}")
         with self._lock:
-            self._waiting.setdefault(path, []).extend([fault] * times)
+            self._queued.setdefault(path, []).extend([fault] * times)
 
     def clear(self) -> None:
-        """Forget all faults that wait."""
+        """Remove all queued faults."""
         with self._lock:
-            self._waiting.clear()
+            self._queued.clear()
 
     def take(self, path: str) -> Fault | None:
-        """Remove and return the fault of the request that came in now, if one waits for it."""
+        """Remove and return the first queued fault for `path`, or None."""
         with self._lock:
-            waiting = self._waiting.get(path)
-            return waiting.pop(0) if waiting else None
+            queued = self._queued.get(path)
+            return queued.pop(0) if queued else None

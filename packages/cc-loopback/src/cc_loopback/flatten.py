@@ -1,13 +1,13 @@
-"""Schemas without `$ref`, `allOf`, `anyOf` and `oneOf`: every way to choose among the alternatives, merged into one.
+"""Flattening of schemas: `$ref`, `allOf`, `anyOf` and `oneOf` are merged, once for each choice of alternatives.
 
-The merge may lose what two parts say about the same thing; whoever makes a value from a flat schema checks it against
-the whole one. No values are made here.
+The merge may lose constraints that two parts set with the same keyword, so a value made from a flat schema must be
+validated against the original one. No values are made here.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from .conforms import Judge, Schema
+from .conforms import Schema, SchemaValidator
 
 FlatSchema: TypeAlias = dict[str, Any]
 
@@ -26,22 +26,22 @@ _MERGED_BY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Flattener:
-    """Flattens the schemas of one document.
+    """Flattener of the schemas of one document.
 
     Args:
-        judge: The judge of the document, which knows what references point at.
-        repeats: How often one reference may be followed on the way from the root to a value.
+        validator: The validator of the document, which resolves references.
+        repeats: Maximum number of times that one reference is followed on the path from the root to a value.
     """
 
-    def __init__(self, judge: Judge, repeats: int) -> None:
-        self._judge = judge
+    def __init__(self, validator: SchemaValidator, repeats: int) -> None:
+        self._validator = validator
         self._repeats = repeats
 
     def flat(self, schema: Schema, path: tuple[str, ...]) -> Iterator[tuple[FlatSchema, tuple[str, ...]]]:
-        """Yield each flat form of `schema`, and `path` with the references that led there.
+        """Yield each flat form of `schema`, with `path` extended by the references that were followed.
 
-        A reference that was followed too often already yields nothing, so that a recursive schema takes another
-        alternative, or leaves out what is optional.
+        A reference that was followed too often yields nothing, so that a recursive schema uses another alternative, or
+        omits an optional part.
         """
         if isinstance(schema, bool):
             if schema:
@@ -53,7 +53,7 @@ class Flattener:
             yield from self._combine(base, _alternatives(schema), path)
 
     def _follow(self, reference: str, path: tuple[str, ...]) -> Iterator[tuple[FlatSchema, tuple[str, ...]]]:
-        target = self._judge.resolve(reference)
+        target = self._validator.resolve(reference)
         if target is not None and path.count(reference) < self._repeats:
             yield from self.flat(target, (*path, reference))
 
@@ -69,7 +69,7 @@ class Flattener:
 
 
 def merge(left: FlatSchema, right: FlatSchema) -> FlatSchema:
-    """Return a flat schema that asks for what both ask, as far as one keyword can say it."""
+    """Return a flat schema with the constraints of both, as far as single keywords can express them."""
     merged = dict(left)
     for key, value in right.items():
         known = key in left and key in _MERGED_BY
@@ -78,11 +78,11 @@ def merge(left: FlatSchema, right: FlatSchema) -> FlatSchema:
 
 
 def _alternatives(schema: Mapping[str, Any]) -> list[list[Schema]]:
-    """Return lists of schemas; a value must fit one of each list."""
+    """Return lists of schemas; a value must be valid for one schema of each list."""
     found: list[list[Schema]] = [[part] for part in schema.get("allOf", ())]
     if "$ref" in schema:
         found.append([{"$ref": schema["$ref"]}])
-    # Null last: where something can be said, a demo shall say it.
+    # Null last: an example should contain a value if it can.
     found += [sorted(schema[key], key=_is_null) for key in ("anyOf", "oneOf") if key in schema]
     return found
 

@@ -1,6 +1,6 @@
-"""The private folder and the environment with which a Claude Code CLI talks to a server on loopback.
+"""Private folder and environment for a Claude Code CLI that uses a server on loopback.
 
-Knows the CLI's variables; does not know the server beyond its address, and starts no process.
+This module knows the CLI's variables and the server's address. It starts no process.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import assert_never
 
 from .types import Login
 
-# Each of these sends the CLI to another API.
+# Each of these variables makes the CLI use another API.
 _CLOUDS = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS",
     "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
@@ -21,7 +21,7 @@ _CLOUDS = (
     "CLAUDE_CODE_USE_MANTLE",
     "CLAUDE_CODE_USE_VERTEX",
 )
-# Each of these is sent along where it is set, some of them also on a cloud whose login is skipped.
+# The CLI sends each of these if it is set, some of them even to a cloud whose login is skipped.
 _CREDENTIALS = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -32,7 +32,7 @@ _CREDENTIALS = (
 
 
 class PrivateHome:
-    """A folder that only this user can read, with a home, a config folder and one for temporary files in it."""
+    """A folder that only this user can read, with a home, a config folder and a folder for temporary files."""
 
     def __init__(self) -> None:
         self._root = Path(tempfile.mkdtemp(prefix="cc-loopback-"))
@@ -43,18 +43,18 @@ class PrivateHome:
             folder.mkdir(mode=0o700)
 
     def remove(self) -> None:
-        """Remove the folder and all that is in it."""
-        # Twice: a CLI that is just ending may write a file between the walk and the removal.
+        """Remove the folder and its content."""
+        # Twice: a CLI that is just exiting may write a file during the removal.
         for _ in range(2):
             shutil.rmtree(self._root, ignore_errors=True)
 
 
 def cli_environment(url: str, home: PrivateHome, login: Login) -> dict[str, str]:
-    """Return the variables to lay over `os.environ` for a CLI that shall use `url` and no login of the user's."""
+    """Return the variables to add to `os.environ` for a CLI that uses `url` and no login of the user."""
     environment = {
-        # Also where a cloud is used: nothing is to leave the machine.
+        # Also for clouds: no request may leave the machine.
         "ANTHROPIC_BASE_URL": url,
-        # Empty, not absent: a login of the user's would otherwise come in from the caller's environment.
+        # Empty, not absent: otherwise the CLI would use a login from the caller's environment.
         **dict.fromkeys((*_CREDENTIALS, *_CLOUDS), ""),
         **_login(url, login),
         "HOME": str(home.home),
@@ -65,13 +65,13 @@ def cli_environment(url: str, home: PrivateHome, login: Login) -> dict[str, str]
         "no_proxy": "127.0.0.1",
     }
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        # As root the CLI refuses some permission modes unless it is told that it runs in a sandbox.
+        # As root, the CLI refuses some permission modes unless this variable says that it runs in a sandbox.
         environment["IS_SANDBOX"] = "1"
     return environment
 
 
 def _login(url: str, login: Login) -> dict[str, str]:
-    """Return the made-up credentials of a login, or what makes the CLI do without them."""
+    """Return the fake credentials of a login, or the variables that make the CLI skip authentication."""
     match login:
         case "api-key":
             return {"ANTHROPIC_API_KEY": "loopback"}

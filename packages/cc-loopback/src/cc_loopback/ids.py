@@ -1,11 +1,11 @@
-"""Identifiers that look like the API's. Knows nothing but their form."""
+"""Random identifiers in the format of the API."""
 
 import random
 import string
 
 _ALPHABET = string.ascii_letters + string.digits
 _LENGTH = 24
-# Not the module's generator: a test that seeds `random` would make two servers hand out the same ids.
+# Not the module's generator: if a test seeds `random`, two servers would generate the same ids.
 _random = random.SystemRandom()
 
 

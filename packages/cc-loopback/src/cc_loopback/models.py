@@ -1,4 +1,4 @@
-"""The catalogue behind `/v1/models`. Knows no request beyond its query parameters."""
+"""The list of models for `/v1/models`, with paging."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ _DEFAULT_LIMIT = 20
 
 
 def model_info(model: str) -> JsonObject | None:
-    """Return one model of the catalogue, or None."""
+    """Return one model of the list, or None."""
     if model not in _RELEASED:
         return None
     name, created = _RELEASED[model]
@@ -35,7 +35,7 @@ def model_page(query: Mapping[str, str]) -> JsonObject:
     """Return the page that `limit`, `after_id` and `before_id` select.
 
     Raises:
-        ValueError: `limit` is no number, or a cursor names no model.
+        ValueError: `limit` is not a number, or a cursor is not the id of a model.
     """
     names = list(_RELEASED)
     limit = int(query.get("limit", _DEFAULT_LIMIT))

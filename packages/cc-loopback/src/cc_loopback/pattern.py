@@ -1,7 +1,7 @@
-"""A text for a simple regular expression.
+"""Generation of a text that matches a simple regular expression.
 
-Understands literals, character classes, groups, alternatives and counts. What it does not understand it reads wrongly
-or gives up on, so the caller checks the text with `re`. It knows no schema.
+It supports literals, character classes, groups, alternatives and counts. For other syntax the text is wrong or missing,
+so the caller must check it with `re`.
 """
 
 import string
@@ -14,7 +14,7 @@ _COUNTED = {"*": 0, "+": 1, "?": 0}
 
 
 def text_for(pattern: str) -> str | None:
-    """Return a text that `pattern` should find, or None where the pattern is beyond this module."""
+    """Return a text that should match `pattern`, or None if the pattern is not supported."""
     try:
         return _Reader(pattern).alternatives()
     except (_NotSimple, IndexError, ValueError):
@@ -31,7 +31,7 @@ class _Reader:
     at: int = 0
 
     def alternatives(self) -> str:
-        """Read up to the end or a closing parenthesis; the text is that of the first alternative."""
+        """Read up to the end or a closing parenthesis, and return the text of the first alternative."""
         texts = [self._sequence()]
         while self._peek() == "|":
             self.at += 1

@@ -1,6 +1,6 @@
 """The `loopback` fixture.
 
-pytest loads this module in every run of an environment that has the package, so it imports the server in the fixture.
+pytest loads this module in every run of an environment with the package, so the server is imported in the fixture only.
 """
 
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def loopback() -> "Iterator[LoopbackServer]":
-    """A running `LoopbackServer` for one test, sync or async; script it through its `respond`.
+    """A running `LoopbackServer` for one test, sync or async; set its `respond` to script it.
 
-    The test fails at teardown where `errors` is not empty: a responder that raised may have been retried, or taken for
-    a fault. A test that wants such errors clears the list.
+    The test fails at teardown if `errors` is not empty: otherwise an error of the responder could stay unnoticed, or
+    look like an injected fault. A test that expects such errors clears the list.
     """
     from .server import LoopbackServer
 
@@ -25,4 +25,4 @@ def loopback() -> "Iterator[LoopbackServer]":
         yield server
     if server.errors:
         problems = "\n".join(f"  {type(error).__name__}: {error}" for error in server.errors)
-        pytest.fail(f"the loopback server's responder went wrong:\n{problems}", pytrace=False)
+        pytest.fail(f"the loopback server's responder failed:\n{problems}", pytrace=False)

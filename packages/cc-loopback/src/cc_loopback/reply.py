@@ -1,7 +1,7 @@
-"""From what a responder returned to the message that the API would have sent.
+"""Conversion of a responder's reply to a complete message of the API.
 
-Fills in what a responder may leave out (ids, stop reason, usage) and refuses what is no message. Streams and HTTP are
-unknown here: `events.py` cuts the finished message into events.
+It adds optional fields (ids, stop reason, usage) and refuses invalid replies. It knows no streams and no HTTP:
+`events.py` splits the complete message into events.
 """
 
 import json
@@ -33,7 +33,7 @@ _ON_BEDROCK = re.compile(r"(?:[a-z-]+\.)?anthropic\.(?P<model>.+?)(?:-v\d+(?::\d
 _REQUIRED_TEXT = {"text": "text", "thinking": "thinking", "redacted_thinking": "data"}
 _CALLS = {"tool_use": "toolu", "server_tool_use": "srvtoolu", "mcp_tool_use": "mcptoolu"}
 _CHARACTERS_PER_TOKEN = 4
-# A thinking block without a signature could not be sent back to the API, so one is always there.
+# A client cannot send a thinking block without a signature back to the API, so there is always one.
 _DEFAULT_SIGNATURE = "bG9vcGJhY2stc2lnbmF0dXJl"
 
 
@@ -41,7 +41,7 @@ def make_message(reply: Reply, body: JsonObject) -> JsonObject:
     """Return the complete message that answers `body`.
 
     Raises:
-        ReplyError: `reply` is no text, no list of content blocks and no message.
+        ReplyError: `reply` is not a text, a list of content blocks, or a message.
     """
     given = _given_message(reply)
     content = _content(given["content"])
@@ -63,7 +63,7 @@ def make_message(reply: Reply, body: JsonObject) -> JsonObject:
 
 
 def input_tokens(body: JsonObject) -> int:
-    """Return a plausible token count for a request: the same for the same prompt, more for a longer one."""
+    """Return a plausible token count of a request, which depends only on the length of the prompt."""
     prompt = [body.get(key) for key in ("system", "tools", "messages")]
     return _tokens(prompt)
 
@@ -78,11 +78,11 @@ def _given_message(reply: object) -> Mapping[str, Any]:
         if "content" not in message:
             raise ReplyError(f"a message needs 'content', but has only {sorted(message)}")
         if unknown := sorted(set(message) - _MESSAGE_KEYS):
-            raise ReplyError(f"a message has no {unknown}; known are {sorted(_MESSAGE_KEYS)}")
+            raise ReplyError(f"a message has unknown fields {unknown}; known are {sorted(_MESSAGE_KEYS)}")
         return message
     if isinstance(reply, (str, Sequence)) and not isinstance(reply, (bytes, bytearray)):
         return {"content": cast("str | Sequence[object]", reply)}
-    raise ReplyError(f"a responder returns blocks, a str or a message dict, not {type(reply).__name__}")
+    raise ReplyError(f"a responder must return blocks, a str or a message dict, not {type(reply).__name__}")
 
 
 def _content(content: object) -> list[JsonObject]:
@@ -105,7 +105,7 @@ def _block(index: int, given: object) -> JsonObject:
     if needed and not isinstance(block.get(needed), str):
         raise ReplyError(f"{where} ({kind}) needs {needed!r} as a str")
     if kind == "thinking" and not isinstance(block.setdefault("signature", _DEFAULT_SIGNATURE), str):
-        raise ReplyError(f"{where} (thinking) needs 'signature' as a str, if at all")
+        raise ReplyError(f"{where} (thinking) needs 'signature' as a str if it has one")
     return _call(where, block) if kind in _CALLS else block
 
 
@@ -141,7 +141,7 @@ def _usage(given: object, body: JsonObject, content: list[JsonObject]) -> JsonOb
 
 
 def _output_tokens(content: list[JsonObject]) -> int:
-    # Ids, types and signatures do not count: the first are random, and the count must be the same on every run.
+    # Without ids, types and signatures: ids are random, and the count must be the same on every run.
     parts = [block.get("text") or block.get("thinking") or block.get("input") or "" for block in content]
     written = sum(len(part) if isinstance(part, str) else len(json.dumps(part, default=str)) for part in parts)
     return max(1, written // _CHARACTERS_PER_TOKEN)
@@ -155,6 +155,6 @@ def _check_serializable(message: JsonObject) -> None:
 
 
 def _answering_model(asked: str) -> str:
-    """Return the name by which a model says that it has answered: without region, vendor and version of Bedrock."""
+    """Return the model name for the response: without Bedrock's region, vendor and version."""
     found = _ON_BEDROCK.fullmatch(asked)
     return found["model"] if found is not None else asked

@@ -1,6 +1,6 @@
-"""The answer of a server that nobody scripted: each offered tool once, then the output or a summary.
+"""The default responder: it calls each offered tool once, and then returns the output or a summary.
 
-Any agent runs to its end on it, without a script and without a network. It knows request bodies and nothing of HTTP.
+With it, any agent runs to its end without a script and without a network. It knows request bodies and nothing of HTTP.
 """
 
 import json
@@ -10,20 +10,20 @@ from typing import Any
 from .turn import ToolRun, Turn, current_turn, is_output_tool, texts_of
 from .types import JsonObject, JsonValue, Reply
 
-# One call, and two more after errors: enough to see a retry, and an end where a tool never succeeds.
-_MOST_CALLS = 3
+# One call, and two more after errors: enough to see a retry, and a limit if a tool always fails.
+_MAX_CALLS = 3
 _PROMPT_WORDS = 8
 _RESULT_LENGTH = 80
-# How pydantic-ai asks for an output where neither a tool nor the API's own format carries it.
+# pydantic-ai's prompt for an output that uses neither a tool nor the API's own format.
 _PROMPTED_SCHEMA = "Always respond with a JSON object that's compatible with this schema:"
 
 
 def default_respond(body: JsonObject) -> Reply:
     """Answer one request.
 
-    Tools that were not called in this turn are called together, with arguments valid for their schemas; those whose
-    last result was an error are called again, three times at most. Then comes the output: a tool that ends the run,
-    alone, or JSON for `output_config.format` or for a schema in the prompt, or else a summary in words.
+    All tools that were not called in this turn are called in one message, with arguments valid for their schemas. A
+    tool whose last result was an error is called again, at most three times in all. Then comes the output: a call of
+    the output tool alone, or JSON for `output_config.format` or for a schema in the prompt, or else a summary as text.
 
     Raises:
         SchemaError: No valid arguments or output were found for a schema.
@@ -39,7 +39,7 @@ def default_respond(body: JsonObject) -> Reply:
 
 
 def _offered(body: JsonObject) -> list[JsonObject]:
-    """Return the tools that the client runs and describes itself; a deferred one has to be searched for first."""
+    """Return the tools that the client runs. Deferred tools are left out, as a model must search for them first."""
     return [tool for tool in body.get("tools") or () if "input_schema" in tool and not tool.get("defer_loading")]
 
 
@@ -53,7 +53,7 @@ def _tools_to_call(tools: list[JsonObject], turn: Turn, choice: Mapping[str, Any
     due = [tool for tool in functions if _is_due(turn.runs_of(tool["name"]))]
     if due:
         return due[:1] if choice.get("disable_parallel_tool_use") else due
-    # The run needs one output, whichever of the offered ones.
+    # The run needs a call of any one output tool.
     if outputs and not _has_output(outputs, turn) and _may_repeat(outputs, turn):
         return outputs[:1]
     return _may_repeat(outputs or functions, turn) if choice["type"] == "any" else []
@@ -64,7 +64,7 @@ def _is_output(tool: JsonObject) -> bool:
 
 
 def _is_due(runs: Sequence[ToolRun]) -> bool:
-    return not runs or (runs[-1].failed and len(runs) < _MOST_CALLS)
+    return not runs or (runs[-1].failed and len(runs) < _MAX_CALLS)
 
 
 def _has_output(outputs: list[JsonObject], turn: Turn) -> bool:
@@ -72,19 +72,19 @@ def _has_output(outputs: list[JsonObject], turn: Turn) -> bool:
 
 
 def _may_repeat(tools: list[JsonObject], turn: Turn) -> list[JsonObject]:
-    """Return the first tool, for a client that insists on a call, until it was called often enough."""
-    return [tool for tool in tools[:1] if len(turn.runs_of(tool["name"])) < _MOST_CALLS]
+    """Return the first tool, for a client that requires a call, unless its maximum number of calls is reached."""
+    return [tool for tool in tools[:1] if len(turn.runs_of(tool["name"])) < _MAX_CALLS]
 
 
 def _calls(tools: Sequence[JsonObject], *, silent: bool) -> list[JsonObject]:
     names = " and ".join(tool["name"] for tool in tools)
-    # As with the API, a forced call comes without words.
+    # As with the API, a forced call comes without text.
     text: list[JsonObject] = [] if silent else [{"type": "text", "text": f"I will call {names}."}]
     return [*text, *({"type": "tool_use", "name": tool["name"], "input": _arguments(tool)} for tool in tools)]
 
 
 def _example(schema: Mapping[str, Any]) -> JsonValue:
-    # Its library takes longer to import than all of a server that is scripted, and then nothing asks for it.
+    # Imported here: its library takes longer to import than the whole server, and a scripted server does not need it.
     from .schema import example
 
     return example(schema)

@@ -1,6 +1,6 @@
-"""Responses that Starlette does not have: one that is sent in steps, and one that breaks off.
+"""Responses that Starlette lacks: one with delays between chunks, and one that ends the connection early.
 
-Knows ASGI; what the bytes mean is decided elsewhere.
+This module knows ASGI, and not the meaning of the bytes.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _NONE: Mapping[str, str] = {}
 
 
 class SteppedResponse(Response):
-    """Sends its chunks one by one, and, if told so, never finishes."""
+    """A response that sends chunks with pauses, and with `cut` does not finish."""
 
     def __init__(
         self,
@@ -30,17 +30,17 @@ class SteppedResponse(Response):
         cut: bool = False,
     ) -> None:
         super().__init__(status_code=status, headers=headers)
-        # Starlette has counted the empty content it was given; without a length the body goes out in chunks.
+        # Starlette has set the length of the empty content; without a length the body is sent in chunks.
         del self.headers["content-length"]
         self._chunks = chunks
         self._pause = pause
         self._cut = cut
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response; returning before its end makes the server drop the connection, after what was written."""
+        """Send the response. If it does not finish, the server closes the connection after the last chunk."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         for chunk in self._chunks:
-            # Also without a pause: a long stream must let the other connections have their turn.
+            # Also without a pause: a long stream must yield to the other connections.
             await asyncio.sleep(self._pause)
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         if not self._cut:
@@ -49,7 +49,7 @@ class SteppedResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class Responses:
-    """The responses to one request: in the dialect of its API, with its id."""
+    """Factory of the responses to one request, in the dialect of its API and with its id."""
 
     dialect: Dialect
     request_id: str
@@ -58,8 +58,8 @@ class Responses:
         """Return a JSON response."""
         return JSONResponse(content, headers=self._headers(headers))
 
-    def half(self, content: JsonObject, headers: Mapping[str, str]) -> Response:
-        """Return a JSON response that breaks off half-way."""
+    def truncated(self, content: JsonObject, headers: Mapping[str, str]) -> Response:
+        """Return a JSON response that ends after half of its body."""
         whole = bytes(JSONResponse(content).body)
         half = whole[: len(whole) // 2]
         return SteppedResponse([half], headers=self._headers({"content-type": "application/json", **headers}), cut=True)
@@ -67,18 +67,18 @@ class Responses:
     def stream(
         self, events: Sequence[JsonObject], headers: Mapping[str, str], *, pause: float, cut: bool = False
     ) -> Response:
-        """Return a stream of events, `pause` seconds before each; with `cut` it ends in the middle of the HTTP body."""
+        """Return a stream of events with `pause` seconds before each; with `cut` it ends within the HTTP body."""
         chunks = [self.dialect.encode_event(event) for event in events]
         all_headers = {"content-type": self.dialect.event_stream, "cache-control": "no-cache", **headers}
         return SteppedResponse(chunks, headers=self._headers(all_headers), pause=pause, cut=cut)
 
     def error(self, status: int, error_type: str, message: str | None, headers: Mapping[str, str] = _NONE) -> Response:
-        """Return an error body under an HTTP status."""
+        """Return an error response with an HTTP status."""
         body, own_headers = self.dialect.error_parts(self.error_body(error_type, message))
         return JSONResponse(body, status, self._headers({**own_headers, **headers}))
 
     def error_body(self, error_type: str, message: str | None) -> JsonObject:
-        """Return the error as the Messages API says it, which is also the event that ends a stream."""
+        """Return the error object of the Messages API, which is also the `error` event of a stream."""
         return error_body(error_type, message, self.request_id)
 
     def _headers(self, others: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""The request behind a path: the API's own path for the same request, and the dialect of the answer.
+"""Routing of paths: the API's own path for the same request, and the dialect of the response.
 
-Knows the paths of the API, of Vertex AI and of Amazon Bedrock. Whether a path is served is the application's business.
+This module knows the paths of the API, of Vertex AI and of Amazon Bedrock. The application decides which are served.
 """
 
 import re
@@ -17,25 +17,25 @@ MODELS = "/v1/models"
 _VERTEX = re.compile(
     r"/v1/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/(?P<model>[^/:]+):(?:streamRawPredict|rawPredict)"
 )
-# A model may be an ARN, with slashes and colons in it.
+# A model may be an ARN, which contains slashes and colons.
 _BEDROCK = re.compile(r"/model/(?P<model>.+)/invoke(?P<stream>-with-response-stream)?")
-# What Vertex AI has for a model where tokens are counted; the model stands in the body.
+# In the path for counting tokens, Vertex AI has this in place of the model, which is in the body.
 _COUNTER = "count-tokens"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The meaning of a path."""
+    """The request that a path means."""
 
     path: str
-    """The API's own path for it."""
+    """The API's own path for the request."""
     fields: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """The fields of the body that stand in this path."""
+    """Fields of the body that are given in the path."""
     dialect: Dialect = ANTHROPIC
 
 
 def route_of(path: str) -> Route:
-    """Return what a path means; one that no cloud has stands for itself."""
+    """Return the route of a path; a path of no cloud is returned unchanged."""
     if found := _VERTEX.fullmatch(path):
         model = found["model"]
         return Route(COUNT_TOKENS) if model == _COUNTER else Route(MESSAGES, {"model": model})

@@ -1,7 +1,7 @@
-"""An example for a JSON Schema: `example(schema)`.
+"""Examples for JSON Schemas: `example(schema)`.
 
-Proposes values, the likeliest first, and takes the first that `conforms.py` accepts. Objects get their required
-properties and no others. Tools and messages are unknown here.
+It proposes values, the likeliest first, and returns the first valid one. Objects get only their required properties.
+This module knows no tools or messages.
 """
 
 import json
@@ -10,19 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import Any, cast
 
-from .conforms import Judge, Schema, property_schemas
+from .conforms import Schema, SchemaValidator, property_schemas
 from .errors import LoopbackError
 from .flatten import FlatSchema, Flattener
 from .pattern import text_for
 from .types import JsonValue
 from .words import number_for, text_for_format, word_for
 
-# Bounds of the search. Ordinary schemas need one proposal; these end it where no value exists.
-_MOST_FORMS = 100
-_MOST_PROPOSALS = 60
-_MOST_STEPS = 20_000
+# Limits of the search. Ordinary schemas need one proposal; the limits end the search if no value exists.
+_MAX_FORMS = 100
+_MAX_PROPOSALS = 60
+_MAX_STEPS = 20_000
 _NEIGHBOURS = 12
-# Once is enough for all but odd schemas, and gives the smallest example of a recursive one.
+# Once is enough for all but unusual schemas, and gives the smallest example of a recursive one.
 _REPEATS = (1, 2)
 _TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
 _HINTS = {
@@ -34,45 +34,45 @@ _HINTS = {
 
 
 class SchemaError(LoopbackError, ValueError):
-    """No example was found: the schema allows no value, or only values that are hard to guess."""
+    """No example was found: the schema allows no value, or only values that the search does not find."""
 
 
 def example(schema: Mapping[str, Any] | bool) -> JsonValue:
-    """Return a value that is valid for `schema`; the same one on every call.
+    """Return a value that is valid for `schema`, the same value on every call.
 
     Raises:
-        SchemaError: No such value was found.
+        SchemaError: No valid value was found.
     """
-    judge = Judge(schema)
+    validator = SchemaValidator(schema)
     for repeats in _REPEATS:
-        for value in _Search(judge, repeats).values(schema, "", ()):
+        for value in _Search(validator, repeats).values(schema, "", ()):
             return value
     raise SchemaError(f"no example found for the schema {json.dumps(schema, default=str)[:500]}")
 
 
 class _Search:
-    def __init__(self, judge: Judge, repeats: int) -> None:
-        self._judge = judge
-        self._flattener = Flattener(judge, repeats)
+    def __init__(self, validator: SchemaValidator, repeats: int) -> None:
+        self._validator = validator
+        self._flattener = Flattener(validator, repeats)
         self._steps = 0
 
     def values(self, schema: Schema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
-        """Yield valid values, each once; `name` is the property they are for, `path` the references that led here."""
+        """Yield valid values, each once; `name` is the name of the property, `path` the references followed so far."""
         seen: list[JsonValue] = []
-        fits, is_seen = self._judge.judgement(schema), self._judge.judgement({"enum": seen})
-        for flat, flat_path in islice(self._flattener.flat(schema, path), _MOST_FORMS):
+        is_valid, is_seen = self._validator.predicate(schema), self._validator.predicate({"enum": seen})
+        for flat, flat_path in islice(self._flattener.flat(schema, path), _MAX_FORMS):
             if self._is_over():
                 return
             for value in self._proposals(flat, name, flat_path):
                 if self._is_over():
                     return
-                if fits(value) and not is_seen(value):
+                if is_valid(value) and not is_seen(value):
                     seen.append(value)
                     yield value
 
     def _is_over(self) -> bool:
         self._steps += 1
-        return self._steps > _MOST_STEPS
+        return self._steps > _MAX_STEPS
 
     def _proposals(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
         for key in ("const", "default"):
@@ -81,7 +81,7 @@ class _Search:
         yield from flat.get("enum", ())
         yield from flat.get("examples", ())
         for kind in _kinds(flat):
-            yield from islice(self._of_kind(kind, flat, name, path), _MOST_PROPOSALS)
+            yield from islice(self._of_kind(kind, flat, name, path), _MAX_PROPOSALS)
 
     def _of_kind(self, kind: str, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
         match kind:
@@ -102,7 +102,7 @@ class _Search:
 
     def _arrays(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
         first = cast("Sequence[Schema]", flat.get("prefixItems", ()))
-        # One item shows what an array is for; the empty one follows where there can be none.
+        # One item makes a useful example; an empty array follows, in case no item is valid.
         for length in (max(flat.get("minItems", 0), len(first), 1), flat.get("minItems", 0), len(first), 2, 3):
             streams = [self.values(schema, name, path) for schema in first[:length]]
             rest = self.values(flat.get("items", True), name, path)
@@ -116,7 +116,7 @@ class _Search:
 
     def _unique_array(self, streams: list[Iterator[JsonValue]]) -> Iterator[JsonValue]:
         values: list[JsonValue] = []
-        is_taken = self._judge.judgement({"enum": values})
+        is_taken = self._validator.predicate({"enum": values})
         for stream in streams:
             fresh = next((value for value in stream if not is_taken(value)), _NOTHING)
             if isinstance(fresh, _Nothing):
@@ -132,13 +132,13 @@ class _Search:
         smallest = cast("dict[str, JsonValue]", values)
         yield dict(smallest)
         yield from self._with_more_properties(flat, smallest, path)
-        # Where an array wants different objects, their properties differ one at a time.
+        # For arrays that require different objects, vary one property at a time.
         yield from ({**smallest, name: value} for name, stream in streams.items() for value in stream)
 
     def _with_more_properties(
         self, flat: FlatSchema, smallest: dict[str, JsonValue], path: tuple[str, ...]
     ) -> Iterator[JsonValue]:
-        """Yield one object, with just as many properties as there must be; it is a new one only if that takes more."""
+        """Yield one object with the minimum number of properties, which may be `smallest` again."""
         grown = dict(smallest)
         least = flat.get("minProperties", 0)
         patterns: list[str] = list(flat.get("patternProperties", ()))
@@ -156,14 +156,14 @@ class _Search:
 
 
 class _Nothing:
-    """Tells the end of a stream from a null."""
+    """Marker of the end of an iterator, distinct from null."""
 
 
 _NOTHING = _Nothing()
 
 
 def _kinds(flat: FlatSchema) -> list[str]:
-    """Return the types to try, null last; without `type`, those first that the other keywords speak of."""
+    """Return the types to try, null last; without `type`, the types that the other keywords suggest come first."""
     given = flat.get("type")
     if given is None:
         hinted = [kind for kind, keywords in _HINTS.items() if any(keyword in flat for keyword in keywords)]
@@ -196,4 +196,4 @@ def _numbers(flat: FlatSchema, name: str) -> Iterator[int | float]:
     for low in lows:
         yield from ((low + high) / 2 for high in highs)
     yield from (*lows, *highs, 0.5)
-    yield from (step * factor for factor in range(-_NEIGHBOURS, _MOST_PROPOSALS))
+    yield from (step * factor for factor in range(-_NEIGHBOURS, _MAX_PROPOSALS))

@@ -1,7 +1,7 @@
-"""`LoopbackServer`: the scripted API with its recordings and faults, as a context manager.
+"""`LoopbackServer`: the scripted API with recorded requests and injected faults, as a context manager.
 
-The top of the package: it puts the application into its thread and owns the CLI's private folder. It knows nothing of
-pytest and starts no CLI.
+The top layer: it runs the application in its thread and owns the CLI's private folder. It knows nothing of pytest and
+starts no CLI.
 """
 
 from collections.abc import Mapping
@@ -24,31 +24,31 @@ class _Running(NamedTuple):
 
 
 class LoopbackServer:
-    """The Anthropic Messages API on 127.0.0.1, answering what `respond` says.
+    """The Anthropic Messages API on 127.0.0.1, with the answers of `respond`.
 
-    Use it with `with` or `async with`; it serves from a thread with an event loop of its own. It runs once.
+    Use it with `with` or `async with`. It serves in a thread with an event loop of its own, and can run only once.
 
     Args:
-        respond: Called with the body of each valid request for a message, in the server's thread, so a sync one must
-            not wait for another request. It may be a coroutine function; it is cancelled when the client goes away. It
-            returns content blocks, a text, or a message with `content`; what it raises becomes a 500 and stands in
-            `errors`. Default: call each offered tool once, then answer with a summary.
+        respond: Callback with the body of each valid request for a message. It runs in the server's thread, so a sync
+            callback must not wait for another request. A coroutine function is cancelled when the client disconnects.
+            It returns content blocks, a text, or a message with `content`; an exception becomes a response with status
+            500 and is added to `errors`. Default: call each offered tool once, then answer with a summary.
         event_delay: Seconds before each event of a stream.
-        port: Port to listen on; 0 takes a free one.
+        port: Port to listen on; 0 chooses a free one.
     """
 
     def __init__(self, respond: Respond | None = None, *, event_delay: float = 0.0, port: int = 0) -> None:
         self._record = Record()
         self._faults = FaultQueue()
-        self._first_respond = respond or default_respond
-        self._app = MessagesApp(self._first_respond, self._record, self._faults, event_delay)
+        self._initial_respond = respond or default_respond
+        self._app = MessagesApp(self._initial_respond, self._record, self._faults, event_delay)
         self._thread = ServerThread(self._app, port)
         self._running: _Running | None = None
         self._was_started = False
 
     @property
     def respond(self) -> Respond:
-        """The responder; set another one at any time, for the requests that arrive from then on."""
+        """The responder. Set another one at any time, for all later requests."""
         return self._app.respond
 
     @respond.setter
@@ -57,22 +57,22 @@ class LoopbackServer:
 
     @property
     def requests(self) -> list[JsonObject]:
-        """The body of every request for a message, parsed, in order of arrival; those that got a fault too.
+        """The parsed body of every request for a message, in order of arrival, including requests with a fault.
 
-        One of a cloud has the `model` of its path in it, on Amazon Bedrock also `stream`; `calls` has it as it came.
+        A body for a cloud contains the `model` of its path, and on Amazon Bedrock `stream`; `calls` has the original.
 
-        The live list: the server's thread only appends to it, so it may be read and cleared from any thread.
+        This is the live list: the server's thread only appends to it, so any thread may read and clear it.
         """
         return self._record.requests
 
     @property
     def calls(self) -> list[Call]:
-        """Every HTTP request of any path, in order of arrival; live like `requests`."""
+        """Every HTTP request to any path, in order of arrival; live like `requests`."""
         return self._record.calls
 
     @property
     def errors(self) -> list[BaseException]:
-        """What `respond` raised, or what was wrong with its reply; live like `requests`."""
+        """The exceptions of `respond`, and the errors of invalid replies; live like `requests`."""
         return self._record.errors
 
     @property
@@ -85,13 +85,13 @@ class LoopbackServer:
         return self._state().url
 
     def env(self, login: Login = "api-key") -> dict[str, str]:
-        """Return the variables that point a Claude Code CLI here, to be laid over `os.environ`.
+        """Return the variables that direct a Claude Code CLI to this server. Add them to `os.environ`.
 
-        They name a home and a config folder of the server's own, which are removed when it stops.
+        They name a private home and config folder, which are removed when the server stops.
 
         Args:
-            login: What the CLI has: a made-up API key, a made-up OAuth token, or Vertex AI or Amazon Bedrock at the
-                server's address, without credentials. The variables of the other logins are emptied.
+            login: Login of the CLI: a fake API key, a fake OAuth token, or Vertex AI or Amazon Bedrock at the server's
+                address, without credentials. The variables of the other logins are set to empty strings.
 
         Raises:
             ServerStateError: The server is not running.
@@ -111,44 +111,44 @@ class LoopbackServer:
         delay: float | None = None,
         path: str = MESSAGES,
     ) -> None:
-        """Let the next requests fail; a second call takes effect after the first one is used up.
+        """Make the next requests fail. The faults of a second call follow those of the first.
 
         Args:
-            status: Answer with this HTTP status and the API's error body.
-            times: How many requests it holds for.
-            after_events: Send so many events of a stream first, pings included. Then comes an `error` event if there is
-                a `status`, and else the connection breaks off. An answer that is not streamed gets the status, or
-                breaks off half-way.
-            error_type: The error's type, where it is not the one that belongs to `status`.
-            message: The error's message, where it is not the usual one.
+            status: HTTP status of the response, with the API's error body.
+            times: Number of requests that fail.
+            after_events: Number of events of a stream to send first, pings included. Then comes an `error` event if
+                there is a `status`, otherwise the connection ends. A response without streaming has the status, or ends
+                after half of its body.
+            error_type: Type of the error. Default: the type that belongs to `status`.
+            message: Message of the error. Default: the usual message of its type.
             headers: Further response headers, such as `retry-after`.
-            delay: Seconds before answering; given alone, the answer is late and otherwise as it would have been.
-            path: The path whose requests fail; those of a cloud count as requests to the API's own path for the same.
+            delay: Seconds before the response. Given alone, the response is late and otherwise normal.
+            path: Path of the requests that fail. Requests to a cloud count as requests to the API's own path.
 
         Raises:
-            ValueError: None of `status`, `after_events` and `delay` is given, or a number makes no sense.
+            ValueError: None of `status`, `after_events` and `delay` is given, or a number is out of range.
         """
         self._faults.add(path, make_fault(status, after_events, error_type, message, headers, delay), times)
 
     def reset(self) -> None:
-        """Forget recordings, errors and waiting faults, and answer as `respond` said when the server was made.
+        """Clear recorded requests, errors and queued faults, and restore the initial `respond`.
 
-        So one server can serve many tests. End or empty the processes that still have a request under way first:
-        such a request is answered, and may be recorded, after the reset.
+        So one server can serve many tests. First end the processes that still have a pending request: such a request is
+        answered, and may be recorded, after the reset.
         """
-        self._app.respond = self._first_respond
+        self._app.respond = self._initial_respond
         self._faults.clear()
         self._record.clear()
 
     def start(self) -> Self:
-        """Start serving, and return when connections are accepted.
+        """Start the server, and return when it accepts connections.
 
         Raises:
-            OSError: The port is taken.
-            ServerStateError: The server has run before, or did not come up in time.
+            OSError: The port is in use.
+            ServerStateError: The server has run before, or did not start in time.
         """
         if self._was_started:
-            raise ServerStateError("a server runs once; make another")
+            raise ServerStateError("a server can run only once; create a new one")
         self._was_started = True
         home = PrivateHome()
         try:
@@ -160,9 +160,9 @@ class LoopbackServer:
         return self
 
     def stop(self) -> None:
-        """Stop serving, whatever is in progress, and remove the private folder. Stopping twice is allowed.
+        """Stop the server, cancel running requests, and remove the private folder. Idempotent.
 
-        A CLI that still runs may write its configuration once more, and so make the folder anew: end it first.
+        A CLI that still runs may write its configuration again and so recreate the folder: end it first.
 
         Raises:
             ServerStateError: `respond` blocks the server's thread.
@@ -191,8 +191,8 @@ class LoopbackServer:
     ) -> None:
         self.stop()
 
-    # Both wait for a few milliseconds in the caller's loop. A helper thread would add an await, and in a cancelled
-    # scope that await would leave the server running.
+    # Both block the caller's loop for a few milliseconds. A helper thread would need an await, and in a cancelled scope
+    # that await would leave the server running.
     async def __aenter__(self) -> Self:
         return self.start()
 

@@ -1,6 +1,7 @@
-"""An ASGI application on 127.0.0.1, in a thread and on an event loop of its own.
+"""A thread with an event loop that serves an ASGI application on 127.0.0.1.
 
-A blocked test loop cannot stall it, and sync code can use it. What the application does is unknown here.
+A blocked event loop of a test does not block it, and sync code can use it. This module knows nothing of the
+application.
 """
 
 import asyncio
@@ -16,19 +17,19 @@ from starlette.types import ASGIApp
 
 from .errors import ServerStateError
 
-# Only the creation of a loop stands between start and readiness: 5 s mean deep trouble.
+# A start only creates an event loop, so 5 s mean a serious problem.
 _START_TIMEOUT = 5.0
-# Stopping cancels everything and waits for no client. Only a responder that blocks the thread can use this up.
+# Stopping cancels all requests and waits for no client. Only a responder that blocks the thread can exceed this.
 _STOP_TIMEOUT = 2.0
-# Cancelled requests get this long to run their `finally` blocks, before the loop closes over them.
+# Cancelled requests have this long to run their `finally` blocks before the loop is closed.
 _REQUESTS_TIMEOUT = 0.5
-# Longer than any test: a client that reuses a kept connection must never find it closed in the same moment.
+# Longer than any test: the server must not close an idle connection just when a client reuses it.
 _KEEP_ALIVE = 3600
 _LOGGERS = ("uvicorn.error", "uvicorn.access", "asyncio")
 
 
 class ServerThread:
-    """Runs one application from `start()` to `stop()`; it cannot be started again."""
+    """Thread that serves one application from `start()` to `stop()`. It cannot be restarted."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._config = uvicorn.Config(
@@ -49,31 +50,31 @@ class ServerThread:
         self._stop_soon: Callable[[], object] = lambda: None
 
     def start(self) -> int:
-        """Start, wait until connections are accepted, and return the port.
+        """Start the thread, wait until it accepts connections, and return the port.
 
         Raises:
-            OSError: The port is taken.
-            ServerStateError: The server did not come up.
+            OSError: The port is in use.
+            ServerStateError: The server did not start.
         """
         listener = _bind(self._port)
         port: int = listener.getsockname()[1]
         self._thread = threading.Thread(target=self._run, args=(listener,), name="cc-loopback", daemon=True)
         self._thread.start()
-        came_up = self._ready.wait(_START_TIMEOUT)
+        is_ready = self._ready.wait(_START_TIMEOUT)
         if self._failure is not None:
             raise ServerStateError("the server's thread ended before it served") from self._failure
-        if not came_up:
+        if not is_ready:
             self._stop_soon()
             raise ServerStateError(f"the server did not accept connections within {_START_TIMEOUT} s")
         return port
 
     def stop(self) -> None:
-        """Drop all connections, cancel what runs, and end the thread; stopping twice is allowed.
+        """Abort all connections, cancel running requests, and end the thread. Idempotent.
 
         Raises:
             ServerStateError: The thread did not end in time, because a responder blocks it.
         """
-        # The loop is closed already where the server failed on its own.
+        # The loop is closed already if the server failed.
         with contextlib.suppress(RuntimeError):
             self._stop_soon()
         if self._thread is not None:
@@ -85,7 +86,7 @@ class ServerThread:
         with _silenced_loggers(), listener:
             try:
                 asyncio.run(self._serve(listener))
-            except BaseException as error:  # Whatever it is, `start()` reports it; a thread has nobody else to tell.
+            except BaseException as error:  # `start()` raises it; a thread cannot.
                 self._failure = error
             finally:
                 self._ready.set()
@@ -103,16 +104,16 @@ class ServerThread:
         await _shut_down(server, serving)
 
     async def _on_first_tick(self) -> None:
-        """Uvicorn calls this in the first round of its main loop, when the socket is listening."""
+        """Mark the server as ready. Uvicorn calls this in the first tick of its main loop, when the socket listens."""
         self._ready.set()
 
 
 async def _shut_down(server: uvicorn.Server, serving: asyncio.Future[None]) -> None:
-    """End at once what `should_exit` would end after two or more ticks of 0.1 s, in every test."""
+    """Stop uvicorn at once; `should_exit` would take two or more ticks of 0.1 s in every test."""
     for listener in server.servers:
         listener.close()
     for connection in list(server.server_state.connections):
-        # Not `close()`: it waits until the client has read everything.
+        # Not `close()`: it waits until the client has read all data.
         connection.transport.abort()
     requests = list(server.server_state.tasks)
     for task in [*requests, serving]:
@@ -121,8 +122,8 @@ async def _shut_down(server: uvicorn.Server, serving: asyncio.Future[None]) -> N
 
 
 def _bind(port: int) -> socket.socket:
-    # With the protocol named: asyncio turns Nagle's algorithm off only for sockets that say they are TCP, and with it
-    # on every answer takes 40 ms longer.
+    # With an explicit protocol: asyncio disables Nagle's algorithm only for sockets whose protocol is TCP, and with
+    # Nagle's algorithm every response takes 40 ms longer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -135,9 +136,9 @@ def _bind(port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _silenced_loggers():
-    """Drop this thread's records: a cut stream and a cancelled request are no news here, but errors to uvicorn.
+    """Drop the log records of this thread: uvicorn logs cut streams and cancelled requests, expected here, as errors.
 
-    A filter by thread, not a level: another server in the process keeps its log.
+    Records are filtered by thread, not by level, so that another server in the process keeps its log.
     """
     thread = threading.get_ident()
 

@@ -1,6 +1,6 @@
-"""What has happened in a conversation since its last prompt.
+"""The current turn of a conversation: the last prompt and the tool calls since then.
 
-Reads a request's messages and tells prompts from what clients add to them; decides nothing.
+This module reads a request's messages and distinguishes prompts from text that clients add to them.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .types import JsonObject
 
 _TRY_AGAIN = "Fix the errors and try again"
-# User text that no user wrote: what agents say about an output they refuse, and what the CLI slips in.
+# User text that no user wrote: feedback of agents about an invalid output, and reminders of the CLI.
 _FEEDBACK = ("<pyai:validation_errors>", "<pyai:retry_feedback>", _TRY_AGAIN)
 _REMINDER = "<system-reminder>"
 _OUTPUT_TOOL_NAMES = ("final_result", "StructuredOutput")
@@ -18,7 +18,7 @@ _OUTPUT_TOOL_DESCRIPTION = "The final response which ends this conversation"
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """One tool call, and what came of it so far."""
+    """One tool call with its result so far."""
 
     name: str
     failed: bool
@@ -27,7 +27,7 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The last prompt's text, and the tool calls since then."""
+    """The text of the last prompt, and the tool calls since then."""
 
     prompt: str
     runs: Sequence[ToolRun]
@@ -38,16 +38,16 @@ class Turn:
 
 
 def is_output_tool(name: str, description: str = "") -> bool:
-    """Whether a tool takes an agent's final output: the API does not say, so its name or description must tell."""
+    """Return whether a tool takes an agent's final output, by its name or description, as the API has no such field."""
     return name.split("__")[-1].startswith(_OUTPUT_TOOL_NAMES) or _OUTPUT_TOOL_DESCRIPTION in description
 
 
 def current_turn(messages: Sequence[JsonObject]) -> Turn:
-    """Return the turn that the next assistant message belongs to.
+    """Return the turn of the next assistant message.
 
-    A user message starts a turn if it holds more than tool results, feedback on an output and reminders. With results
-    in it, it goes on with the turn, since tools may add text of their own, unless the output was among them: that ended
-    the turn before.
+    A user message starts a turn if it contains more than tool results, feedback on an output and reminders. A message
+    with results continues the turn, because tools may add text of their own, unless one result is that of the output
+    tool, which ended the previous turn.
     """
     names = {block["id"]: block["name"] for message in messages for block in _of_type(message, "tool_use")}
     start = max((index for index, message in enumerate(messages) if _is_prompt(message, names)), default=0)
@@ -58,7 +58,7 @@ def current_turn(messages: Sequence[JsonObject]) -> Turn:
 
 
 def texts_of(content: str | Sequence[JsonObject] | None) -> list[str]:
-    """Return the texts in a message's, a system prompt's or a tool result's content."""
+    """Return the texts in the content of a message, a system prompt or a tool result."""
     if isinstance(content, str):
         return [content]
     return [block["text"] for block in content or () if block.get("type") == "text"]
@@ -79,7 +79,7 @@ def _is_prompt(message: JsonObject, names: dict[str, str]) -> bool:
     results = _of_type(message, "tool_result")
     if results and not any(_ended_turn(result, names) for result in results):
         return False
-    # An image or a document makes a prompt too.
+    # An image or a document is a prompt, too.
     media = any(block.get("type") not in ("text", "tool_result") for block in _blocks(message))
     return media or bool(_prompt_texts(message))
 

@@ -1,4 +1,4 @@
-"""Words and numbers for a demo, by the name or the format of a property. Knows no schema."""
+"""Example texts and numbers, by the name or the format of a property."""
 
 import re
 
@@ -71,24 +71,24 @@ _BY_NAME: dict[str, str | int | float] = {
 
 
 def text_for_format(name: str) -> str | None:
-    """Return a text in one of JSON Schema's formats, or None for a format not known here."""
+    """Return a text in one of JSON Schema's formats, or None for an unknown format."""
     return _BY_FORMAT.get(name)
 
 
 def word_for(name: str) -> str:
-    """Return a text for a property: one that fits its name, or else the name."""
+    """Return a text for a property: one that suits its name, or else the name."""
     value = _known(name)
     return value if isinstance(value, str) else name or "text"
 
 
 def number_for(name: str) -> int | float:
-    """Return a number for a property: one that fits its name, or else 1."""
+    """Return a number for a property: one that suits its name, or else 1."""
     value = _known(name)
     return 1 if value is None or isinstance(value, str) else value
 
 
 def _known(name: str) -> str | int | float | None:
-    """Look a name up, or else its last word: `userEmail` and `user_email` are e-mail addresses."""
+    """Return the entry of a name, or else of its last word: `userEmail` and `user_email` are e-mail addresses."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)
     for key in (name.lower(), words[-1].lower() if words else ""):
         if key in _BY_NAME:

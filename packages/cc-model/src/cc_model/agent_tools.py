@@ -87,7 +87,7 @@ class AgentTools:
         """
         if self.transport.transport == "sdk":
             return {self._server_name: sdk_server(self._server_name, self._definitions, self._call)}
-        return {self._server_name: {"type": "stdio", "command": sys.executable, "args": ["-P", "-m", "cc_ipc.bridge"]}}
+        return {self._server_name: {"type": "stdio", "command": sys.executable, "args": ["-P", "-m", "cc_ipc_bridge"]}}
 
     async def _definitions(self) -> list[ToolDefinition]:
         async with self._prepared() as manager:

@@ -1,12 +1,12 @@
-"""What the parent answers, as the message that the MCP client gets. It knows both forms, not how they travel.
+"""Conversion of the parent's responses to MCP responses, without I/O.
 
-A result may be megabytes. It is read once, so that the client gets nothing that is not JSON, and handed on as the bytes
-that it came in.
+A result may have megabytes. It is decoded once, so that the client never gets invalid JSON, and passed on as the
+original bytes.
 """
 
 from __future__ import annotations
 
-from ..payload import decode_json, decode_json_at, encode_json
+from .payload import decode_json, decode_json_at, encode_json
 from .protocol import INTERNAL_ERROR, INVALID_PARAMS, error_line, result_line
 
 TYPE_CHECKING = False
@@ -19,17 +19,17 @@ __all__ = ["response_line"]
 
 _TOOL_NOT_FOUND = "ToolNotFoundError"
 
-# How a result begins when it comes from the server of this package.
+# Beginning of a response of `cc_ipc.IPCServer`.
 _RESULT = b'{"result":'
 _MODERN_RESULT = b'{"resultType":"complete",'
 
 
 def response_line(call: Call, payload: bytes) -> bytes:
-    """Return the message that answers a call."""
+    """Return the response to a call as a line."""
     try:
         return _line(call, payload)
     except ValueError as error:
-        return _fault(call, f"The parent process answered what is not JSON: {error}")
+        return _fault(call, f"The response of the parent process is not JSON: {error}")
 
 
 def _line(call: Call, payload: bytes) -> bytes:
@@ -38,14 +38,14 @@ def _line(call: Call, payload: bytes) -> bytes:
         return _answer(call, *spliced)
     message = decode_json(payload)
     if not isinstance(message, dict) or ("result" in message) == ("error" in message):
-        return _fault(call, "The parent process answered neither a result nor an error")
+        return _fault(call, "The response of the parent process must have either 'result' or 'error'")
     if "result" in message:
         return _answer(call, message["result"], encode_json(message["result"]))
     return _failure(call, message["error"])
 
 
 def _spliced(payload: bytes) -> tuple[JsonValue, bytes] | None:
-    """Return the result and its bytes, if they can be cut out of the payload as they are."""
+    """Return the result and its bytes if they can be cut out of the payload unchanged, otherwise `None`."""
     if not payload.startswith(_RESULT) or b"\n" in payload:  # a line break would end the message to the client
         return None
     text = payload.decode()
@@ -58,14 +58,14 @@ def _spliced(payload: bytes) -> tuple[JsonValue, bytes] | None:
 
 def _answer(call: Call, result: JsonValue, raw: bytes) -> bytes:
     if not isinstance(result, dict) or not isinstance(result.get("content"), list):
-        return _fault(call, "The parent process answered with a result that has no 'content'")
+        return _fault(call, "The response of the parent process has a result without 'content'")
     if call.modern and "resultType" not in result:
         raw = _MODERN_RESULT + raw[1:]
     return result_line(call.request_id, raw)
 
 
 def _failure(call: Call, error: JsonValue) -> bytes:
-    """Return what tells the model that its call failed; a tool that does not exist is the client's error, in MCP."""
+    """Return the response that tells the model about the failure. In MCP, an unknown tool is an error of the client."""
     payload = error if isinstance(error, dict) else {"message": error}
     kind, message = str(payload.get("type", "Exception")), str(payload.get("message", ""))
     if kind == _TOOL_NOT_FOUND:

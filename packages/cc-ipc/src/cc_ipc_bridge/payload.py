@@ -1,13 +1,14 @@
-"""JSON in UTF-8, taken strictly: what one side writes, every reader on the other side can read.
+"""Strict JSON in UTF-8, which every reader on the other side can decode.
 
-It knows bytes and values, and nothing of frames or sockets. The bridge process loads it, so it imports `json` alone.
+This module knows bytes and values, and nothing of frames or sockets. The bridge process loads it, so it imports only
+`json`.
 """
 
 from __future__ import annotations
 
 import json
 
-# `typing` would cost the bridge some milliseconds; type checkers know this name without it.
+# Importing `typing` would cost the bridge some milliseconds; type checkers know this name without it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -21,7 +22,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-# `NaN` and the infinities are Python's own addition to JSON. A strict reader further on would lose the whole message.
+# `NaN` and the infinities are Python's extension of JSON. A strict reader would drop the whole message.
 _decoder = json.JSONDecoder(parse_constant=_refuse)
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -30,7 +31,7 @@ def encode_json(value: object) -> bytes:
     """Return a value as compact JSON in UTF-8, on one line.
 
     Raises:
-        ValueError: The value is not JSON's, or holds text that UTF-8 cannot carry.
+        ValueError: The value cannot be encoded as JSON, or contains text that UTF-8 cannot encode.
     """
     try:
         return _encoder.encode(value).encode()
@@ -44,7 +45,7 @@ def decode_json(payload: bytes) -> JsonValue:
     """Return the value of one JSON document in UTF-8.
 
     Raises:
-        ValueError: It is not one.
+        ValueError: The payload is not JSON in UTF-8.
     """
     try:
         return _decoder.decode(payload.decode())
@@ -53,10 +54,10 @@ def decode_json(payload: bytes) -> JsonValue:
 
 
 def decode_json_at(text: str, start: int) -> tuple[JsonValue, int]:
-    """Return the value that starts at a position of a text, and the position after it.
+    """Return the JSON value at a position of a text, and the position after it.
 
     Raises:
-        ValueError: None starts there.
+        ValueError: No JSON value starts there.
     """
     try:
         return _decoder.raw_decode(text, start)

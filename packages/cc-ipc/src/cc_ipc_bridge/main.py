@@ -1,6 +1,7 @@
-"""The bridge as a program: its arguments, its descriptors, and its end.
+"""The main program of the bridge: arguments, file descriptors, and exit.
 
-It ends when its input does, which is when the client has ended, and when the owner of the schema file has.
+The bridge exits at the end of its input, which means that the client has exited, and when the owner of the schema file
+exits.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 import sys
 import threading
 
-from ..lock import has_owner, open_own, wait_for_end_of_owner
+from .lock import has_owner, open_own_file, wait_for_owner_to_end
 from .process import Bridge, Output
 from .protocol import McpServer
 from .relay import Relay
@@ -23,28 +24,28 @@ if TYPE_CHECKING:
 
 __all__ = ["claim_stdout", "main", "serve_bridge"]
 
-_USAGE = "usage: python -m cc_ipc.bridge SOCKET SCHEMA\n"
+_USAGE = "usage: python -m cc_ipc_bridge SOCKET SCHEMA\n"
 
-# One read takes what a pipe holds, so that a call with megabytes of arguments comes in few steps.
+# One read takes the whole content of a pipe, so that megabytes of arguments take few reads.
 _INPUT_BUFFER = 1 << 16
 
 
 def main(arguments: Sequence[str], leave: Callable[[int], object]) -> int:
-    """Run the bridge until it is to end, and return the exit status.
+    """Run the bridge and return its exit status.
 
     Args:
-        arguments: The socket and the schema file.
-        leave: Ends the process when its parent has ended, while this function still waits for input.
+        arguments: The paths of the socket and the schema file.
+        leave: Callback that exits the process when its parent has exited, while this function still waits for input.
     """
     if len(arguments) != 2:
         sys.stderr.write(_USAGE)
         return 2
     socket_path, schema_path = arguments
     try:
-        fd = open_own(schema_path)
+        fd = open_own_file(schema_path)
         tools = mcp_tools(read_all(fd))
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"cc_ipc.bridge: the schema file {schema_path} cannot be used: {error}\n")
+        sys.stderr.write(f"cc_ipc_bridge: the schema file {schema_path} cannot be used: {error}\n")
         return 1
     try:
         return serve_bridge(socket_path, fd, tools, leave)
@@ -56,15 +57,15 @@ def serve_bridge(socket_path: str, schema_fd: int, tools: list[JsonValue], leave
     """Answer the client on stdin and stdout."""
     stdout = claim_stdout()
     for fd in (0, stdout):
-        os.set_blocking(fd, True)  # a host may leave its ends of the pipes as it uses them
+        os.set_blocking(fd, True)  # a host may have made its pipes non-blocking
     bridge = Bridge(McpServer(tools), Relay(socket_path), Output(stdout))
 
     def end_with_owner() -> None:
-        wait_for_end_of_owner(schema_fd)
+        wait_for_owner_to_end(schema_fd)
         bridge.finish()
         leave(0)
 
-    # A file that nobody has locked was made by somebody who does not tell whether he lives.
+    # Without a lock, the file does not show whether its owner is alive.
     if has_owner(schema_fd):
         threading.Thread(target=end_with_owner, daemon=True).start()
     with open(0, "rb", buffering=_INPUT_BUFFER, closefd=False) as lines:
@@ -73,7 +74,7 @@ def serve_bridge(socket_path: str, schema_fd: int, tools: list[JsonValue], leave
 
 
 def claim_stdout() -> int:
-    """Return a descriptor for the protocol, and turn stdout to stderr: whatever else prints must not get in between."""
+    """Return a descriptor for the protocol, and redirect stdout to stderr, so that other output cannot mix with it."""
     fd = os.dup(1)
     os.dup2(2, 1)
     return fd

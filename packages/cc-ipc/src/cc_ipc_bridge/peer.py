@@ -1,7 +1,7 @@
-"""Who is at the other end of a Unix socket, as the kernel tells it.
+"""Peer credentials: the user of the process at the other end of a Unix socket, from the kernel.
 
-The mode of a socket file keeps strangers out. This is the second lock: it also holds where a file was replaced, or its
-mode changed. It knows sockets and nothing of what travels on them. The bridge process loads it.
+The mode of a socket file excludes other users. This second check also works if the file was replaced or its mode
+changed. This module knows sockets, and nothing of their messages. The bridge process loads it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class PeerSocket(Protocol):
-        """What is asked of a socket here; asyncio's wrapper has it as well."""
+        """The one method of a socket that is used here; asyncio's wrapper has it, too."""
 
         def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes:
             """Return a socket option as bytes."""
@@ -38,7 +38,7 @@ def peer_uid(sock: PeerSocket) -> int:
     """Return the user id of the process at the other end of a connected Unix socket.
 
     Raises:
-        OSError: The socket is not connected, or the platform does not tell.
+        OSError: The socket is not connected, or the platform does not provide the credentials.
     """
     if _HAS_UCRED:
         credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED_SIZE)
@@ -48,7 +48,7 @@ def peer_uid(sock: PeerSocket) -> int:
 
 
 def is_own_peer(sock: PeerSocket) -> bool:
-    """Return whether the process at the other end runs as this one's user; not even root is an exception."""
+    """Return whether the process at the other end runs as the same user as this one. Root is no exception."""
     try:
         return peer_uid(sock) == os.geteuid()
     except OSError:

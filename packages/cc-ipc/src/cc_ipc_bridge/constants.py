@@ -1,6 +1,6 @@
-"""The numbers and names that both sides of the bridge agree on.
+"""Constants that both sides of the bridge share.
 
-The lowest layer. It imports nothing: the bridge process loads it, and every import there delays the first answer.
+This is the lowest layer. It imports nothing: the bridge process loads it, and every import delays its first response.
 """
 
 __all__ = [
@@ -14,13 +14,13 @@ __all__ = [
 ]
 
 MAX_MESSAGE_SIZE: int = 10_485_760
-"""Largest payload in bytes. Room for results of some megabytes, and a bound on memory: the length could say 4 GB."""
+"""Largest payload in bytes: enough for results of some megabytes, and a memory limit (the length could say 4 GB)."""
 
 LENGTH_PREFIX_SIZE: int = 4
-"""Bytes of the length in front of a payload, unsigned and big-endian."""
+"""Size in bytes of the length before a payload, unsigned and big-endian."""
 
 SOCKET_PERMISSIONS: int = 0o600
-"""Mode of the socket and of the schema file: their owner's alone."""
+"""Mode of the socket and of the schema file: access for their owner only."""
 
 SOCKET_FILE_PREFIX: str = "claudecode_ipc_"
 """Start of a socket's name; a UUID follows."""

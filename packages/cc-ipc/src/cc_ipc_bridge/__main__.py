@@ -1,4 +1,4 @@
-"""`python -m cc_ipc.bridge SOCKET SCHEMA`."""
+"""The command `python -m cc_ipc_bridge SOCKET SCHEMA`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from .main import main
 
-# Not `sys.exit`: threads may wait for the parent, or for its lock, and nobody waits for them.
+# Not `sys.exit`: it would wait for threads that are blocked on the parent or on its lock.
 status: int = main(sys.argv[1:], os._exit)
 sys.stderr.flush()
 os._exit(status)

@@ -1,7 +1,7 @@
-"""Calls, relayed to the parent process over its socket: one at a time per connection, so as many as run in parallel.
+"""Relay of calls to the parent process over its socket. A connection carries one call at a time.
 
-A connection is opened when a call needs one, and kept for the next. A call is sent once: whether one whose connection
-broke has run is not known. It knows frames and sockets, and nothing of MCP.
+A connection is opened when a call needs one, and kept for the next call. After a connection error it is unknown whether
+the tool ran, so calls are never retried. This module knows frames and sockets, and nothing of MCP.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import socket
 import threading
 
-from ..constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE
-from ..payload import encode_json
-from ..peer import is_own_peer
+from .constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE
+from .payload import encode_json
+from .peer import is_own_peer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 __all__ = ["CallCancelled", "PendingCall", "Relay", "RelayFault"]
 
-# The kernel connects at once, unless more calls are waiting than the parent's queue holds.
+# The kernel connects at once, unless the parent's queue of connections is full.
 _CONNECT_TIMEOUT = 5.0
 
 
 class RelayFault(Exception):
-    """A call could not be made, or its response did not come."""
+    """A call could not be made, or its response did not arrive."""
 
     def __init__(self, kind: str, message: str) -> None:
-        self.kind = kind  # the exception's name outside of this process, which does without those classes
+        self.kind = kind  # class name of the exception in `cc_ipc.errors`, which this process does not import
         super().__init__(message)
 
 
 class CallCancelled(Exception):
-    """The client has given the call up."""
+    """The client has cancelled the call."""
 
 
 class PendingCall:
-    """A call under way, which another thread may cancel."""
+    """A running call, which another thread may cancel."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,50 +45,50 @@ class PendingCall:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer any more."""
+        """Whether the call was cancelled, so that no response is needed."""
         return self._cancelled
 
     def attach(self, sock: socket.socket) -> bool:
-        """Take the connection that the call runs on; return False if it is cancelled already."""
+        """Set the connection of the call; return False if the call is cancelled already."""
         with self._lock:
             if not self._cancelled:
                 self._socket = sock
             return not self._cancelled
 
     def detach(self) -> bool:
-        """Give the connection back; return False if it was ended by a cancellation."""
+        """Clear the connection of the call; return False if a cancellation has ended it."""
         with self._lock:
             self._socket = None
             return not self._cancelled
 
     def cancel(self) -> None:
-        """End the connection: the parent sees it and cancels the tool, and the thread that waits wakes up."""
+        """End the connection: the parent then cancels the tool, and the waiting thread wakes up."""
         with self._lock:
             self._cancelled = True
             if self._socket is not None:
                 try:
                     self._socket.shutdown(socket.SHUT_RDWR)
-                except OSError:  # the parent was faster
+                except OSError:  # the parent has closed it already
                     pass
 
 
 class Relay:
-    """The connections to the parent process.
+    """Connections to the parent process.
 
     Args:
-        path: Its socket.
+        path: Path of its socket.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._idle: list[socket.socket] = []  # lists are safe to append to and pop from in any thread
+        self._idle: list[socket.socket] = []  # `append` and `pop` of a list are thread-safe
 
     def call(self, pending: PendingCall, params: dict[str, JsonValue]) -> bytes:
-        """Send a call and return the payload of its response. It waits as long as the tool takes.
+        """Send a call and return the payload of its response. There is no time limit.
 
         Raises:
-            RelayFault: The call could not be made, or its response did not come.
-            CallCancelled: It was cancelled.
+            RelayFault: The call could not be made, or its response did not arrive.
+            CallCancelled: The call was cancelled.
         """
         frame = _frame(params)
         sock = self._idle_socket() or self._connect()
@@ -113,14 +113,14 @@ class Relay:
         return payload
 
     def close(self) -> None:
-        """End the connections that no call runs on."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
 
     def _idle_socket(self) -> socket.socket | None:
         while self._idle:
             sock = self._idle.pop()
-            if _is_quiet(sock):
+            if _is_reusable(sock):
                 return sock
             sock.close()
         return None
@@ -136,24 +136,22 @@ class Relay:
             raise RelayFault("IPCConnectionError", f"The parent process cannot be reached: {error}") from error
         if not is_own_peer(sock):
             sock.close()
-            raise RelayFault("IPCConnectionError", "The parent process cannot be reached: another user has its socket")
+            raise RelayFault("IPCConnectionError", "The parent process cannot be reached: another user owns its socket")
         return sock
 
 
 def _broken(error: OSError) -> str:
-    return (
-        f"The connection to the parent process ended during the call, which may have run, and is not repeated: {error}"
-    )
+    return f"The connection to the parent process ended during the call, which may have run and is not retried: {error}"
 
 
 def _frame(params: dict[str, JsonValue]) -> bytes:
     try:
         payload = encode_json({"method": "call_tool", "params": params})
     except ValueError as error:
-        raise RelayFault("UnencodableMessageError", f"The arguments cannot be handed on: {error}") from error
+        raise RelayFault("UnencodableMessageError", f"The arguments cannot be sent: {error}") from error
     if len(payload) > MAX_MESSAGE_SIZE:
         message = (
-            f"The call has {len(payload):,} bytes, and at most {MAX_MESSAGE_SIZE:,} are allowed. Send less at once"
+            f"The call has {len(payload):,} bytes, and at most {MAX_MESSAGE_SIZE:,} are allowed. Send smaller arguments"
         )
         raise RelayFault("IPCMessageSizeError", message)
     return len(payload).to_bytes(LENGTH_PREFIX_SIZE, "big") + payload
@@ -178,8 +176,8 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
     return bytes(buffer)
 
 
-def _is_quiet(sock: socket.socket) -> bool:
-    """Return whether an idle connection is open, with nothing unasked for on it."""
+def _is_reusable(sock: socket.socket) -> bool:
+    """Return whether an idle connection is open and has no unrequested data."""
     try:
         sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:

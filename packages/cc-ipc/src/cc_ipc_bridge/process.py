@@ -1,6 +1,6 @@
-"""The bridge at work: one thread reads what the client writes, and each call that runs has one more.
+"""Processing in the bridge: one thread reads the client's messages, and each running call has a thread of its own.
 
-It joins protocol and relay, and owns the output. It does not know where its lines come from, nor how the process ends.
+This module connects protocol and relay, and owns the output. It does not read stdin and does not exit the process.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Bridge", "Output"]
 
-# When the client or the parent has gone, calls that are about to be answered still are. It is short, for a client that
-# ends waits for its servers; and both ends know of the end of the other by then.
+# Calls that are almost finished are still answered when the client or the parent exits. The time is short, because a
+# client that exits waits for its servers, and each side has noticed the exit of the other by then.
 _DRAIN_TIMEOUT = 0.5
 
 
 class Output:
-    """A descriptor that takes whole lines from any thread.
+    """Thread-safe writer of whole lines.
 
     Args:
-        fd: The descriptor.
+        fd: The file descriptor.
     """
 
     def __init__(self, fd: int) -> None:
@@ -39,23 +39,23 @@ class Output:
         self._lock = threading.Lock()
 
     def write(self, line: bytes) -> None:
-        """Write a line. Nobody may be there to read it: then the input ends too, and that ends the process."""
+        """Write a line. A closed pipe is only reported: then the input ends too, which ends the process."""
         rest = memoryview(line)
         with self._lock:
             try:
                 while rest:
                     rest = rest[os.write(self._fd, rest) :]
             except OSError as error:
-                sys.stderr.write(f"cc_ipc.bridge: the client does not read any more: {error}\n")
+                sys.stderr.write(f"cc_ipc_bridge: cannot write to the client: {error}\n")
 
 
 class Bridge:
-    """Answers an MCP client, and has tools run by the parent process.
+    """MCP server that relays tool calls to the parent process.
 
     Args:
-        server: What to do about each line.
-        relay: The way to the parent.
-        output: Where answers go.
+        server: Protocol of the client.
+        relay: Connections to the parent.
+        output: Writer of the responses.
     """
 
     def __init__(self, server: McpServer, relay: Relay, output: Output) -> None:
@@ -63,17 +63,17 @@ class Bridge:
         self._relay = relay
         self._output = output
         self._pending: dict[RequestId, PendingCall] = {}
-        self._running = 0  # threads that have not written their answer yet
+        self._running = 0  # threads that have not written their response yet
         self._changed = threading.Condition()
 
     def run(self, lines: Iterable[bytes]) -> None:
-        """Act on lines until there are no more, then let the calls that run come to their end."""
+        """Process lines until their end, then wait for the running calls."""
         for line in lines:
             self._act(line)
         self.finish()
 
     def finish(self) -> None:
-        """Wait, but not for long, until the calls that run are answered; then give up the rest."""
+        """Wait at most half a second for the running calls, then cancel the rest."""
         with self._changed:
             self._changed.wait_for(lambda: not self._running, _DRAIN_TIMEOUT)
             rest = list(self._pending.values())
@@ -96,11 +96,11 @@ class Bridge:
             is_new = self._pending.setdefault(call.request_id, pending) is pending
             self._running += is_new
         if not is_new:
-            self._output.write(error_line(call.request_id, INVALID_REQUEST, "A request with this id is under way"))
+            self._output.write(error_line(call.request_id, INVALID_REQUEST, "A request with this id is pending"))
             return
         try:
             threading.Thread(target=self._answer, args=(call, pending), daemon=True).start()
-        except RuntimeError as error:  # the system gives no more threads
+        except RuntimeError as error:  # the system's limit of threads is reached
             line = error_line(call.request_id, INTERNAL_ERROR, f"Too many calls run at once: {error}")
             self._end(call, pending, line)
 
@@ -117,13 +117,13 @@ class Bridge:
             line = b""
         except RelayFault as fault:
             line = error_line(call.request_id, INTERNAL_ERROR, str(fault), {"type": fault.kind})
-        except Exception as error:  # no memory, or a mistake here: the client must not wait for ever
+        except Exception as error:  # out of memory, or a bug here: the client must not wait for ever
             sys.excepthook(type(error), error, error.__traceback__)
             line = error_line(call.request_id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
         self._end(call, pending, line)
 
     def _end(self, call: Call, pending: PendingCall, line: bytes) -> None:
-        # Forgotten first: a client that has its answer may use the id again.
+        # Removed before the response is written: a client that has its response may reuse the id.
         with self._changed:
             del self._pending[call.request_id]
         if not pending.is_cancelled:

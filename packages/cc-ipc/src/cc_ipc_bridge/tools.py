@@ -1,10 +1,10 @@
-"""The schema file, as the list of tools that MCP asks for. It knows the file's form, and nothing of calls."""
+"""Conversion of the schema file to MCP's list of tools. This module knows the file's format, and nothing of calls."""
 
 from __future__ import annotations
 
 import os
 
-from ..payload import decode_json, encode_json
+from .payload import decode_json, encode_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["mcp_tools", "read_all"]
 
-# Fields of a `ToolSchema` that need not be there, and MCP's names for them.
+# Optional fields of a `ToolSchema`, and MCP's names for them.
 _OPTIONAL = {"title": "title", "output_schema": "outputSchema", "annotations": "annotations", "_meta": "_meta"}
 
 _READ_SIZE = 1 << 16
@@ -27,16 +27,16 @@ def read_all(fd: int) -> bytes:
 
 
 def mcp_tools(content: bytes) -> list[JsonValue]:
-    """Return the tools that a schema file describes, in MCP's form.
+    """Return the tools of a schema file in MCP's form.
 
     Raises:
-        ValueError: It is not a JSON array of tool schemas.
+        ValueError: The content is not a JSON array of tool schemas.
     """
     schemas = decode_json(content)
     if not isinstance(schemas, list):
         raise ValueError("it is not a JSON array")
     tools = [_mcp_tool(schema, index) for index, schema in enumerate(schemas)]
-    encode_json(tools)  # better now than when they are to be listed
+    encode_json(tools)  # fail at the start, not at the first `tools/list`
     return tools
 
 
@@ -46,7 +46,7 @@ def _mcp_tool(schema: JsonValue, index: int) -> JsonValue:
     name, description, input_schema = schema.get("name"), schema.get("description"), schema.get("input_schema")
     if not isinstance(name, str) or not isinstance(description, str) or not isinstance(input_schema, dict):
         raise ValueError(f"entry {index} lacks 'name', 'description' or 'input_schema'")
-    # MCP clients refuse a schema that does not say that arguments are an object, which they always are.
+    # MCP clients refuse a schema without `"type": "object"`. Arguments are always an object.
     tool: dict[str, JsonValue] = {
         "name": name,
         "description": description,

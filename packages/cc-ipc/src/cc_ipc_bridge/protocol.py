@@ -1,13 +1,13 @@
-"""MCP, as far as a server of tools needs it, without any I/O: a line goes in, what to do comes out.
+"""The part of MCP that a server of tools needs, without I/O: a line goes in, an action comes out.
 
-It speaks the versions with a handshake, and that of 2026, which has none and asks with `server/discover`. Each request
-is answered in the version that it comes in, so nothing is remembered from one to the next. How lines travel, and who
-runs a tool, is not known here.
+It supports the versions with a handshake, and that of 2026, which has none and sends `server/discover` instead. Each
+response has the version of its request, so no state is kept between requests. This module neither transports lines nor
+runs tools.
 """
 
 from __future__ import annotations
 
-from ..payload import decode_json, encode_json
+from .payload import decode_json, encode_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 
-# From the oldest to the newest. A client that asks for another one is offered the newest.
+# From the oldest to the newest. A client that requests another version is offered the newest.
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
 
@@ -55,52 +55,52 @@ _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 _TOOL_USE_ID_KEY = "claudecode/toolUseId"
 
-# What the version of 2026 wants in every result, and in those that a client may keep.
+# Fields that the version of 2026 requires in every result, and in results that a client may cache.
 _MODERN: dict[str, JsonValue] = {"resultType": "complete", "_meta": {_SERVER_INFO_KEY: SERVER_INFO}}
-_KEEPABLE: dict[str, JsonValue] = {**_MODERN, "ttlMs": 0, "cacheScope": "private"}
+_CACHEABLE: dict[str, JsonValue] = {**_MODERN, "ttlMs": 0, "cacheScope": "private"}
 
 
 class Reply:
-    """Write this line."""
+    """Action: write this line."""
 
     def __init__(self, line: bytes) -> None:
         self.line = line
 
 
 class Call:
-    """Have a tool run, and answer when it has."""
+    """Action: run a tool, and respond with its result."""
 
     def __init__(self, request_id: RequestId, params: dict[str, JsonValue], modern: bool) -> None:
         self.request_id = request_id
         self.params = params  # of the `call_tool` request
-        self.modern = modern  # whether the result is to have the form of 2026
+        self.modern = modern  # whether the result has the form of 2026
 
 
 class Cancel:
-    """Give up a call, and do not answer it."""
+    """Action: cancel a call, and send no response."""
 
     def __init__(self, request_id: RequestId) -> None:
         self.request_id = request_id
 
 
 def result_line(request_id: RequestId, result: bytes) -> bytes:
-    """Return the message that answers a request, its result being JSON on one line already."""
+    """Return the response to a request as a line; `result` is JSON without line breaks."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode_json(request_id), result)
 
 
 def error_line(request_id: RequestId | None, code: int, message: str, data: JsonValue = None) -> bytes:
-    """Return the message that refuses a request; without an id, one whose id cannot be known."""
+    """Return the error response to a request as a line; `request_id` is `None` if the id is unknown."""
     error: dict[str, JsonValue] = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
     try:
         return encode_json({"jsonrpc": "2.0", "id": request_id, "error": error}) + b"\n"
-    except ValueError:  # what is quoted holds half a character, which JSON can write and UTF-8 cannot
+    except ValueError:  # the message quotes a lone surrogate, which JSON can express and UTF-8 cannot
         return error_line(request_id, code, message.encode("ascii", "backslashreplace").decode())
 
 
 class McpServer:
-    """Says what to do about each line that a client writes.
+    """Protocol logic of an MCP server: it maps each line of a client to an action.
 
     Args:
         tools: The tools to list, in MCP's form.
@@ -110,7 +110,7 @@ class McpServer:
         self._tools = tools
 
     def receive(self, line: bytes) -> Action:
-        """Return what to do about a line: nothing, for one that is blank, a notification, or a response to nobody."""
+        """Return the action for a line: `None` for a blank line, a response, and most notifications."""
         if not line.strip():
             return None
         try:
@@ -126,16 +126,16 @@ class McpServer:
     def _act(self, message: Mapping[str, JsonValue]) -> Action:
         method, request_id, params = message.get("method"), message.get("id"), message.get("params", {})
         if isinstance(method, str) and "id" not in message:
-            return _notified(method, params)
+            return _on_notification(method, params)
         if isinstance(request_id, bool) or not isinstance(request_id, str | int) or not _is_encodable(request_id):
-            return Reply(error_line(None, INVALID_REQUEST, "A request has an 'id', which is a string or an integer"))
+            return Reply(error_line(None, INVALID_REQUEST, "A request must have an 'id', a string or an integer"))
         if not isinstance(method, str):
-            return Reply(error_line(request_id, INVALID_REQUEST, "A request has a 'method', which is a string"))
+            return Reply(error_line(request_id, INVALID_REQUEST, "A request must have a 'method', which is a string"))
         if not isinstance(params, dict):
-            return Reply(error_line(request_id, INVALID_PARAMS, "'params' are an object"))
-        return self._requested(request_id, method, params)
+            return Reply(error_line(request_id, INVALID_PARAMS, "'params' must be an object"))
+        return self._on_request(request_id, method, params)
 
-    def _requested(self, request_id: RequestId, method: str, params: Mapping[str, JsonValue]) -> Action:
+    def _on_request(self, request_id: RequestId, method: str, params: Mapping[str, JsonValue]) -> Action:
         meta = params.get("_meta")
         version = meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
         if version is not None and version not in MODERN_VERSIONS:
@@ -152,9 +152,9 @@ class McpServer:
     def _result(self, method: str, params: Mapping[str, JsonValue], *, modern: bool) -> dict[str, JsonValue] | None:
         """Return the result of a request that needs no tool, or `None` if there is no such method."""
         if method == "tools/list":
-            return {"tools": self._tools, **(_KEEPABLE if modern else {})}
+            return {"tools": self._tools, **(_CACHEABLE if modern else {})}
         if method == "server/discover":
-            return {"supportedVersions": list(MODERN_VERSIONS), "capabilities": _CAPABILITIES, **_KEEPABLE}
+            return {"supportedVersions": list(MODERN_VERSIONS), "capabilities": _CAPABILITIES, **_CACHEABLE}
         if method == "initialize":
             asked = params.get("protocolVersion")
             version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
@@ -175,9 +175,9 @@ def _is_encodable(request_id: RequestId) -> bool:
 def _call(request_id: RequestId, params: Mapping[str, JsonValue], *, modern: bool) -> Action:
     name, arguments, meta = params.get("name"), params.get("arguments", {}), params.get("_meta")
     if not isinstance(name, str):
-        return Reply(error_line(request_id, INVALID_PARAMS, "A call has a 'name', which is a string"))
+        return Reply(error_line(request_id, INVALID_PARAMS, "A call must have a 'name', which is a string"))
     if not isinstance(arguments, dict):
-        return Reply(error_line(request_id, INVALID_PARAMS, "'arguments' are an object"))
+        return Reply(error_line(request_id, INVALID_PARAMS, "'arguments' must be an object"))
     call: dict[str, JsonValue] = {"name": name, "arguments": arguments}
     tool_use_id = meta.get(_TOOL_USE_ID_KEY) if isinstance(meta, dict) else None
     if isinstance(tool_use_id, str):
@@ -185,7 +185,7 @@ def _call(request_id: RequestId, params: Mapping[str, JsonValue], *, modern: boo
     return Call(request_id, call, modern)
 
 
-def _notified(method: str, params: JsonValue) -> Action:
+def _on_notification(method: str, params: JsonValue) -> Action:
     request_id = params.get("requestId") if isinstance(params, dict) else None
     if method == "notifications/cancelled" and isinstance(request_id, str | int):
         return Cancel(request_id)
