@@ -18,7 +18,7 @@ from cc_types import (
 
 
 class RefusedByPolicyError(ControlTimeoutError):
-    """An error of some other package, with a constructor of its own."""
+    """An error of another package, with a constructor of its own."""
 
     def __init__(self, tool: str, *, rule: int) -> None:
         super().__init__(subtype=f"policy {tool}", seconds=1.5)
