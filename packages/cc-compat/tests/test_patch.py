@@ -27,7 +27,7 @@ USER = "from .message_parser import parse_message as parse"
 
 
 def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
-    """SDK-ADD-09: also one under another name, and one taken after the import."""
+    """SDK-ADD-09: also a reference under another name, and one taken after the import."""
     package = odd_sdk(
         init="__version__ = '0.1'; from ._internal import user", message_parser=RAISES, user=USER, late=USER
     )
@@ -59,14 +59,14 @@ def test_status_tells_an_sdk_that_raises_from_one_that_skips_and_both_get_a_warn
 @pytest.mark.parametrize(
     ("parser", "reason"),
     [
-        (None, "cannot be imported in the way it used to be: ModuleNotFoundError"),
-        ("raise RuntimeError('broken')", "cannot be imported in the way it used to be: RuntimeError('broken')"),
-        ("class MessageParseError(Exception): ...", "not where it used to be"),
-        ("MessageParseError = None\ndef parse_message(data): ...", "not where it used to be"),
-        ("class MessageParseError: ...\ndef parse_message(data): ...", "not where it used to be"),
-        (RAISES.replace("Unknown message type", "Unexpected message type"), "a new way with unknown types"),
-        (SKIPS.replace("None", "data"), "a new way with unknown types"),
-        (RAISES.replace("raise MessageParseError", "raise KeyError"), "a new way with unknown types"),
+        (None, "cannot be imported as expected: ModuleNotFoundError"),
+        ("raise RuntimeError('broken')", "cannot be imported as expected: RuntimeError('broken')"),
+        ("class MessageParseError(Exception): ...", "no parser at the known place"),
+        ("MessageParseError = None\ndef parse_message(data): ...", "no parser at the known place"),
+        ("class MessageParseError: ...\ndef parse_message(data): ...", "no parser at the known place"),
+        (RAISES.replace("Unknown message type", "Unexpected message type"), "handles unknown types in a new way"),
+        (SKIPS.replace("None", "data"), "handles unknown types in a new way"),
+        (RAISES.replace("raise MessageParseError", "raise KeyError"), "handles unknown types in a new way"),
     ],
 )
 def test_an_odd_sdk_is_left_alone(odd_sdk: OddSDK, parser: str | None, reason: str) -> None:

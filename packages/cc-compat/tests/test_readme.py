@@ -26,7 +26,7 @@ def test_the_example_runs() -> None:
 
 
 def test_the_table_holds_for_five_versions() -> None:
-    """SDK-ADD-11, SDK-ADD-12: from the oldest to the newest; what it says was found by the script."""
+    """SDK-ADD-11, SDK-ADD-12: from the oldest to the newest version; the script wrote the table."""
     header, _, *versions = rows()
     table = [dict(zip(header, version, strict=True)) for version in versions]
 

@@ -1,4 +1,4 @@
-"""What the patch relies on in the SDK that is installed. When one of these fails, read `cc_compat.patch` again."""
+"""Facts about the installed SDK that the patch depends on. When a test fails, read `cc_compat.patch` again."""
 
 import ast
 import importlib
@@ -17,7 +17,7 @@ ROOT = Path(claude_agent_sdk.__file__).parent
 
 
 def uses_of_the_parser() -> set[tuple[str, str]]:
-    """Every file of the SDK that names the parser, with the way it does."""
+    """Return every file of the SDK that names the parser, with the matching text."""
     uses: set[tuple[str, str]] = set()
     for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -27,7 +27,7 @@ def uses_of_the_parser() -> set[tuple[str, str]]:
 
 
 def test_the_sdk_uses_its_parser_in_the_places_that_are_known() -> None:
-    """SDK-ADD-09: a new place is not necessarily missed, but somebody should look."""
+    """SDK-ADD-09: the patch may cover a new place as well, but a person should check."""
     assert uses_of_the_parser() == {
         ("_internal/message_parser.py", "FunctionDef"),
         ("_internal/client.py", "alias"),
