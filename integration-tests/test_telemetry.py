@@ -1,4 +1,4 @@
-"""What is told to those who watch: right spans, silent logs, and not a word to anybody else."""
+"""Telemetry: correct spans, silent logs, and no data for third parties."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from otlp_receiver import receiving
 
 
 async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> None:
-    """MODEL-06, MODEL-71: what else it says is compared with `AnthropicModel` by scenarios."""
+    """MODEL-06, MODEL-71: scenarios compare its other attributes with `AnthropicModel`."""
     exporter = InMemorySpanExporter()
     tracing = TracerProvider()
     tracing.add_span_processor(SimpleSpanProcessor(exporter))
@@ -36,7 +36,7 @@ async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> Non
 
 
 async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:
-    """MODEL-71, MODEL-85: also of the next request that the same process answers, and the API is told."""
+    """MODEL-71, MODEL-85: also of the next request of the same process; the API gets the trace headers."""
     exporter = InMemorySpanExporter()
     tracing = TracerProvider()
     tracing.add_span_processor(SimpleSpanProcessor(exporter))
@@ -81,8 +81,8 @@ async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, own_
     assert [call.path for call in loopback.calls] == ["/v1/messages"] * 2
 
 
-async def test_the_cli_calls_nobody_else(loopback: LoopbackServer) -> None:
-    """MODEL-71: what goes to other hosts would go by this proxy."""
+async def test_the_cli_calls_no_other_host(loopback: LoopbackServer) -> None:
+    """MODEL-71: requests to other hosts would go through this proxy."""
     heard: list[bytes] = []
 
     async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,7 +91,7 @@ async def test_the_cli_calls_nobody_else(loopback: LoopbackServer) -> None:
 
     proxy = await asyncio.start_server(note, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
-    # What the loopback API's environment turns off is not what is tested.
+    # Settings of the loopback API's environment would hide the behaviour under test.
     env = {name: value for name, value in loopback.env().items() if name != "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"}
     async with proxy, ClaudeCodeProvider(env={**env, "HTTPS_PROXY": address, "HTTP_PROXY": address}) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider))
@@ -106,9 +106,9 @@ async def test_the_cli_calls_nobody_else(loopback: LoopbackServer) -> None:
 async def test_logs_hold_no_prompt_and_no_key(
     loopback: LoopbackServer, own_model: ClaudeCodeModel, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MODEL-72: at any level, also when something goes wrong."""
+    """MODEL-72: at any level, also after an error."""
     loopback.respond = echo
-    # The client of the API and the loopback API log what they are sent, in this process only in tests.
+    # The client of the API and the loopback API log requests; they are in this process only in tests.
     ours = ("cc_model", "cc_messages", "cc_session", "cc_ipc", "claude_agent_sdk")
     with caplog.at_level(logging.DEBUG):
         await Agent(own_model, instructions="A secret instruction.").run("A secret prompt.")

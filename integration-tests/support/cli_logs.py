@@ -1,4 +1,4 @@
-"""The real CLI, run in a folder of its own on the loopback API, and what it leaves behind."""
+"""The real CLI in a folder of its own on the loopback API, and the files that it writes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import claude_agent_sdk
 from cc_loopback import LoopbackServer
 
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
-# A run takes half a second; the machine may have much else to do.
+# Seconds. A run takes half a second; the machine may be busy.
 PATIENCE = 40.0
 STREAM = ("--output-format", "stream-json", "--verbose")
 
@@ -25,9 +25,9 @@ class CliRuns:
     server: LoopbackServer
     folder: Path
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What the usage of the next answers has besides."""
+    """Extra fields in the usage of the next answers."""
     streams: list[Path] = field(default_factory=list[Path])
-    """What each run printed."""
+    """Output of each run."""
     _answers: int = 0
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class CliRuns:
 
     @property
     def transcripts(self) -> Path:
-        """Where the CLI keeps its transcripts."""
+        """Return the folder of the CLI's transcripts."""
         return Path(self.server.env()["CLAUDE_CONFIG_DIR"]) / "projects"
 
     def run(
@@ -45,7 +45,7 @@ class CliRuns:
     ) -> dict[str, Any]:
         """Run one prompt, and return the result.
 
-        A prompt with READ lets the model read a file, one with AGENT lets it start a sub-agent that reads it.
+        A prompt with READ makes the model read a file, one with AGENT makes it start a sub-agent that reads it.
         """
         command = [CLI, "-p", prompt, *form, "--allowedTools", "Read,Agent,Task", *options]
         if "--model" not in options:

@@ -44,7 +44,7 @@ def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
 
 
 @pytest.mark.parametrize(("parser", "skips"), [(RAISES, False), (SKIPS, True)])
-def test_status_tells_an_sdk_that_raises_from_one_that_skips_and_both_get_a_warning(
+def test_status_distinguishes_an_sdk_that_raises_from_one_that_skips_and_both_warn(
     odd_sdk: OddSDK, caplog: pytest.LogCaptureFixture, parser: str, skips: bool
 ) -> None:
     """SDK-ADD-10"""
@@ -69,7 +69,7 @@ def test_status_tells_an_sdk_that_raises_from_one_that_skips_and_both_get_a_warn
         (RAISES.replace("raise MessageParseError", "raise KeyError"), "handles unknown types in a new way"),
     ],
 )
-def test_an_odd_sdk_is_left_alone(odd_sdk: OddSDK, parser: str | None, reason: str) -> None:
+def test_an_unexpected_sdk_is_left_unchanged(odd_sdk: OddSDK, parser: str | None, reason: str) -> None:
     """SDK-EC-4, SDK-ADD-10, SDK-DP-3"""
     files = {} if parser is None else {"message_parser": parser}
 
@@ -82,7 +82,7 @@ def test_an_odd_sdk_is_left_alone(odd_sdk: OddSDK, parser: str | None, reason: s
     assert not is_wrapped(getattr(module, "parse_message", None))
 
 
-def test_a_missing_sdk_is_no_reason_to_fail() -> None:
+def test_a_missing_sdk_does_not_raise() -> None:
     """SDK-DP-3"""
     status = apply("no_such_sdk")
 
@@ -90,7 +90,7 @@ def test_a_missing_sdk_is_no_reason_to_fail() -> None:
     assert status.sdk_version is None
 
 
-def test_a_module_that_is_set_to_none_is_passed_over(odd_sdk: OddSDK, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_is_none_is_skipped(odd_sdk: OddSDK, monkeypatch: pytest.MonkeyPatch) -> None:
     package = odd_sdk(message_parser=RAISES)
     monkeypatch.setitem(sys.modules, "odd_sdk.blocked", None)  # pyright: ignore[reportArgumentType]
 

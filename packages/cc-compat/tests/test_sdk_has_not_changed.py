@@ -26,7 +26,7 @@ def uses_of_the_parser() -> set[tuple[str, str]]:
     return uses
 
 
-def test_the_sdk_uses_its_parser_in_the_places_that_are_known() -> None:
+def test_the_sdk_uses_its_parser_in_the_known_places() -> None:
     """SDK-ADD-09: the patch may cover a new place as well, but a person should check."""
     assert uses_of_the_parser() == {
         ("_internal/message_parser.py", "FunctionDef"),
@@ -66,7 +66,7 @@ def test_the_installed_sdk_is_patched_and_skips_by_itself() -> None:
     )
 
 
-def test_a_second_import_finds_the_same() -> None:
+def test_a_second_import_has_the_same_status() -> None:
     """SDK-FR-007"""
     before = cc_compat.status()
 
@@ -76,7 +76,7 @@ def test_a_second_import_finds_the_same() -> None:
     assert again.status() == before
 
 
-def test_importing_survives_an_sdk_that_does_not(tmp_path: Path) -> None:
+def test_importing_survives_an_sdk_whose_import_fails(tmp_path: Path) -> None:
     """SDK-DP-3"""
     (tmp_path / "claude_agent_sdk.py").write_text("raise ImportError('no such machine')", "utf-8")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import cc_compat; print(cc_compat.status().reason)"
@@ -87,6 +87,6 @@ def test_importing_survives_an_sdk_that_does_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("phrase", ["issues/599", "before 0.1.44", "Delete it when"])
-def test_the_patch_says_that_it_is_one(phrase: str) -> None:
+def test_the_patch_names_the_issue_the_versions_and_its_removal(phrase: str) -> None:
     """SDK-DP-4"""
     assert phrase in (importlib.import_module("cc_compat.patch").__doc__ or "")
