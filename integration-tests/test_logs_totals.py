@@ -225,8 +225,8 @@ async def test_a_model_and_a_long_prompt_cost_what_the_cli_says(cli: CliRuns) ->
     """LOG-31, LOG-28: by one process, whose totals grow from turn to turn."""
     assert len(MODELS) >= 20
     options = ClaudeAgentOptions(cwd=cli.folder, env=cli.server.env(), model=PRICED[0][0], setting_sources=[])
-    heard: list[Message] = []
-    told: dict[str, Any] = {}
+    messages: list[Message] = []
+    figures: dict[str, Any] = {}
     async with ClaudeSDKClient(options) as client:
         for model, tokens in PRICED:
             assert Prices().knows(model.removesuffix("[1m]"))
@@ -234,11 +234,11 @@ async def test_a_model_and_a_long_prompt_cost_what_the_cli_says(cli: CliRuns) ->
             cli.usage |= {"input_tokens": tokens} if tokens else {}
             await client.set_model(model)
             await client.query("hello")
-            heard += [message async for message in client.receive_response()]
-            result = heard[-1]
+            messages += [message async for message in client.receive_response()]
+            result = messages[-1]
             assert isinstance(result, ResultMessage)
-            told = {"modelUsage": result.model_usage, "total_cost_usd": result.total_cost_usd}
-            logs = read_messages(heard)
-            assert counts(logs.rows) == stated(told["modelUsage"]), model
-            assert cost(logs) == pytest.approx(told["total_cost_usd"], abs=CENT / 100), model
-    check(read_logs(cli.transcripts), told)
+            figures = {"modelUsage": result.model_usage, "total_cost_usd": result.total_cost_usd}
+            logs = read_messages(messages)
+            assert counts(logs.rows) == stated(figures["modelUsage"]), model
+            assert cost(logs) == pytest.approx(figures["total_cost_usd"], abs=CENT / 100), model
+    check(read_logs(cli.transcripts), figures)

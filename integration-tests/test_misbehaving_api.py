@@ -32,7 +32,7 @@ MOST_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Told:
+class Outcome:
     """An outcome, as reported by one of the three layers."""
 
     outcome: str
@@ -48,44 +48,44 @@ class Ways:
         self._transport, self._http = transport, http
         self._agent = Agent(ClaudeCodeModel(MODEL, provider=ClaudeCodeProvider.over(transport, max_retries=0)))
 
-    async def model(self) -> Told:
+    async def model(self) -> Outcome:
         """Run an agent."""
         try:
             result = await self._agent.run("Hello.")
         except ModelHTTPError as error:
             message = re.search(r"'message': (['\"])(.*?)\1[,}]", str(error.body))
-            return Told(
+            return Outcome(
                 f"`{type(error).__name__}` {error.status_code}",
                 message[2] if message else str(error.body),
                 retry_after=error.retry_after,
             )
         except Exception as error:
-            return Told(f"`{type(error).__name__}`", str(error))
-        return Told("an answer", result.output)
+            return Outcome(f"`{type(error).__name__}`", str(error))
+        return Outcome("an answer", result.output)
 
-    async def transport(self) -> Told:
+    async def transport(self) -> Outcome:
         """Send a streamed request."""
         request = httpx2.Request("POST", "http://claude/v1/messages", json={**BODY, "stream": True})
         try:
             response = await self._transport.handle_async_request(request)
-            return _told(response, (await response.aread()).decode())
+            return _outcome(response, (await response.aread()).decode())
         except httpx2.TransportError as error:
-            return Told(f"`{type(error).__name__}`", str(error), repeats=True)
+            return Outcome(f"`{type(error).__name__}`", str(error), repeats=True)
 
-    async def server(self) -> Told:
+    async def server(self) -> Outcome:
         """Send a request that is not streamed."""
         response = await self._http.post("/v1/messages", json=BODY)
-        return _told(response, response.text)
+        return _outcome(response, response.text)
 
 
-def _told(response: httpx2.Response, text: str) -> Told:
+def _outcome(response: httpx2.Response, text: str) -> Outcome:
     kind = re.search(r'"type": ?"error", ?"error": ?\{"type": ?"(\w+)", ?"message": ?"(.*?)(?<!\\)"', text)
     if kind is None:
-        return Told("an answer")
+        return Outcome("an answer")
     where = str(response.status_code) if response.status_code != 200 else "an event in the stream:"
     says = response.headers.get("x-should-retry")
     repeats = response.status_code in (408, 409, 429) or response.status_code >= 500 if says is None else says == "true"
-    return Told(
+    return Outcome(
         f"{where} `{kind[1]}`",
         kind[2].replace('\\"', '"'),
         repeats and response.status_code != 200,
@@ -107,15 +107,15 @@ async def ways(url: str) -> AsyncGenerator[Ways]:
 
 async def row(name: str, way: Ways, retry_after: int | None = None) -> list[str]:
     """Send the request in all ways, and return the cells of a row."""
-    told: list[Told] = []
+    outcomes: list[Outcome] = []
     slowest = 0.0
     for ask in (way.model, way.transport, way.server):
         begun = time.monotonic()
         async with asyncio.timeout(LIMITS.turn + MOST_SECONDS if LIMITS.turn else None):
-            told.append(await ask())
+            outcomes.append(await ask())
         slowest = max(slowest, time.monotonic() - begun)
-    model, transport, server = told
-    assert {each.retry_after for each in told} == {retry_after}
+    model, transport, server = outcomes
+    assert {each.retry_after for each in outcomes} == {retry_after}
     repeats = "yes" if server.repeats else "no"
     message = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:…", model.message).replace("|", "\\|").replace("\n", " ")
     after = "at once" if slowest < 1.5 else f"{round(slowest)} s"

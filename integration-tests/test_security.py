@@ -125,12 +125,12 @@ async def test_a_malicious_mcp_server_gets_nothing_and_gives_data(loopback: Loop
     assert "<system-reminder>" in str(evil["content"])
     assert bash["is_error"]
     content = stolen["content"] if isinstance(stolen["content"], str) else stolen["content"][0]["text"]
-    told = json.loads(json.loads(content)["result"])
-    assert set(told) == {"sampling", "roots", "elicitation", "secrets"}
-    assert told["sampling"].startswith("refused")
-    assert told["elicitation"].startswith("refused")
-    assert str(Path.home()) not in told["roots"]
-    assert told["secrets"] == []
+    findings = json.loads(json.loads(content)["result"])
+    assert set(findings) == {"sampling", "roots", "elicitation", "secrets"}
+    assert findings["sampling"].startswith("refused")
+    assert findings["elicitation"].startswith("refused")
+    assert str(Path.home()) not in findings["roots"]
+    assert findings["secrets"] == []
 
 
 async def test_a_tool_result_is_data(loopback: LoopbackServer, tmp_path: Path) -> None:

@@ -26,13 +26,13 @@ async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> Non
     traced = InstrumentedModel(model, InstrumentationSettings(tracer_provider=tracing))
     result = await Agent(traced).run("Hello.")
     [span] = [span for span in exporter.get_finished_spans() if span.name.startswith("chat ")]
-    said = dict(span.attributes or {})
-    assert said["gen_ai.provider.name"] == "claude-code"
-    assert said["server.address"] == "api.anthropic.com"
-    assert said["gen_ai.response.id"] == result.response.provider_response_id
-    assert said["gen_ai.response.finish_reasons"] == ("stop",)
+    attributes = dict(span.attributes or {})
+    assert attributes["gen_ai.provider.name"] == "claude-code"
+    assert attributes["server.address"] == "api.anthropic.com"
+    assert attributes["gen_ai.response.id"] == result.response.provider_response_id
+    assert attributes["gen_ai.response.finish_reasons"] == ("stop",)
     assert result.response.usage.cost is not None
-    assert said["operation.cost"] == pytest.approx(float(result.response.usage.cost))  # pyright: ignore[reportUnknownMemberType]
+    assert attributes["operation.cost"] == pytest.approx(float(result.response.usage.cost))  # pyright: ignore[reportUnknownMemberType]
 
 
 async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:
@@ -83,10 +83,10 @@ async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, own_
 
 async def test_the_cli_calls_no_other_host(loopback: LoopbackServer) -> None:
     """MODEL-71: requests to other hosts would go through this proxy."""
-    heard: list[bytes] = []
+    requests: list[bytes] = []
 
     async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heard.append(await reader.readline())
+        requests.append(await reader.readline())
         writer.close()
 
     proxy = await asyncio.start_server(note, "127.0.0.1", 0)
@@ -100,7 +100,7 @@ async def test_the_cli_calls_no_other_host(loopback: LoopbackServer) -> None:
         with pytest.raises(ModelHTTPError):
             await agent.run("Fail.", message_history=first.all_messages())
     assert len(loopback.calls) >= 2
-    assert not heard
+    assert not requests
 
 
 async def test_logs_hold_no_prompt_and_no_key(
@@ -115,5 +115,5 @@ async def test_logs_hold_no_prompt_and_no_key(
         loopback.fail_next(500)
         with pytest.raises(Exception, match="500"):
             await Agent(own_model).run("Another secret prompt.")
-    said = [record.getMessage() for record in caplog.records if record.name.startswith(ours)]
-    assert not [line for line in said if "secret" in line or loopback.env()["ANTHROPIC_API_KEY"] in line]
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith(ours)]
+    assert not [line for line in lines if "secret" in line or loopback.env()["ANTHROPIC_API_KEY"] in line]

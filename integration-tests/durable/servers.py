@@ -26,7 +26,7 @@ _ASK_SECONDS = 10.0
 # A server that is stopped has no data to save here.
 _STOP_SECONDS = 20.0
 
-_ANYBODY = "nobody"
+_UNPRIVILEGED_USER = "nobody"
 
 # As in the README of the examples; the tests add a port, since another server may run on this machine.
 TEMPORAL = "temporal server start-dev --headless --ip 127.0.0.1"
@@ -150,7 +150,7 @@ def _programs(folder: Path) -> tuple[Path, str | None]:
         shutil.copytree(package.parent / name, folder / "programs" / name, symlinks=True)
     # The folder can be traversed, and not listed; the data and the socket stay with their user.
     folder.chmod(0o711)
-    return folder / "programs" / package.name / "pginstall18" / "bin", _ANYBODY
+    return folder / "programs" / package.name / "pginstall18" / "bin", _UNPRIVILEGED_USER
 
 
 def _command(line: str) -> list[str]:

@@ -20,7 +20,7 @@ from .apps.cases import CASES, respond
 from .engines import Engine
 
 APPS = Path(__file__).parent / "apps"
-# Seconds between two events of an answer, so that live events can be told from collected ones.
+# Seconds between two events of an answer, so that live events differ from collected ones.
 EVENT_DELAY = 0.03
 # The long text has some 60 events. If they were delivered at its end, they would come within a few milliseconds.
 STREAM_SECONDS = 0.5

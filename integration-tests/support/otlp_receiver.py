@@ -61,7 +61,7 @@ class Receiver(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Receiver  # pyright: ignore[reportIncompatibleVariableOverride]  # what serve_forever() gives it
+    server: Receiver  # pyright: ignore[reportIncompatibleVariableOverride]  # set by serve_forever()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
