@@ -90,9 +90,7 @@ def test_a_whole_turn_with_its_own_tools(
     assert all("context-management" in call.headers["anthropic-beta"] for call in loopback.calls)
 
 
-def test_an_error_of_the_api_is_reported(
-    loopback: LoopbackServer, messages_server: MessagesServer, tmp_path: Path
-) -> None:
+def test_an_api_error_is_reported(loopback: LoopbackServer, messages_server: MessagesServer, tmp_path: Path) -> None:
     """MSG-30."""
     env = {**loopback.env(), **messages_server.env(), "CLAUDE_CODE_MAX_RETRIES": "0"}
     loopback.fail_next(400, message="made-up", times=20)  # this CLI retries with a smaller request

@@ -31,9 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the check, and return 1 if a text fails."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--counts", action="store_true", help="print the figures of all parts")
-    parser.add_argument(
-        "paths", nargs="*", type=Path, metavar="PATH", help="files or folders (default: all of the project)"
-    )
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders (default: the project)")
     options = parser.parse_args(arguments)
     problems: list[str] = []
     for part in options.paths or default_parts():

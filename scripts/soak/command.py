@@ -33,14 +33,10 @@ def parser() -> argparse.ArgumentParser:
         prog="scripts/soak",
         description="Mixed runs of agents under random faults. Exits with 1 if an invariant is violated.",
     )
-    made.add_argument(
-        "--minutes", type=_positive, default=1.0, help="minutes during which new cases start (default: 1)"
-    )
+    made.add_argument("--minutes", type=_positive, default=1.0, help="minutes in which new cases start (default: 1)")
     made.add_argument("--seed", type=int, help="seed of the random choices (default: a new one each time)")
     made.add_argument("--at-once", type=_count, default=8, metavar="N", help="cases in parallel (default: 8)")
-    made.add_argument(
-        "--pool", type=_count, default=12, metavar="N", help="processes of the permanent pool (default: 12)"
-    )
+    made.add_argument("--pool", type=_count, default=12, metavar="N", help="processes of the main pool (default: 12)")
     made.add_argument("--only", nargs="+", choices=[*FAULTS], metavar="FAULT", help="use these faults only")
     made.add_argument("--round", type=int, default=0, metavar="N", help="start with this round (default: 0)")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")

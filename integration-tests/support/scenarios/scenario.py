@@ -74,9 +74,8 @@ class Theme:
             respond: The API's answers; by default each tool is called once, and then the results are summed up.
             on: The models.
             raises: The error that ends it, both ways.
-            differ: Maps the data of `AnthropicModel` to the expected data of Claude Code, for a documented limit. It
-            must make
-                a difference.
+            differ: Maps the data of `AnthropicModel` to the expected data of Claude Code, where a documented limit
+                makes a difference. It must make one.
             is_unordered: Its requests come in no particular order.
             defect: A known defect; the scenario is expected to fail until it is fixed.
         """

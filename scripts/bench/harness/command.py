@@ -42,9 +42,7 @@ def parser(suites: Sequence[Suite], description: str) -> argparse.ArgumentParser
         made.add_argument("--only", nargs="+", metavar="NAME", choices=names, help="run these benchmarks only")
         made.add_argument("--list", action="store_true", help="print the names of all benchmarks, and do nothing else")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
-    made.add_argument(
-        "--quick", action="store_true", help="few repetitions and no bounds: test only that the benchmarks run"
-    )
+    made.add_argument("--quick", action="store_true", help="few repetitions, no bounds: test only that they run")
     made.add_argument(
         "--peer",
         action="store_true",

@@ -30,9 +30,8 @@ def surviving_unknown_types(
 ) -> Callable[..., _Message | None]:
     """Wrap a parser, so that an unknown message type returns `None` and logs a warning.
 
-    Every other error propagates, also an error for unknown types with another wording: a visible failure is better than
-    a
-    message lost for the wrong reason.
+    Every other error propagates, also an error for unknown types with another wording: a visible failure is better
+    than a lost message.
     """
 
     @functools.wraps(parse)
