@@ -50,7 +50,7 @@ class Corpus:
         self._random = random.Random(1)
 
     def make(self, megabytes: float) -> int:
-        """Write the files, each with an answer at least; return their size in bytes."""
+        """Write the files, each with at least one answer; return their size in bytes."""
         count = FILES[self.kind]
         return sum(self._session(number, max(1, megabytes * 1e6 / count)) for number in range(count))
 
@@ -93,7 +93,7 @@ class Corpus:
         )
 
     def _notes(self, session: str) -> Iterator[dict[str, Any]]:
-        """The CLI's notes for itself, which it writes with each request."""
+        """Return the CLI's internal records, which it writes with each request."""
         system = [{"path": ["system", number], "value": {"type": "ephemeral"}} for number in range(3)]
         yield {
             "type": "api-request", "sessionId": session, "id": self._uuid(), "version": "2.1.329", "querySource": "sdk",
