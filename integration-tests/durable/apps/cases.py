@@ -147,7 +147,7 @@ def _twice(agent: CaseAgent) -> None:
 def _outside(agent: CaseAgent) -> None:
     @agent.tool
     async def ask_outside(ctx: RunContext[str]) -> str:  # pyright: ignore[reportUnusedFunction]  # the agent's
-        """Ask somebody else."""
+        """Ask another system."""
         raise CallDeferred
 
 

@@ -168,7 +168,7 @@ async def a_tool_that_has_failed_for_good(model: AnthropicModel) -> object:
 
     @agent.tool_plain
     def missing() -> None:
-        """Look for what is not there."""
+        """Look for a missing file."""
         raise ToolFailed("There is no such file.")
 
     return await agent.run("Look.")

@@ -21,7 +21,7 @@ json_values = st.recursive(
 
 @each_recorded_result
 def test_every_field_of_a_recorded_result_is_known(line: str) -> None:
-    """SDK-FR-001, SDK-ADD-01: nothing that the CLI sends is left without a type."""
+    """SDK-FR-001, SDK-ADD-01: every field that the CLI sends has a type."""
     response = CLIResponse.model_validate_json(line)
 
     assert response.model_extra == {}
