@@ -8,7 +8,7 @@ from cc_session import Session, TurnError, TurnTimeoutError, sealed_options
 
 
 def questions() -> Iterator[str]:
-    """What is typed, up to an empty line; or two questions, if nobody is there to type any."""
+    """Yield typed lines up to an empty one; or two questions, if stdin is not a terminal."""
     if not sys.stdin.isatty():
         yield from ("What is the capital of France?", "And of Japan?")
         return
@@ -17,7 +17,7 @@ def questions() -> Iterator[str]:
 
 
 async def answer(session: Session, question: str) -> None:
-    """Print the answer while it is being written. Leaving early, as Ctrl-C does, interrupts the turn."""
+    """Print the answer while it arrives. Leaving early, as Ctrl-C does, interrupts the turn."""
     async with session.stream(question, timeout=120, max_cost_usd=0.5) as messages:
         async for message in messages:
             if isinstance(message, StreamEvent) and message.event["type"] == "content_block_delta":
@@ -31,7 +31,7 @@ async def main() -> None:
             try:
                 await answer(session, question)
             except (TurnError, TurnTimeoutError) as error:
-                print(f"\n{error}")  # and the conversation goes on
+                print(f"\n{error}")  # the conversation continues
 
 
 asyncio.run(main())

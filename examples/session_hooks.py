@@ -25,7 +25,7 @@ def say_where(input: UserPromptSubmitHookInput) -> HookResult:
     return HookResult(context=f"The working folder is {input['cwd']}.")
 
 
-# A program gets the event on stdin; exit code 2 blocks, with stderr as the reason.
+# A command hook gets the event on stdin; exit code 2 blocks, with stderr as the reason.
 AUDIT = "import json, sys; sys.exit(2 if 'rm -rf' in json.load(sys.stdin)['tool_input']['command'] else 0)"
 audit = command_hook("PreToolUse", [sys.executable, "-c", AUDIT], matcher="Bash")
 

@@ -18,7 +18,7 @@ from cc_session import (
 async def ask(
     tool: str, input: dict[str, Any], context: ToolPermissionContext
 ) -> PermissionResultAllow | PermissionResultDeny:
-    """Somebody could be asked here; this one lets only `ls` pass."""
+    """Decide about a tool call; a person could be asked here, this function allows only `ls`."""
     if input.get("command", "").split()[:1] == ["ls"]:
         return PermissionResultAllow()
     return PermissionResultDeny(message="Only ls, please.")

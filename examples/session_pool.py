@@ -12,7 +12,7 @@ async def main() -> None:
         for city, turn in zip(CITIES, turns, strict=True):
             print(f"{city}: {turn.text}")
 
-        # A conversation, in a process that has forgotten all of the above.
+        # A conversation, in a process that has no memory of the questions above.
         async with pool.lease(model="haiku") as session:
             await session.run("Think of a colour.")
             print((await session.run("Which one is it?")).text)

@@ -1,4 +1,4 @@
-"""What the integration tests share: models on the loopback API, and the check that nothing is left behind."""
+"""Fixtures of the integration tests: models on the loopback API, and the check for leaks."""
 
 import asyncio
 import shutil
@@ -17,12 +17,12 @@ from messages_server import MessagesServer, serving
 from processes import is_at_rest, of_others
 
 SHARED = ("repeating_provider", "shared_provider", "single_provider", "slow_provider")
-EVENT_DELAY = 0.02  # seconds between two events of a stream, so that it can be left in the middle
+EVENT_DELAY = 0.02  # seconds between two events of a stream, so that a test can leave it in the middle
 
 
 @contextmanager
 def started(api: LoopbackServer, pool: int, *, max_retries: int = 0) -> Generator[ClaudeCodeProvider]:
-    """A provider that does not repeat failures unless that is asked for, for tests with event loops of their own."""
+    """Yield a provider, by default without retries, for tests with event loops of their own."""
     provider = ClaudeCodeProvider(env=api.env(), pool=pool, max_retries=max_retries, cache_breakpoints=False)
     yield provider
     asyncio.run(provider.aclose())
@@ -30,14 +30,14 @@ def started(api: LoopbackServer, pool: int, *, max_retries: int = 0) -> Generato
 
 @pytest.fixture(scope="session")
 def shared_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
-    """The processes of all tests of a worker that only run agents."""
+    """Yield the shared processes for all tests of a worker that only run agents."""
     with started(worker_api, 3) as provider:
         yield provider
 
 
 @pytest.fixture(scope="session")
 def single_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
-    """One shared process, so that one that waits would hold up all others."""
+    """Yield one shared process, so that a waiting request would block all others."""
     with started(worker_api, 1) as provider:
         yield provider
 
@@ -50,21 +50,21 @@ def slow_worker_api() -> Iterator[LoopbackServer]:
 
 @pytest.fixture(scope="session")
 def slow_provider(slow_worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
-    """Shared processes whose API takes its time, so that its streams can be left in the middle."""
+    """Yield shared processes with a slow API, so that tests can leave its streams in the middle."""
     with started(slow_worker_api, 2) as provider:
         yield provider
 
 
 @pytest.fixture(scope="session")
 def repeating_provider(slow_worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
-    """A shared process on the same API, for a client that repeats failures once."""
+    """Yield a shared process on the same API, for a client with one retry."""
     with started(slow_worker_api, 1, max_retries=1) as provider:
         yield provider
 
 
 @pytest.fixture(scope="session")
 def messages_server(worker_api: LoopbackServer) -> Iterator[MessagesServer]:
-    """`python -m cc_messages serve`, one for all tests of a worker."""
+    """Yield `python -m cc_messages serve`, one for all tests of a worker."""
     with serving(worker_api) as server:
         yield server
 
@@ -73,9 +73,9 @@ def messages_server(worker_api: LoopbackServer) -> Iterator[MessagesServer]:
 def nothing_is_left(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """After each test its processes have ended, and there is nothing in the folder for temporary files.
+    """Check after each test that its processes have exited, and that the folder for temporary files is empty.
 
-    Shared processes outlive the test, and their folders lie elsewhere: they have to come to rest.
+    Shared processes outlive the test, and have their folders elsewhere: they have to be at rest.
     """
     others = of_others()
     if shared := [request.getfixturevalue(name) for name in SHARED if name in request.fixturenames]:
@@ -88,7 +88,7 @@ def nothing_is_left(
     if "messages_server" in request.fixturenames:
         yield
         return
-    tmp_path_factory.getbasetemp()  # pytest's own folder is made at its first use, which must not be in a test's
+    tmp_path_factory.getbasetemp()  # pytest creates its own folder at its first use, which must not be in a test's
     # Not below `tmp_path`, whose length leaves too little for the path of a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -103,20 +103,20 @@ def nothing_is_left(
 
 @pytest.fixture
 def loopback(shared_api: LoopbackServer) -> LoopbackServer:
-    """The loopback API of the worker, as if it had just started."""
+    """Return the loopback API of the worker, as if it had just started."""
     return shared_api
 
 
 @pytest.fixture
 def own_api() -> Iterator[LoopbackServer]:
-    """A loopback API for tests that write to its home, or read all that is there."""
+    """Yield a loopback API for tests that write to its home, or read all its files."""
     with LoopbackServer() as api:
         yield api
 
 
 @pytest.fixture
 def slow_api(slow_worker_api: LoopbackServer) -> Iterator[LoopbackServer]:
-    """The API behind `slow_provider`, as if it had just started."""
+    """Return the API of `slow_provider`, as if it had just started."""
     slow_worker_api.reset()
     yield slow_worker_api
     assert not slow_worker_api.errors
@@ -124,7 +124,7 @@ def slow_api(slow_worker_api: LoopbackServer) -> Iterator[LoopbackServer]:
 
 @pytest.fixture
 def provider(shared_provider: ClaudeCodeProvider, loopback: LoopbackServer) -> ClaudeCodeProvider:
-    """Claude Code on the loopback API, on processes that other tests have used before."""
+    """Return Claude Code on the loopback API, on processes that other tests have used before."""
     return shared_provider
 
 
@@ -135,7 +135,7 @@ def model(provider: ClaudeCodeProvider) -> ClaudeCodeModel:
 
 @pytest.fixture
 async def own_provider(nothing_is_left: None, loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
-    """A provider for tests about processes: no other test uses its."""
+    """Yield a provider for tests about processes: no other test uses its processes."""
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
         yield provider
 

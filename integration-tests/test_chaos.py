@@ -1,4 +1,4 @@
-"""Mixed runs while the API fails, processes are killed, and the machine runs short of things: `scripts/soak`."""
+"""Mixed runs while the API fails, processes are killed, and the machine runs out of resources: `scripts/soak`."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The same agents in their own loop and in the CLI's, over either transport: what comes out does not differ."""
+"""The same agents in their own loop and in the CLI's, over either transport: the results are equal."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class City(BaseModel):
     population: int
 
 
-# Of the module, so that tests with equal tools come one after the other, and share processes.
+# Of the module, so that tests with equal tools follow each other, and share processes.
 @pytest.fixture(scope="module", params=["sdk", "stdio"])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param
@@ -93,7 +93,7 @@ SCENARIOS: dict[str, Callable[[ClaudeCodeModel], Agent[Deps, Any]]] = {
 
 
 def calling(tool: str) -> Callable[[dict[str, Any]], Any]:
-    """Answer each prompt with a call of the tool, under the name that it has, and then with a word."""
+    """Answer each prompt with a call of the tool, under its name in the request, and then with a word."""
 
     def respond(body: dict[str, Any]) -> Any:
         if any(block["type"] == "tool_result" for block in body["messages"][-1]["content"]):
@@ -121,7 +121,7 @@ async def test_the_clis_loop_ends_as_the_agents_does(
     assert own.calls
 
 
-async def test_a_picture_reaches_the_model_as_in_the_agents_loop(
+async def test_an_image_reaches_the_model_as_in_the_agents_loop(
     loopback: LoopbackServer, model: ClaudeCodeModel, transport: Transport
 ) -> None:
     loopback.respond = calling("picture")

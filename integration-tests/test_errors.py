@@ -1,4 +1,4 @@
-"""Each failure gives the error that users of pydantic-ai know, says what to do, and is not waited for."""
+"""Each failure gives an error class known to users of pydantic-ai, with advice, and without a long wait."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
-# The CLI repeats what fails for minutes where it is let.
+# With its defaults the CLI retries failures for minutes.
 NOT_FOR_MINUTES = 20.0
 
 
@@ -125,7 +125,7 @@ async def test_a_stream_that_the_api_cuts_is_a_connection_error(
     assert (await Agent(model).run("Again.")).output
 
 
-async def test_an_api_that_nobody_serves_is_a_connection_error(loopback: LoopbackServer) -> None:
+async def test_an_unreachable_api_is_a_connection_error(loopback: LoopbackServer) -> None:
     env = {**loopback.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
         with pytest.raises(ModelConnectionError, match="can be reached, and try again"):

@@ -1,4 +1,4 @@
-"""The examples run, and the README shows them as they are."""
+"""The examples run, and the README shows them unchanged."""
 
 import os
 import re
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCRIPTS = ["agent.py", "anthropic_client.py", "cli_loop.py", "session.py"]
 MORE_SCRIPTS = ["session_chat.py", "session_hooks.py", "session_policy.py", "session_pool.py", "session_query.py"]
-"""Those for which the README has no room."""
+"""Examples that are not in the README."""
 
 
 def the_answer(body: dict[str, Any]) -> str:
@@ -38,7 +38,7 @@ def test_an_example_prints_an_answer(name: str, loopback: LoopbackServer, tmp_pa
 
 
 @pytest.mark.parametrize("name", [*SCRIPTS, "test_offline.py"])
-def test_the_readme_shows_an_example_as_it_is(name: str) -> None:
+def test_the_readme_shows_an_example_unchanged(name: str) -> None:
     code = (ROOT / "examples" / name).read_text(encoding="utf-8").strip()
     assert f"```python\n{code}\n```" in README
 

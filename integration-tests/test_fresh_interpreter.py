@@ -1,4 +1,4 @@
-"""Every request can be answered from what was stored of it, by an interpreter that has seen nothing before."""
+"""A new interpreter can answer every request from its stored form."""
 
 import copy
 import json
@@ -31,7 +31,7 @@ _SUBPROCESS_SECONDS = 110
 
 
 class Recording(WrapperModel):
-    """Keeps what each request was made with, as it would be stored, and what came of it."""
+    """Records each request in the form in which it would be stored, and its result."""
 
     def __init__(self, model: ClaudeCodeModel) -> None:
         super().__init__(model)
@@ -57,7 +57,7 @@ class Recording(WrapperModel):
 
 
 def respond(body: dict[str, Any]) -> Any:
-    """Call the tool once, and then answer in whatever form is asked for; the same for the same body."""
+    """Call the tool once, and then answer in the requested format; deterministic for a body."""
     names = [tool["name"] for tool in body.get("tools", [])]
     has_called = "tool_result" in str(body["messages"][-1])
     number = len(body["messages"])

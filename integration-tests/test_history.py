@@ -1,4 +1,4 @@
-"""A conversation goes on wherever its history is; in another Python process, too: `test_fresh_interpreter.py`."""
+"""A conversation continues wherever its history is; in another Python process, too: `test_fresh_interpreter.py`."""
 
 import psutil
 from pydantic_ai import Agent

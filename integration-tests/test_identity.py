@@ -1,4 +1,4 @@
-"""What the model says of itself, and that it is so: names, profile, settings, native tools, counting, logs."""
+"""Facts that the model declares, and their proof: names, profile, settings, native tools, counting, logs."""
 
 import inspect
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ from cc_model.profile import resolve_alias
 PROMPT: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
 
 
-def test_its_methods_are_what_the_framework_wraps() -> None:
+def test_its_methods_are_those_that_the_framework_wraps() -> None:
     """MODEL-01"""
     model = ClaudeCodeModel("sonnet", provider=ClaudeCodeProvider(), settings={"max_tokens": 5})
     assert inspect.iscoroutinefunction(ClaudeCodeModel.request)
@@ -43,8 +43,8 @@ def test_its_methods_are_what_the_framework_wraps() -> None:
 
 
 @pytest.mark.parametrize("name", ["sonnet", "opus", "haiku", "claude-sonnet-5", "claude-haiku-4-5", "claude-opus-5-5"])
-def test_the_profile_claims_what_is_carried_and_no_more(name: str) -> None:
-    """MODEL-03: all that the model can do, but for batches."""
+def test_the_profile_declares_exactly_the_supported_features(name: str) -> None:
+    """MODEL-03: all features of the model except batches."""
     profile = ClaudeCodeModel(name, provider=ClaudeCodeProvider()).profile
     direct = AnthropicModel(resolve_alias(name), provider=AnthropicProvider(api_key="key")).profile
     differing = {claim for claim in {*profile, *direct} if profile.get(claim) != direct.get(claim)}
@@ -81,7 +81,7 @@ def test_the_size_of_the_context_is_known(name: str, tokens: int) -> None:
     ("alias", "model_id"),
     [("sonnet", "claude-sonnet-5-5"), ("haiku", "claude-haiku-5-5"), ("opus", "claude-opus-5-5")],
 )
-async def test_an_alias_has_all_of_the_models_profile_and_the_response_names_what_has_answered(
+async def test_an_alias_has_the_profile_of_its_model_and_the_response_names_the_model(
     alias: str, model_id: str, loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-02"""
@@ -106,8 +106,8 @@ def test_settings_of_its_own_have_its_prefix() -> None:
     assert all(name.startswith("claude_code_") for name in own)
 
 
-def test_what_cannot_be_passed_on_is_declared() -> None:
-    """MODEL-04, MODEL-31: the rest is as it is for `AnthropicModel`."""
+def test_unsupported_features_are_declared() -> None:
+    """MODEL-04, MODEL-31: the rest is the same as for `AnthropicModel`."""
     model = ClaudeCodeModel(provider=ClaudeCodeProvider())
     assert ClaudeCodeModel.unsupported_settings >= AnthropicModel.unsupported_settings
     assert ClaudeCodeModel.supported_tool_deferral_modes == AnthropicModel.supported_tool_deferral_modes
@@ -213,7 +213,7 @@ async def test_nothing_starts_where_requests_are_forbidden(
 
 
 async def test_a_response_has_its_ids_a_local_time_and_survives_json(model: ClaudeCodeModel) -> None:
-    """MODEL-06, MODEL-41: ids that belong to the framework are left to it."""
+    """MODEL-06, MODEL-41: the framework sets its own ids."""
     response = await model.request(PROMPT, None, ModelRequestParameters())
     assert (response.provider_name, response.provider_url) == ("claude-code", "https://api.anthropic.com")
     assert (response.provider_response_id or "").startswith("msg_")
@@ -273,7 +273,7 @@ async def test_tools_of_the_clis_loop_show_as_native_parts_under_our_name(
 async def test_the_usage_of_a_response_has_all_calls_of_the_clis_own_loop(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-39: which the framework does not see; the next response counts from nothing."""
+    """MODEL-39: the framework does not see them; the next response counts from zero."""
     called = [call("mcp__pydantic_tools__number")]
     replies = iter([(called, 100), (called, 200), ("Seven.", 400), ("Eight.", 1000)])
 
@@ -302,7 +302,7 @@ async def test_the_usage_of_a_response_has_all_calls_of_the_clis_own_loop(
 async def test_an_id_works_wherever_an_agent_takes_one_and_nowhere_else(
     loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-70: what pydantic-ai offers no way in for, such as `FallbackModel`, says that it knows no such model."""
+    """MODEL-70: an API of pydantic-ai without a hook, such as `FallbackModel`, reports an unknown model."""
     claude = claude_code(provider=provider)
     agent = Agent("test", capabilities=[claude])
     with agent.override(model="claude-code:opus"):
@@ -325,7 +325,7 @@ async def test_an_id_works_wherever_an_agent_takes_one_and_nowhere_else(
 async def test_tokens_are_counted_by_the_api_and_no_process_is_asked(
     loopback: LoopbackServer, own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-61: what is counted is the request."""
+    """MODEL-61: the request itself is counted."""
     limits = UsageLimits(input_tokens_limit=5, count_tokens_before_request=True)
     with pytest.raises(UsageLimitExceeded, match="input_tokens_limit"):
         await Agent(own_model, instructions="Be kind to everybody.").run("Hello, how are you?", usage_limits=limits)
@@ -335,7 +335,7 @@ async def test_tokens_are_counted_by_the_api_and_no_process_is_asked(
 
 
 async def test_without_a_key_tokens_are_not_counted(loopback: LoopbackServer) -> None:
-    """MODEL-61: an estimate would be none, so there is none."""
+    """MODEL-61: an estimate would be wrong, so there is no count."""
     env = {name: value for name, value in loopback.env().items() if name != "ANTHROPIC_API_KEY"}
     async with ClaudeCodeProvider(env={**env, "ANTHROPIC_API_KEY": ""}, max_retries=0) as provider:
         with pytest.raises(ModelHTTPError, match="set ANTHROPIC_API_KEY"):

@@ -1,4 +1,4 @@
-"""A process that is killed is told in one line, and what is told holds no secret and nothing of another request."""
+"""A killed process is logged in one line, without a secret and without data of another request."""
 
 import asyncio
 import json
@@ -28,5 +28,5 @@ async def test_a_killed_process_is_one_line_on_stderr_and_shows_no_secret(login:
     lines = stderr.decode().splitlines()
     assert seen["killed"] > 0
     assert [line.partition(":")[2] for line in lines if "SIGKILL" not in line] == []
-    assert len(lines) == len({line.split(":")[0] for line in lines}) <= seen["killed"]  # a zombie is killed in vain
+    assert len(lines) == len({line.split(":")[0] for line in lines}) <= seen["killed"]  # a zombie ignores signals
     assert "SECRET" not in stdout.decode() + stderr.decode()

@@ -1,4 +1,4 @@
-"""Processes begin with the first request and end with whatever owns them, down to the interpreter."""
+"""Processes start with the first request and end with their owner, down to the interpreter."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ _SUBPROCESS_SECONDS = 50
 
 
 async def python(program: str, *arguments: str) -> str:
-    """Run a program in an interpreter of its own; returns what it prints."""
+    """Run a program in an interpreter of its own; return its output."""
     done = await to_thread.run_sync(
         lambda: subprocess.run(
             [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=_SUBPROCESS_SECONDS
@@ -28,7 +28,7 @@ async def python(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-async def test_processes_that_nobody_uses_for_a_while_end(loopback: LoopbackServer) -> None:
+async def test_idle_processes_end_after_a_while(loopback: LoopbackServer) -> None:
     """MODEL-63: and the next run starts another."""
     async with ClaudeCodeProvider(env=loopback.env(), idle_seconds=0.1) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider))
@@ -57,13 +57,13 @@ asyncio.run(main())
 
 
 async def test_an_interpreter_that_ends_takes_its_processes_along(loopback: LoopbackServer) -> None:
-    """MODEL-63: also where nobody has closed anything."""
+    """MODEL-63: also without a close."""
     pids = json.loads(await python(ENDS_WITHOUT_CLOSING, json.dumps(loopback.env())))
     assert len(pids) == 2
     await eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
-# From the first import on, whatever starts a process, opens a socket, or writes or removes a file fails.
+# After the first import, any start of a process, socket, or write or removal of a file fails.
 DOES_NOTHING = """
 import os, sys
 
@@ -103,13 +103,13 @@ print("nothing", end="")
 
 
 async def test_importing_constructing_and_preparing_starts_and_writes_nothing() -> None:
-    """MODEL-69: so that it may be done in the sandbox of a workflow. Nothing of the demo is imported either."""
+    """MODEL-69: so that it may be done in the sandbox of a workflow. No part of the demo is imported either."""
     assert await python(DOES_NOTHING) == "nothing"
 
 
 @pytest.mark.parametrize("line", ["subprocess.run(['true'])", "open('x', 'w')", "socket.create_connection(('::1', 9))"])
-async def test_doing_something_would_be_seen(line: str) -> None:
-    """MODEL-69: of what the test above forbids, some is tried."""
+async def test_forbidden_actions_are_detected(line: str) -> None:
+    """MODEL-69: tries some of the actions that the test above forbids."""
     program = DOES_NOTHING.partition("import threading")[0]
     tried = f"import socket, subprocess\n{program}\ntry:\n    {line}\nexcept RuntimeError:\n    print('seen', end='')"
     assert await python(tried) == "seen"

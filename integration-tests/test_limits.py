@@ -1,4 +1,4 @@
-"""Every wait has an end: for a process, for the API, and for the next try. An error says which one it was."""
+"""Every wait has a limit: for a process, for the API, and for the next attempt. An error names the limit."""
 
 import asyncio
 import logging
@@ -21,12 +21,12 @@ from processes import at_rest, eventually
 from silent_api import silent_api
 
 BODY = {"model": "claude-sonnet-5", "max_tokens": 100}
-# Long after the limits that are tried, which are of a second or less.
+# Long after the limits under test, which are a second or less.
 HANGS = 30.0
 
 
 async def status_of(transport: httpx2.AsyncBaseTransport, text: str, *, stream: bool) -> tuple[int, dict[str, str]]:
-    """Ask over HTTP, and return the status (of the event where a stream ends with an error) and the headers."""
+    """Send over HTTP, and return the status (of the event where a stream ends with an error) and the headers."""
     body = {**BODY, "stream": stream, "messages": [{"role": "user", "content": text}]}
     # Not closed, which would close the transport.
     client = httpx2.AsyncClient(transport=transport, base_url="http://claude", timeout=None)
@@ -46,9 +46,7 @@ async def status_of_run(model: ClaudeCodeModel, text: str, *, stream: bool) -> i
 
 
 @pytest.mark.parametrize("limit", [{"turn": 1.0}, {"silence": 1.0}], ids=["turn", "silence"])
-async def test_a_limit_ends_a_request_to_an_api_that_says_nothing_more(
-    limit: dict[str, float], loopback: LoopbackServer
-) -> None:
+async def test_a_limit_ends_a_request_to_a_silent_api(limit: dict[str, float], loopback: LoopbackServer) -> None:
     """MSG-E10, MODEL-89: whole and streamed, with the client's retries on."""
     async with AsyncExitStack() as stack:
         env = {**loopback.env(), "ANTHROPIC_BASE_URL": await stack.enter_async_context(silent_api())}
@@ -68,7 +66,7 @@ async def test_a_limit_ends_a_request_to_an_api_that_says_nothing_more(
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_pings_of_the_api_are_signs_of_life(loopback: LoopbackServer) -> None:
-    """SES-34, MSG-85: for `silence` and for the client's read timeout. The CLI tells of them every ten seconds."""
+    """SES-34, MSG-85: for `silence` and for the client's read timeout. The CLI reports pings every ten seconds."""
     async with silent_api(pings=25) as url:
         env = {**loopback.env(), "ANTHROPIC_BASE_URL": url}
         async with ClaudeCodeProvider(env=env, pool=2, max_retries=0, timeouts=Timeouts(silence=15)) as provider:
@@ -103,7 +101,7 @@ async def test_a_request_that_queues_does_not_use_up_the_client_s_timeout(loopba
 
 @pytest.fixture
 async def full(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
-    """A provider whose only process is busy as long as the test."""
+    """Yield a provider whose only process is busy during the test."""
     release = asyncio.Event()
 
     async def held(_: object) -> str:
@@ -126,10 +124,8 @@ async def full(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_process_that_does_not_come_free_in_time_is_an_error_of_its_own(
-    full: ClaudeCodeProvider, stream: bool
-) -> None:
-    """MODEL-90, MSG-E12: after one limit, whatever the retries of the client."""
+async def test_a_wait_for_a_free_process_has_an_error_of_its_own(full: ClaudeCodeProvider, stream: bool) -> None:
+    """MODEL-90, MSG-E12: after one limit, independent of the client's retries."""
     agent = Agent(ClaudeCodeModel(provider=full))
     with anyio.fail_after(HANGS), pytest.raises(ModelTimeoutError, match=r"1 of 1 processes .*`pool=`") as caught:
         if stream:
@@ -146,7 +142,7 @@ async def test_a_process_that_does_not_come_free_in_time_is_an_error_of_its_own(
     assert (stats.queue_timeouts, stats.waiting, stats.busy) == (1, 0, 1)
 
 
-async def test_clients_of_the_transport_and_of_the_server_get_a_status_that_they_may_repeat(
+async def test_clients_of_the_transport_and_of_the_server_get_a_retryable_status(
     full: ClaudeCodeProvider,
 ) -> None:
     """MSG-E12."""
@@ -155,7 +151,7 @@ async def test_clients_of_the_transport_and_of_the_server_get_a_status_that_they
         assert (status, headers["retry-after"], headers.get("x-should-retry")) == (503, "1", None)
 
 
-async def test_a_wait_that_the_api_asks_for_is_told_before_it_begins(
+async def test_a_wait_that_the_api_requests_is_reported_before_it_begins(
     loopback: LoopbackServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """MODEL-91"""
@@ -187,7 +183,7 @@ async def test_a_wait_that_is_longer_than_its_limit_is_an_error_at_once(
     assert "wait 60 seconds, longer than max_retry_wait=59.5" in caplog.text
 
 
-def test_a_limit_for_waits_that_is_none_is_refused() -> None:
+def test_an_invalid_limit_for_waits_is_rejected() -> None:
     """MODEL-91"""
     with pytest.raises(ValueError, match="max_retry_wait must be"):
         ClaudeCodeProvider(max_retry_wait=-1)
@@ -214,10 +210,10 @@ NOW = {"retry-after-ms": "1"}
         (True, {"status": 529, "after_events": 3}, 1),
     ],
 )
-async def test_the_client_repeats_this_and_not_that(
+async def test_the_client_retries_exactly_the_documented_failures(
     stream: bool, fault: dict[str, Any], asked: int, slow_api: LoopbackServer, repeating_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-95: as docs/troubleshooting.md has it."""
+    """MODEL-95: as documented in docs/troubleshooting.md."""
     # Few tokens, or pydantic-ai would stream every request.
     agent = Agent(ClaudeCodeModel(provider=repeating_provider), model_settings=ModelSettings(max_tokens=100))
     slow_api.fail_next(**fault)

@@ -1,4 +1,4 @@
-"""With each login the API gets what the caller wrote; with a subscription two system blocks of the CLI stand before."""
+"""With each login the API gets the caller's content; with a subscription two system blocks of the CLI precede it."""
 
 from typing import Any
 

@@ -12,7 +12,7 @@ from cc_loopback import LoopbackServer
 from cli_logs import CLI, PATIENCE, CliRuns
 
 
-def test_a_session_that_was_found_goes_on_with_the_command_that_is_shown(
+def test_a_found_session_continues_with_the_printed_command(
     own_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """LOG-81, LOG-70, LOG-73"""
@@ -35,7 +35,7 @@ def test_a_session_that_was_found_goes_on_with_the_command_that_is_shown(
     assert match["version"] and match["entrypoint"]
 
 
-def test_what_tools_were_given_and_gave_is_found(
+def test_inputs_and_results_of_tools_are_found(
     own_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """LOG-80: also in the transcript of a sub-agent."""

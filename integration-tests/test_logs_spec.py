@@ -1,4 +1,4 @@
-"""The requirements on logs and the tests that name them."""
+"""The requirements on logs and the tests that cite them."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ ID = re.compile(r"LOG-\d\d")
 
 
 def test_every_requirement_on_logs_is_named_by_a_test() -> None:
-    """And no test names one that is not there."""
+    """Also, no test cites an unknown requirement."""
     stated = re.findall(
         r"^\| \*\*(LOG-\d\d)\*\*", (ROOT / "specs" / "010-logs.md").read_text("utf-8"), flags=re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""Logs of the real CLI: the sums are its own totals, to the cent and to the token."""
+"""Logs of the real CLI: the sums equal its own totals, to the cent and to the token."""
 
 import json
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def counts(rows: Iterable[Row]) -> tuple[int, ...]:
 
 
 def stated(*usages: dict[str, Any]) -> tuple[int, ...]:
-    """The CLI's totals, by the same kinds."""
+    """Return the CLI's totals, by the same kinds."""
     names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationEphemeral5mInputTokens",
              "cacheCreationEphemeral1hInputTokens")  # fmt: skip
     return tuple(sum(model[name] for usage in usages for model in usage.values()) for name in names)
@@ -41,7 +41,7 @@ def cost(logs: Logs) -> float:
 
 
 def check(logs: Logs, *results: dict[str, Any]) -> None:
-    """The rows add up to the totals of these sessions' last results, and every session agrees."""
+    """Check that the rows add up to the totals of these sessions' last results, and that every session agrees."""
     assert counts(logs.rows) == stated(*(result["modelUsage"] for result in results))
     assert cost(logs) == pytest.approx(sum(result["total_cost_usd"] for result in results), abs=CENT / 100)
     assert [one for one in reconcile(logs) if not one.agrees] == []
@@ -49,18 +49,18 @@ def check(logs: Logs, *results: dict[str, Any]) -> None:
 
 
 def prompts(*texts: str) -> str:
-    """The input of a process that takes several prompts."""
+    """Return the input of a process that takes several prompts."""
     turns = [{"type": "user", "message": {"role": "user", "content": text}} for text in texts]
     return "".join(f"{json.dumps(turn)}\n" for turn in turns)
 
 
 def everywhere(cli: CliRuns) -> list[Logs]:
-    """The same runs by their transcripts, by what they printed, and by both."""
+    """Return the same runs by their transcripts, by their output, and by both."""
     return [read_logs(cli.transcripts), read_logs(*cli.streams), read_logs(cli.transcripts, *cli.streams)]
 
 
 def since(result: dict[str, Any]) -> dict[str, Any]:
-    """What a fork has used by itself, in the form of a result."""
+    """Return the usage of a fork alone, in the form of a result."""
     own = result["model_usage_since_last_result"]
     return {"modelUsage": own, "total_cost_usd": sum(usage["costUSD"] for usage in own.values())}
 
@@ -113,7 +113,7 @@ def test_a_turn_with_partial_messages(cli: CliRuns) -> None:
 
 
 def test_turns_printed_as_json(cli: CliRuns) -> None:
-    """LOG-31, LOG-01, LOG-23: only growing totals, so the differences are taken."""
+    """LOG-31, LOG-01, LOG-23: only cumulative totals, so differences are used."""
     form = ("--output-format", "json")
     first = cli.run("READ please", form=form)
     for logs in everywhere(cli):
@@ -166,7 +166,7 @@ def test_several_turns_of_one_process(cli: CliRuns) -> None:
 def test_a_sub_agent_and_the_commands_on_its_logs(
     cli: CliRuns, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LOG-31, LOG-24, LOG-45, LOG-46, LOG-30: nothing to complain about, and the same figures everywhere."""
+    """LOG-31, LOG-24, LOG-45, LOG-46, LOG-30: no complaints, and the same figures everywhere."""
     result = cli.run("AGENT please")
 
     for logs in everywhere(cli):
@@ -218,15 +218,15 @@ PRICED: list[tuple[str, int]] = [
                                "claude-mythos-5-2", "claude-sonnet-5-5", "claude-opus-5-5", "claude-opus-4-7")),
     *((model, tokens) for tokens in (60_000, 260_000) for model in ("claude-haiku-5-5", "claude-sonnet-4-5[1m]")),
 ]  # fmt: skip
-"""Every family, every price that stands alone, and long prompts. A run for each model would take a minute."""
+"""Every family, every distinct price, and long prompts. A run for each model would take a minute."""
 
 
 async def test_a_model_and_a_long_prompt_cost_what_the_cli_says(cli: CliRuns) -> None:
     """LOG-31, LOG-28: by one process, whose totals grow from turn to turn."""
     assert len(MODELS) >= 20
     options = ClaudeAgentOptions(cwd=cli.folder, env=cli.server.env(), model=PRICED[0][0], setting_sources=[])
-    heard: list[Message] = []
-    told: dict[str, Any] = {}
+    messages: list[Message] = []
+    figures: dict[str, Any] = {}
     async with ClaudeSDKClient(options) as client:
         for model, tokens in PRICED:
             assert Prices().knows(model.removesuffix("[1m]"))
@@ -234,11 +234,11 @@ async def test_a_model_and_a_long_prompt_cost_what_the_cli_says(cli: CliRuns) ->
             cli.usage |= {"input_tokens": tokens} if tokens else {}
             await client.set_model(model)
             await client.query("hello")
-            heard += [message async for message in client.receive_response()]
-            result = heard[-1]
+            messages += [message async for message in client.receive_response()]
+            result = messages[-1]
             assert isinstance(result, ResultMessage)
-            told = {"modelUsage": result.model_usage, "total_cost_usd": result.total_cost_usd}
-            logs = read_messages(heard)
-            assert counts(logs.rows) == stated(told["modelUsage"]), model
-            assert cost(logs) == pytest.approx(told["total_cost_usd"], abs=CENT / 100), model
-    check(read_logs(cli.transcripts), told)
+            figures = {"modelUsage": result.model_usage, "total_cost_usd": result.total_cost_usd}
+            logs = read_messages(messages)
+            assert counts(logs.rows) == stated(figures["modelUsage"]), model
+            assert cost(logs) == pytest.approx(figures["total_cost_usd"], abs=CENT / 100), model
+    check(read_logs(cli.transcripts), figures)

@@ -1,4 +1,4 @@
-"""The CLI itself on the loopback API, with each login that it can have there."""
+"""The CLI itself on the loopback API, with each supported login."""
 
 from dataclasses import replace
 from typing import Any
@@ -65,7 +65,7 @@ async def test_the_cli_streams_calls_a_tool_and_sees_errors_with_each_login(
         assert {call.path for call in loopback.calls if call.method == "POST"} == {path}
         assert [body["model"] for body in loopback.requests] == [model] * 2
 
-        # A cloud provider's 400 the CLI repeats in bare mode.
+        # In bare mode the CLI retries a cloud provider's 400.
         statuses = [429, 529] if login in ("vertex", "bedrock") else [429, 529, 400]
         for status in statuses:
             loopback.fail_next(status, message="Not now.")
@@ -77,7 +77,7 @@ async def test_the_cli_streams_calls_a_tool_and_sees_errors_with_each_login(
         messages, result = await ask(client)
         assert (result.is_error, result.result) == (True, "API Error: Not now.")
         assert any(isinstance(message, StreamEvent) for message in messages)
-        # What was sent before a connection breaks off may be lost with it.
+        # Data sent before a connection breaks may be lost with it.
         loopback.fail_next(after_events=3)
         _, result = await ask(client)
         assert "Connection to the API was lost" in str(result.result)

@@ -1,4 +1,4 @@
-"""The official Python client on the server: what it does with the API, it does with Claude Code behind HTTP."""
+"""The official Python client on the server: it works with Claude Code behind HTTP as with the API."""
 
 from collections.abc import Generator
 from typing import Any, cast
@@ -44,7 +44,7 @@ def claude(server: MessagesServer) -> Generator[Anthropic]:
 
 
 def answers(api: LoopbackServer, *replies: Reply) -> None:
-    """Have the API answer with one after the other, and then with the last one."""
+    """Let the API answer with one after the other, and then with the last one."""
     left = [*replies]
 
     def respond(_: object) -> Reply:
@@ -54,7 +54,7 @@ def answers(api: LoopbackServer, *replies: Reply) -> None:
 
 
 def create(claude: Anthropic, **fields: Any) -> Message:
-    """The whole answer to a greeting."""
+    """Return the complete answer to a greeting."""
     return cast(Message, claude.messages.create(**{**ASK, **fields}))
 
 
@@ -87,7 +87,7 @@ def test_a_message_and_a_stream_of_it(claude: Anthropic, loopback: LoopbackServe
 
 
 def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback: LoopbackServer) -> None:
-    """MSG-09, MSG-46, MSG-72. It would like a thread, and goes on without."""
+    """MSG-09, MSG-46, MSG-72. It prefers a thread, and works without one."""
 
     @beta_tool
     def weather(city: str) -> str:
@@ -115,7 +115,7 @@ def test_structured_output_is_parsed(claude: Anthropic, loopback: LoopbackServer
 
 
 async def test_the_async_client(server: MessagesServer, loopback: LoopbackServer) -> None:
-    """MSG-46. With the token as a bearer's."""
+    """MSG-46. With a bearer token."""
     answers(loopback, "Good day.")
     async with AsyncAnthropic(base_url=server.url, auth_token=server.token) as claude:
         message = cast(Message, await claude.messages.create(**ASK))
@@ -135,7 +135,7 @@ def test_errors_are_of_the_classes_of_the_client(claude: Anthropic, loopback: Lo
         429: RateLimitError,
         500: InternalServerError,
         529: InternalServerError,
-        # The last one: the CLI may ask once more by itself, and would take the failure that is meant for another.
+        # The last one: the CLI may retry once, and would take the failure that is meant for another request.
         404: NotFoundError,
     }
     for status, error in classes.items():

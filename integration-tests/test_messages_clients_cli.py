@@ -17,7 +17,7 @@ MODEL = "claude-sonnet-5"
 
 
 def plain(value: Any) -> Any:
-    """Messages without cache breakpoints, and a text for a list of one text block."""
+    """Return messages without cache breakpoints, and a text for a list of one text block."""
     if isinstance(value, list):
         return [plain(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -30,7 +30,7 @@ def plain(value: Any) -> Any:
 
 
 def claude(prompt: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
-    """What the CLI prints as the result of a prompt."""
+    """Return the CLI's printed result for a prompt."""
     done = subprocess.run(
         [CLI, "-p", prompt, "--output-format", "json", "--allowedTools", "Read", "--model", MODEL],
         cwd=folder,
@@ -44,12 +44,12 @@ def claude(prompt: str, env: dict[str, str], folder: Path) -> dict[str, Any]:
 
 
 def reads_a_file(path: Path) -> Any:
-    """An API that has the file read, and then says what was in it."""
+    """Return an API that lets the CLI read the file, and then answers with its content."""
 
     def respond(body: dict[str, Any]) -> Any:
         blocks: list[Any] = [block for message in body["messages"] for block in message["content"]]
         results: list[Any] = [block for block in blocks if "tool_use_id" in block]
-        # The CLI tells the model how many tokens are left.
+        # The CLI tells the model the number of remaining tokens.
         usage = {"input_tokens": 100, "output_tokens": 10}
         if results:
             return {"content": f"It says: {results[0]['content']}", "usage": usage}
@@ -69,7 +69,7 @@ def notes(tmp_path: Path) -> Path:
 def test_a_whole_turn_with_its_own_tools(
     loopback: LoopbackServer, messages_server: MessagesServer, notes: Path
 ) -> None:
-    """MSG-07, MSG-08, MSG-46. The API receives what it would have received without the server between."""
+    """MSG-07, MSG-08, MSG-46. The API receives the same requests as without the server."""
     loopback.respond = reads_a_file(notes)
     direct = claude("Read notes.txt", loopback.env(), notes.parent)
     asked_directly = [*loopback.requests]
@@ -90,10 +90,10 @@ def test_a_whole_turn_with_its_own_tools(
     assert all("context-management" in call.headers["anthropic-beta"] for call in loopback.calls)
 
 
-def test_an_error_of_the_api_is_told(loopback: LoopbackServer, messages_server: MessagesServer, tmp_path: Path) -> None:
+def test_an_api_error_is_reported(loopback: LoopbackServer, messages_server: MessagesServer, tmp_path: Path) -> None:
     """MSG-30."""
     env = {**loopback.env(), **messages_server.env(), "CLAUDE_CODE_MAX_RETRIES": "0"}
-    loopback.fail_next(400, message="made-up", times=20)  # this CLI tries again with less
+    loopback.fail_next(400, message="made-up", times=20)  # this CLI retries with a smaller request
     result = claude("Hello.", env, tmp_path)
     assert (result["is_error"], result["api_error_status"]) == (True, 400), (result, loopback.calls)
     assert "made-up" in result["result"]

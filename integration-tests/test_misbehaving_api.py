@@ -1,6 +1,6 @@
-"""An API that misbehaves gives an error within its bounds, and the table of the documentation says which.
+"""An API that misbehaves causes a bounded error, as listed in the table of the documentation.
 
-With `CC_WRITE_DOCS=1` the table is written anew.
+With `CC_WRITE_DOCS=1` the table is written again.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ BEGIN, END = "<!-- begin: made by integration-tests/test_misbehaving_api.py -->"
 LIMITS = Timeouts(turn=4.0, silence=2.0)
 MODEL = "claude-sonnet-5"
 BODY = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
-# Beyond the limits: ends a process, and bears a busy machine.
+# Seconds. Beyond the limits: ends a process, and allows for a busy machine.
 MOST_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Told:
-    """An outcome, as one of the three tells it."""
+class Outcome:
+    """An outcome, as reported by one of the three layers."""
 
     outcome: str
     message: str = ""
@@ -48,44 +48,44 @@ class Ways:
         self._transport, self._http = transport, http
         self._agent = Agent(ClaudeCodeModel(MODEL, provider=ClaudeCodeProvider.over(transport, max_retries=0)))
 
-    async def model(self) -> Told:
-        """A run of an agent."""
+    async def model(self) -> Outcome:
+        """Run an agent."""
         try:
             result = await self._agent.run("Hello.")
         except ModelHTTPError as error:
             message = re.search(r"'message': (['\"])(.*?)\1[,}]", str(error.body))
-            return Told(
+            return Outcome(
                 f"`{type(error).__name__}` {error.status_code}",
                 message[2] if message else str(error.body),
                 retry_after=error.retry_after,
             )
         except Exception as error:
-            return Told(f"`{type(error).__name__}`", str(error))
-        return Told("an answer", result.output)
+            return Outcome(f"`{type(error).__name__}`", str(error))
+        return Outcome("an answer", result.output)
 
-    async def transport(self) -> Told:
-        """A streamed request."""
+    async def transport(self) -> Outcome:
+        """Send a streamed request."""
         request = httpx2.Request("POST", "http://claude/v1/messages", json={**BODY, "stream": True})
         try:
             response = await self._transport.handle_async_request(request)
-            return _told(response, (await response.aread()).decode())
+            return _outcome(response, (await response.aread()).decode())
         except httpx2.TransportError as error:
-            return Told(f"`{type(error).__name__}`", str(error), repeats=True)
+            return Outcome(f"`{type(error).__name__}`", str(error), repeats=True)
 
-    async def server(self) -> Told:
-        """A request that is not streamed."""
+    async def server(self) -> Outcome:
+        """Send a request that is not streamed."""
         response = await self._http.post("/v1/messages", json=BODY)
-        return _told(response, response.text)
+        return _outcome(response, response.text)
 
 
-def _told(response: httpx2.Response, text: str) -> Told:
+def _outcome(response: httpx2.Response, text: str) -> Outcome:
     kind = re.search(r'"type": ?"error", ?"error": ?\{"type": ?"(\w+)", ?"message": ?"(.*?)(?<!\\)"', text)
     if kind is None:
-        return Told("an answer")
+        return Outcome("an answer")
     where = str(response.status_code) if response.status_code != 200 else "an event in the stream:"
     says = response.headers.get("x-should-retry")
     repeats = response.status_code in (408, 409, 429) or response.status_code >= 500 if says is None else says == "true"
-    return Told(
+    return Outcome(
         f"{where} `{kind[1]}`",
         kind[2].replace('\\"', '"'),
         repeats and response.status_code != 200,
@@ -106,16 +106,16 @@ async def ways(url: str) -> AsyncGenerator[Ways]:
 
 
 async def row(name: str, way: Ways, retry_after: int | None = None) -> list[str]:
-    """Ask in all ways, and return the cells of a row."""
-    told: list[Told] = []
+    """Send the request in all ways, and return the cells of a row."""
+    outcomes: list[Outcome] = []
     slowest = 0.0
     for ask in (way.model, way.transport, way.server):
         begun = time.monotonic()
         async with asyncio.timeout(LIMITS.turn + MOST_SECONDS if LIMITS.turn else None):
-            told.append(await ask())
+            outcomes.append(await ask())
         slowest = max(slowest, time.monotonic() - begun)
-    model, transport, server = told
-    assert {each.retry_after for each in told} == {retry_after}
+    model, transport, server = outcomes
+    assert {each.retry_after for each in outcomes} == {retry_after}
     repeats = "yes" if server.repeats else "no"
     message = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:…", model.message).replace("|", "\\|").replace("\n", " ")
     after = "at once" if slowest < 1.5 else f"{round(slowest)} s"
@@ -133,7 +133,7 @@ async def all_rows() -> list[list[str]]:
 
 
 async def rows_of_statuses(api: MisbehavingAPI, way: Ways) -> list[list[str]]:
-    """Each status of an error, without `retry-after` and with it; those with the same outcome share a row."""
+    """Return each status of an error, without `retry-after` and with it; those with the same outcome share a row."""
     codes: dict[tuple[str, ...], list[str]] = {}
     for code in STATUSES:
         both: list[tuple[str, ...]] = []
@@ -148,7 +148,7 @@ async def rows_of_statuses(api: MisbehavingAPI, way: Ways) -> list[list[str]]:
 
 
 async def rows_without_http() -> list[list[str]]:
-    """Addresses with which no HTTP request is made."""
+    """Return addresses with which no HTTP request is made."""
     rows: list[list[str]] = []
     async with misbehaving(has_certificate=True) as tls, misbehaving() as plain:
         for name, url in (
@@ -170,7 +170,7 @@ def table(rows: list[list[str]]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_each_misbehaviour_is_told_as_the_documentation_says() -> None:
+async def test_each_misbehaviour_has_the_documented_outcome() -> None:
     """MSG-E11."""
     rows = await all_rows()
     text = PAGE.read_text("utf-8")
@@ -180,5 +180,5 @@ async def test_each_misbehaviour_is_told_as_the_documentation_says() -> None:
         PAGE.write_text(f"{before}{BEGIN}\n{table(rows)}\n{END}{after}", "utf-8")
         return
     documented = [line.strip("| ").split(" | ") for line in written.strip().splitlines()[2:]]
-    # How long it took is a matter of the machine.
+    # The duration depends on the machine.
     assert [cells[:5] + cells[6:] for cells in rows] == [cells[:5] + cells[6:] for cells in documented]

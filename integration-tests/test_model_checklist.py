@@ -1,4 +1,4 @@
-"""The checklist of the model contract names tests that exist and that cite the item; and enough of it holds."""
+"""The checklist of the model contract names tests that exist and that cite the item; and most items hold."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from cited_tests import NAME, ROOT, Function, cited, functions
 
 SPEC = (ROOT / "specs" / "008-model-contract.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| \*\*(MODEL-\d\d)\*\* \| .* \| ([^|]+) \|$", SPEC, flags=re.MULTILINE)
-# Beyond these there are promises that are asked for elsewhere.
+# The other promises are checked elsewhere.
 ITEMS = [f"MODEL-{number:02}" for number in range(1, 73)]
 LEAST_THAT_HOLD = 65
 
@@ -17,12 +17,12 @@ _ID = re.compile(r"\bMODEL-\d\d\b")
 
 
 def items(function: Function) -> set[str]:
-    """The items that a function cites."""
+    """Return the items that a function cites."""
     return {*_ID.findall(ast.get_docstring(function) or "")}
 
 
 def is_expected_to_fail(function: Function) -> bool:
-    """Whether a test has the mark for that, or a scenario its defect."""
+    """Return whether a test has the `xfail` mark, or a scenario a defect."""
     return any(re.search(r"\bxfail\(|\bdefect=", ast.unparse(decorator)) for decorator in function.decorator_list)
 
 
@@ -31,7 +31,7 @@ def test_each_item_has_its_row() -> None:
 
 
 @pytest.mark.parametrize(("item", "how"), ROWS, ids=[item for item, _ in ROWS])
-def test_an_item_holds_by_tests_that_cite_it_or_says_why_it_cannot(item: str, how: str) -> None:
+def test_an_item_has_tests_that_cite_it_or_a_reason_why_it_cannot(item: str, how: str) -> None:
     assert re.match(r"(inherited; )?holds(, but for [^:]+ \(.*\))?: `|not possible: \w", how)
     names = NAME.findall(how)
     assert names
@@ -40,7 +40,7 @@ def test_an_item_holds_by_tests_that_cite_it_or_says_why_it_cannot(item: str, ho
 
 
 @pytest.mark.parametrize(("item", "how"), ROWS, ids=[item for item, _ in ROWS])
-def test_what_is_expected_to_fail_is_named_as_what_an_item_does_not_hold_for(item: str, how: str) -> None:
+def test_expected_failures_are_named_as_exceptions_of_an_item(item: str, how: str) -> None:
     exceptions, _, rest = how.partition("): ") if ", but for " in how else ("", "", how)
     assert not [name for name in NAME.findall(rest) if is_expected_to_fail(cited(name))]
     assert all(is_expected_to_fail(cited(name)) for name in NAME.findall(exceptions))
@@ -50,7 +50,7 @@ def test_enough_items_hold() -> None:
     assert sum("holds: " in how for _, how in ROWS) >= LEAST_THAT_HOLD
 
 
-def test_no_test_cites_an_item_that_there_is_not() -> None:
+def test_no_test_cites_an_unknown_item() -> None:
     known = set(re.findall(r"\*\*(MODEL-\d\d)\*\*", SPEC))
     folders = [ROOT / "integration-tests", ROOT / "packages" / "cc-model" / "tests"]
     for path in (path for folder in folders for path in folder.rglob("*.py")):

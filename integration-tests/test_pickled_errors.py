@@ -1,4 +1,4 @@
-"""Errors have the framework's classes, and survive the way to another process, as durable engines send them."""
+"""Errors have the framework's classes, and survive pickling between processes, as durable engines do it."""
 
 import asyncio
 import pickle
@@ -22,7 +22,7 @@ from processes import eventually
 
 
 def same(error: Exception) -> Exception:
-    """The error as it comes out of another process."""
+    """Return the error after a round trip through another process."""
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert str(copy) == str(error)
@@ -63,8 +63,8 @@ async def test_the_error_of_a_process_that_died_can_be_pickled(
     same(caught.value)
 
 
-async def test_an_api_that_talks_nonsense_is_a_connection_error(loopback: LoopbackServer) -> None:
-    """MODEL-48, MODEL-49: the CLI says no more of it than that, and nothing of it becomes an output."""
+async def test_an_invalid_answer_of_the_api_is_a_connection_error(loopback: LoopbackServer) -> None:
+    """MODEL-48, MODEL-49: the CLI reports no details, and no part of it becomes an output."""
     nonsense = [b"I am a proxy.\n", b"event: message_start\ndata: {nonsense\n\n", b""]
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""The prepared interpreter does with a program what a new one does, so that tests may run programs there."""
+"""The prepared interpreter runs a program as a new one does, so that tests may run programs there."""
 
 import subprocess
 import sys

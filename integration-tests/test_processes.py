@@ -1,4 +1,4 @@
-"""Calls that nobody answers and streams that nobody reads: no process is left over, and the next run is normal."""
+"""Calls without an answer and streams without a reader: no process is left over, and the next run is normal."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest, eventually, processes
 
 MANY_WORDS = "word " * 2_000
-# To read all of them takes more than twice as long.
+# Reading all of them takes more than twice as long.
 NOT_TO_THE_END = 20.0
 
 
@@ -92,7 +92,7 @@ async def a_request_that_is_sent_again(model: ClaudeCodeModel) -> None:
     agent = with_number(model, capabilities=[Hooks(after_model_request=once_more)])
     with pytest.raises(UsageLimitExceeded):
         await agent.run("Call.", usage_limits=UsageLimits(request_limit=3))
-    assert len(seen) == 4  # the first answer was given up, and its request does not count
+    assert len(seen) == 4  # the first answer was discarded, and its request does not count
 
 
 async def an_unknown_tool(model: ClaudeCodeModel) -> None:
@@ -138,10 +138,10 @@ async def a_response_that_is_not_liked(model: ClaudeCodeModel) -> None:
         a_response_that_is_not_liked,
     ],
 )
-async def test_a_call_that_nobody_answers_keeps_no_process(
+async def test_a_call_without_an_answer_keeps_no_process(
     leave: Callable[[ClaudeCodeModel], Awaitable[None]], loopback: LoopbackServer, single_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-51, MODEL-55: the one process that there is serves the next run."""
+    """MODEL-51, MODEL-55: the single process serves the next run."""
     loopback.respond = calls_for_ever
     model = ClaudeCodeModel(provider=single_provider)
     await leave(model)
@@ -181,7 +181,7 @@ async def leave_iter(agent: Agent[object, str]) -> None:
 
 async def leave_run_stream_sync(agent: Agent[object, str]) -> None:
     def run() -> None:
-        # `run_stream_sync()` leaves the loop open that it finds or makes, and pytest would complain about it.
+        # `run_stream_sync()` leaves its event loop open, and pytest would complain about it.
         with asyncio.Runner() as runner:
             asyncio.set_event_loop(runner.get_loop())
             with agent.run_stream_sync("Hello.") as stream:
@@ -224,7 +224,7 @@ async def cancel_a_run(agent: Agent[object, str]) -> None:
 async def test_leaving_a_stream_in_the_middle_ends_its_turn_and_nothing_else(
     leave: Callable[[Agent[object, str]], Awaitable[None]], slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-44, MODEL-45: in every way of streaming the processes are what they were."""
+    """MODEL-44, MODEL-45: with every streaming API the processes are the same as before."""
     agent = Agent(ClaudeCodeModel(provider=slow_provider))
     slow_api.respond = echo
     await agent.run("Warm up.")
@@ -257,10 +257,10 @@ async def test_an_error_before_the_first_event_lets_a_fallback_take_over(
 
 
 @pytest.mark.parametrize(("status", "error_class"), [(529, ModelHTTPError), (None, ModelConnectionError)])
-async def test_an_error_within_a_stream_comes_after_what_was_read(
+async def test_an_error_within_a_stream_comes_after_the_events_before_it(
     status: int | None, error_class: type[Exception], slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-46: what has been read was a part of the answer already, so no other model takes over."""
+    """MODEL-46: the events read are a part of the answer already, so no other model takes over."""
     slow_api.respond = many_words
     model = ClaudeCodeModel(provider=slow_provider)
     slow_api.fail_next(status, after_events=12)
@@ -268,7 +268,7 @@ async def test_an_error_within_a_stream_comes_after_what_was_read(
     with pytest.raises(error_class) as caught:
         async with Agent(FallbackModel(model, TestModel())).run_stream("Hello.") as stream:
             async for piece in stream.stream_text(delta=True, debounce_by=None):
-                pieces.append(piece)  # noqa: PERF401  # what came before the error must be kept
+                pieces.append(piece)  # noqa: PERF401  # events before the error must be kept
     assert pieces
     if isinstance(caught.value, ModelHTTPError):
         assert caught.value.in_stream

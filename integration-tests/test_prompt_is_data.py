@@ -1,4 +1,4 @@
-"""Prompt text is data: nothing in it makes Claude Code read a file or run a command."""
+"""Prompt text is data: no text makes Claude Code read a file or run a command."""
 
 import json
 from pathlib import Path

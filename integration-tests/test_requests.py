@@ -1,4 +1,4 @@
-"""What a request is: prepared once, the same from wherever it comes, tried as often as asked for, and not for ever."""
+"""Requests: prepared once, the same for every caller, with the given number of attempts, and with a time limit."""
 
 import asyncio
 from typing import Any
@@ -31,9 +31,9 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest
 
-# Long enough for a process that runs to take a request to the API, on a busy machine too.
+# Long enough for a running process to send a request to the API, on a busy machine too.
 SOON = 0.4
-# That a wait ends at all is what is tested, not when.
+# The test is about the end of a wait, not about its time.
 NOT_FOR_EVER = 15.0
 
 
@@ -102,7 +102,7 @@ async def test_a_request_is_the_same_on_a_warm_process_and_on_a_new_one(loopback
 async def test_without_retries_there_is_one_attempt(
     status: int, loopback: LoopbackServer, model: ClaudeCodeModel, provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-27: neither the client nor the CLI repeats it."""
+    """MODEL-27: neither the client nor the CLI retries."""
     loopback.fail_next(status, times=9)
     with pytest.raises(ModelHTTPError):
         await Agent(model).run("Hello.")
@@ -119,7 +119,7 @@ async def test_the_setting_for_retries_wins_over_the_providers(
     assert len(loopback.requests) == 2
 
 
-async def test_by_default_what_may_pass_is_tried_three_times(loopback: LoopbackServer) -> None:
+async def test_temporary_failures_have_three_attempts_by_default(loopback: LoopbackServer) -> None:
     """MODEL-27"""
     loopback.fail_next(500, times=9, headers={"retry-after": "0.01"})
     async with ClaudeCodeProvider(env=loopback.env()) as provider:
@@ -165,10 +165,10 @@ async def test_a_header_cannot_bring_another(loopback: LoopbackServer, model: Cl
 
 
 @pytest.mark.filterwarnings("ignore:.*rejected a replayed thinking")
-async def test_thinking_that_the_api_refuses_is_left_out(
+async def test_thinking_that_the_api_rejects_is_left_out(
     loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-20: where a model refuses thinking after its prefix changed, the API is asked to drop it, once."""
+    """MODEL-20: where a model rejects thinking after its prefix changed, the API is asked to drop it, once."""
     name = "claude-opus-5-5"
     bodies: list[list[dict[str, Any]]] = []
     async with AsyncAnthropic(api_key="key", base_url=loopback.url, max_retries=0) as client:
@@ -186,7 +186,7 @@ async def test_thinking_that_the_api_refuses_is_left_out(
         None,
         {"prefix_mismatch_behavior": "drop_block"},
     ]
-    # After this 400 the CLI may begin to ask again by itself, without the thinking; that is broken off.
+    # After this 400 the CLI may start a retry by itself, without the thinking; that retry is aborted.
     assert [body for body in seen if body["messages"][1]["content"][0]["type"] == "thinking"] == expected
 
 
@@ -219,7 +219,7 @@ async def test_a_timeout_ends_the_wait_and_the_next_run_is_normal(
 
 
 async def test_requests_are_retried_with_the_same_messages(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-51: the first answer is given up, and the process takes the same request again."""
+    """MODEL-51: the first answer is discarded, and the process takes the same request again."""
     loopback.respond = steps("One.", "Two.")
     history: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
     responses = [await model.request(history, None, ModelRequestParameters()) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Every way to run an agent works, alone and many at once, and leaves nothing behind."""
+"""Every way to run an agent works, alone and many at once, without leaks."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +31,7 @@ def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, m
     agent = Agent(model)
 
     def run_sync(*prompts: str) -> list[str]:
-        # `run_sync()` leaves a loop of its own open, and pytest would complain about it.
+        # `run_sync()` leaves its event loop open, and pytest would complain about it.
         with asyncio.Runner() as runner:
             asyncio.set_event_loop(runner.get_loop())
             return [agent.run_sync(prompt).output for prompt in prompts]
@@ -80,7 +80,7 @@ async def test_a_model_id_resolves_through_the_capability(
 async def test_twenty_concurrent_runs_each_get_their_own_answer(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-65: by far fewer processes."""
+    """MODEL-65: with far fewer processes."""
 
     def respond(body: dict[str, Any]) -> Any:
         last = body["messages"][-1]["content"]

@@ -1,10 +1,10 @@
-"""The measure of exactness: whatever an agent does, Claude Code in between makes no difference.
+"""The test of exactness: Claude Code in between makes no difference to an agent.
 
 Each scenario runs twice, with `AnthropicModel` on the loopback API and with `ClaudeCodeModel` through the real CLI to
-the same API. Outputs, messages, events, usage, errors and warnings must agree, and so must all request bodies but for
-what the design allows (`both_ways.comparable`). What else differs, a scenario says itself.
+the same API. Outputs, messages, events, usage, errors and warnings must agree, and so must all request bodies except
+for the differences that the design allows (`both_ways.comparable`). A scenario declares further differences itself.
 
-The processes are shared by all scenarios, so that each one meets whatever the ones before it have left.
+The processes are shared by all scenarios, so that each one meets the state that the ones before it have left.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -24,7 +24,7 @@ from scenarios import SCENARIOS, Scenario
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_is_left() -> Iterator[None]:
-    """Of the processes of the scenarios nothing is left after the last one."""
+    """Check after the last scenario that its processes are gone."""
     others = {*psutil.Process().children(recursive=True)}
     yield
     _, alive = psutil.wait_procs({*psutil.Process().children(recursive=True)} - others, timeout=5)
@@ -53,12 +53,12 @@ async def other_logins(nothing_is_left: None) -> AsyncIterator[Mapping[str, Both
         yield {"oauth": oauth, "vertex": vertex, "bedrock": bedrock}
 
 
-# The CLI takes the effort out of a request to a model of Bedrock's that had none when it came out.
+# The CLI removes the effort from a request to a model of Bedrock's that had none at its release.
 BEYOND_THE_CLI = frozenset({("settings.every_level_of_thinking-claude-opus-4-5", "bedrock")})
 
 
 def parameters() -> list[Any]:
-    """The scenarios; those with a defect must fail, so that nobody forgets to take the note away."""
+    """Return the scenarios; those with a defect must fail, so that a fixed defect is noticed."""
     marks = [
         [pytest.mark.xfail(reason=scenario.defect, strict=True)] if scenario.defect else [] for scenario in SCENARIOS
     ]

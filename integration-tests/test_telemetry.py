@@ -1,4 +1,4 @@
-"""What is told to those who watch: right spans, silent logs, and not a word to anybody else."""
+"""Telemetry: correct spans, silent logs, and no data for third parties."""
 
 import asyncio
 import logging
@@ -19,24 +19,24 @@ from otlp_receiver import receiving
 
 
 async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> None:
-    """MODEL-06, MODEL-71: what else it says is compared with `AnthropicModel` by scenarios."""
+    """MODEL-06, MODEL-71: scenarios compare its other attributes with `AnthropicModel`."""
     exporter = InMemorySpanExporter()
     tracing = TracerProvider()
     tracing.add_span_processor(SimpleSpanProcessor(exporter))
     traced = InstrumentedModel(model, InstrumentationSettings(tracer_provider=tracing))
     result = await Agent(traced).run("Hello.")
     [span] = [span for span in exporter.get_finished_spans() if span.name.startswith("chat ")]
-    said = dict(span.attributes or {})
-    assert said["gen_ai.provider.name"] == "claude-code"
-    assert said["server.address"] == "api.anthropic.com"
-    assert said["gen_ai.response.id"] == result.response.provider_response_id
-    assert said["gen_ai.response.finish_reasons"] == ("stop",)
+    attributes = dict(span.attributes or {})
+    assert attributes["gen_ai.provider.name"] == "claude-code"
+    assert attributes["server.address"] == "api.anthropic.com"
+    assert attributes["gen_ai.response.id"] == result.response.provider_response_id
+    assert attributes["gen_ai.response.finish_reasons"] == ("stop",)
     assert result.response.usage.cost is not None
-    assert said["operation.cost"] == pytest.approx(float(result.response.usage.cost))  # pyright: ignore[reportUnknownMemberType]
+    assert attributes["operation.cost"] == pytest.approx(float(result.response.usage.cost))  # pyright: ignore[reportUnknownMemberType]
 
 
 async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:
-    """MODEL-71, MODEL-85: also of the next request that the same process answers, and the API is told."""
+    """MODEL-71, MODEL-85: also of the next request of the same process; the API gets the trace headers."""
     exporter = InMemorySpanExporter()
     tracing = TracerProvider()
     tracing.add_span_processor(SimpleSpanProcessor(exporter))
@@ -81,17 +81,17 @@ async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, own_
     assert [call.path for call in loopback.calls] == ["/v1/messages"] * 2
 
 
-async def test_the_cli_calls_nobody_else(loopback: LoopbackServer) -> None:
-    """MODEL-71: what goes to other hosts would go by this proxy."""
-    heard: list[bytes] = []
+async def test_the_cli_calls_no_other_host(loopback: LoopbackServer) -> None:
+    """MODEL-71: requests to other hosts would go through this proxy."""
+    requests: list[bytes] = []
 
     async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heard.append(await reader.readline())
+        requests.append(await reader.readline())
         writer.close()
 
     proxy = await asyncio.start_server(note, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
-    # What the loopback API's environment turns off is not what is tested.
+    # Settings of the loopback API's environment would hide the behaviour under test.
     env = {name: value for name, value in loopback.env().items() if name != "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"}
     async with proxy, ClaudeCodeProvider(env={**env, "HTTPS_PROXY": address, "HTTP_PROXY": address}) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider))
@@ -100,20 +100,20 @@ async def test_the_cli_calls_nobody_else(loopback: LoopbackServer) -> None:
         with pytest.raises(ModelHTTPError):
             await agent.run("Fail.", message_history=first.all_messages())
     assert len(loopback.calls) >= 2
-    assert not heard
+    assert not requests
 
 
 async def test_logs_hold_no_prompt_and_no_key(
     loopback: LoopbackServer, own_model: ClaudeCodeModel, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MODEL-72: at any level, also when something goes wrong."""
+    """MODEL-72: at any level, also after an error."""
     loopback.respond = echo
-    # The client of the API and the loopback API log what they are sent, in this process only in tests.
+    # The client of the API and the loopback API log requests; they are in this process only in tests.
     ours = ("cc_model", "cc_messages", "cc_session", "cc_ipc", "claude_agent_sdk")
     with caplog.at_level(logging.DEBUG):
         await Agent(own_model, instructions="A secret instruction.").run("A secret prompt.")
         loopback.fail_next(500)
         with pytest.raises(Exception, match="500"):
             await Agent(own_model).run("Another secret prompt.")
-    said = [record.getMessage() for record in caplog.records if record.name.startswith(ours)]
-    assert not [line for line in said if "secret" in line or loopback.env()["ANTHROPIC_API_KEY"] in line]
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith(ours)]
+    assert not [line for line in lines if "secret" in line or loopback.env()["ANTHROPIC_API_KEY"] in line]

@@ -1,8 +1,8 @@
-"""Looks at a package from inside an environment that has nothing but it and what it requires.
+"""Check a package from inside an environment with nothing but the package and its requirements.
 
     python -I -W error scripts/check_alone.py NAME
 
-Prints how many distributions are there. Ends with what is wrong instead, if anything is. Started by check_packages.py.
+Prints the number of distributions, or exits with the problems, if any. Started by check_packages.py.
 """
 
 import ast
@@ -17,12 +17,12 @@ sys.path.append(str(Path(__file__).parent))  # -I leaves it out
 from workspace import ROOT, read_members, read_toml, required_name
 
 SDK = "claude-agent-sdk"
-# The SDK's wheel holds the whole CLI (157 MB): what only knows its objects by shape must not pull it.
+# The SDK's wheel contains the whole CLI (157 MB): packages that only use duck typing on its objects must not pull it.
 WITHOUT_SDK = {"cc-types", "cc-convert", "cc-ipc", "cc-loopback"}
 
 
 def strangers(name: str, installed: Mapping[str, str], pins: Iterable[str], members: Iterable[str]) -> list[str]:
-    """Return what should not be installed beside a package."""
+    """Return the distributions that should not be installed with a package."""
     pinned = {pin.partition(" ;")[0] for pin in pins}
     others = {one: version for one, version in installed.items() if one not in {*members}}
     found = [f"{one} {version} has no pin" for one, version in others.items() if f"{one}=={version}" not in pinned]
@@ -30,7 +30,7 @@ def strangers(name: str, installed: Mapping[str, str], pins: Iterable[str], memb
 
 
 def undeclared(package: Path, optional: Iterable[str]) -> list[str]:
-    """Return the imports, wherever they stand in a package, that are neither installed nor `optional`."""
+    """Return the imports anywhere in a package that are neither installed nor `optional`."""
     found: list[str] = []
     for path in sorted(package.rglob("*.py")):
         nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
@@ -42,12 +42,12 @@ def undeclared(package: Path, optional: Iterable[str]) -> list[str]:
 
 
 def problems(name: str) -> list[str]:
-    """Return what is wrong with this environment, in which `name` is installed."""
+    """Return the problems of this environment, in which `name` is installed."""
     package = Path(import_module(name.replace("-", "_")).__file__ or "").parent
     installed = {required_name(one.name): one.version for one in metadata.distributions()}
     pins = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
     extras = [need for need in metadata.requires(name) or () if "extra ==" in need]
-    # A plugin of pytest, as cc-loopback has one, is imported by pytest alone.
+    # A pytest plugin, as in cc-loopback, is imported by pytest only.
     optional = {required_name(need).replace("-", "_") for need in [*extras, "pytest"]}
     return [
         *([f"{name} is imported from the repository"] if package.is_relative_to(ROOT / "packages") else []),

@@ -1,10 +1,10 @@
-"""Tells what works with older and newer versions of the Claude Code CLI, each from its wheel of claude-agent-sdk.
+"""Test older and newer versions of the Claude Code CLI, each from its wheel of claude-agent-sdk.
 
     uv run scripts/check_cli_versions.py [--write] [VERSION ...]
 
-Drives each CLI through the public API against a loopback API: with an API key, and with an OAuth token that is made up.
-Prints a table; with --write, `docs/reference/cli-versions.md` is made of it, and the list that `cc-model doctor` has.
-A version takes 50 s on two slow cores. Its wheel has 80 to 160 MB, and uv keeps it.
+Drives each CLI through the public API against a loopback API: with an API key, and with a fake OAuth token. Prints a
+table; with --write, it also writes `docs/reference/cli-versions.md` and the list for `cc-model doctor`.
+A version takes 50 s on two slow cores. Its wheel has 80 to 160 MB, and stays in uv's cache.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from both_ways import BothWays, Run
 
 PAGE = ROOT / "docs" / "reference" / "cli-versions.md"
 TESTED = ROOT / "packages" / "cc-model" / "src" / "cc_model" / "doctor" / "tested.py"
-# A year, from the first CLI that knows --bare on.
+# One year, from the first CLI with --bare on.
 VERSIONS = [
     "0.1.50",
     "0.1.66",
@@ -53,15 +53,15 @@ VERSIONS = [
     "newest",
 ]
 LOGINS: dict[str, Login] = {"API key": "api-key", "OAuth token": "oauth"}
-# Of two families, since a CLI has defaults of its own for some models.
+# Of two families, since a CLI has separate defaults for some models.
 MODEL, OTHER_MODEL = "claude-sonnet-4-6", "claude-opus-4-8"
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c020000000b4944415478da63fcff1f0003030200efa2a75b"
     "0000000049454e44ae426082"
 )
-# Where the output goes into a file; a terminal says its own.
+# Width for output into a file; a terminal has its own.
 WIDTH = 160
-# What a step here needs at most; a CLI that waits for something it does not get waits for ever.
+# Limit of one step, in seconds; a CLI that waits for missing input waits for ever.
 STEP_SECONDS = 30.0
 
 INTRODUCTION = """\
@@ -98,7 +98,7 @@ class Row:
 
 
 async def text_twice(model: AnthropicModel) -> object:
-    """Run an agent, and go on with its conversation."""
+    """Run an agent, and continue its conversation."""
     agent = Agent(model, instructions="Answer briefly.")
     first = await agent.run("One.")
     return await agent.run("Two.", message_history=first.all_messages())
@@ -111,7 +111,7 @@ async def with_tools(model: AnthropicModel) -> object:
 
 
 async def streamed(model: AnthropicModel) -> object:
-    """Run an agent and read its answer as it comes."""
+    """Run an agent and read its answer as a stream."""
     async with Agent(model).run_stream("Hello.") as stream:
         return await stream.get_output()
 
@@ -124,7 +124,7 @@ async def with_an_image(model: AnthropicModel) -> object:
 
 
 async def structured(model: AnthropicModel) -> object:
-    """Have the answer given as the arguments of a call."""
+    """Get the answer as the arguments of a tool call."""
     return await Agent(model, output_type=dict[str, int]).run("Count.")
 
 
@@ -134,7 +134,7 @@ def lucky_number() -> int:
 
 
 def always(reply: Reply) -> Respond:
-    """Return what gives the same answer to every request."""
+    """Return a responder with the same answer to every request."""
 
     def respond(body: Body) -> Reply:
         return reply
@@ -158,7 +158,7 @@ ANSWERS = {
     "empty": stopped("end_turn"),
     "no call": stopped("tool_use", text("I call.")),
 }
-# The status of the answer, and how many events of it come before the connection breaks off.
+# HTTP status of the answer, and the number of its events before the connection breaks.
 FAULTS: dict[str, tuple[int | None, int | None]] = {
     "cut after a block": (None, 5),
     "cut in a block": (None, 3),
@@ -168,7 +168,7 @@ FAULTS: dict[str, tuple[int | None, int | None]] = {
 
 
 async def exact(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login) -> str:
-    """Count the scenarios that are the same both ways, and name the others."""
+    """Count the scenarios with equal results both ways, and name the others."""
     async with AsyncAnthropic(api_key="loopback", base_url=api.url, max_retries=0) as client:
         both = BothWays(api, client, provider, login)
         differ: list[str] = []
@@ -182,7 +182,7 @@ async def exact(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login)
 
 
 async def warm(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
-    """Count starts for agents of different instructions, one after the other."""
+    """Count process starts for agents with different instructions, one after the other."""
     started, asked = provider.transport.stats().starts, 6
     for index in range(asked):
         await Agent(ClaudeCodeModel(MODEL, provider=provider), instructions=f"You are {index % 3}.").run("Hello.")
@@ -199,14 +199,14 @@ async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider, _login
             api.fail_next(status, after_events=events)
         before = len(api.requests)
         try:
-            # Streamed, since a client refuses what is not if it may take long.
+            # Streamed, since a client rejects requests without a stream that may take long.
             stream = await provider.client.messages.create(
                 model=MODEL, max_tokens=100, messages=[{"role": "user", "content": "Hello."}], stream=True
             )
             async for _ in stream:
                 pass
         except (APIError, httpx2.TransportError):
-            pass  # what the client gets is the integration tests' to look at
+            pass  # the integration tests check the client's result
         await at_rest(provider)
         if len(api.requests) != before + 1:
             more.append(name)
@@ -214,7 +214,7 @@ async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider, _login
 
 
 async def loop(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
-    """Have the CLI call a tool of the agent's."""
+    """Let the CLI call a tool of the agent."""
     api.respond = steps([call("mcp__pydantic_tools__lucky_number")], "Seven.")
     model = ClaudeCodeModel(MODEL, provider=provider)
     agent = Agent(model, tools=[lucky_number])
@@ -223,7 +223,7 @@ async def loop(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login)
 
 
 async def own_tools(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
-    """Have the CLI call a tool of its own."""
+    """Let the CLI call one of its own tools."""
     with tempfile.TemporaryDirectory(prefix="check-cli-") as folder:
         api.respond = steps([call("Bash", command="echo $((6 * 7))")], "Seven.")
         tools = claude_code(tools=["Bash"], cwd=folder)
@@ -231,21 +231,21 @@ async def own_tools(api: LoopbackServer, provider: ClaudeCodeProvider, _login: L
 
 
 async def through_the_cli(agent: Agent[Any, str], expected: str) -> str:
-    """Tell whether a run comes to its end, and has the result of the tool in it."""
+    """Return whether a run finishes with the result of the tool in its output."""
     result = await agent.run("Go.")
     good = result.output == "Seven." and expected in result.all_messages_json().decode()
     return "yes" if good else "no result"
 
 
 async def at_rest(provider: ClaudeCodeProvider) -> None:
-    """Wait until no process has anything left to do: a second API call may come late."""
+    """Wait until all processes are idle: a second API call may come late."""
     async with asyncio.timeout(STEP_SECONDS):
         while not provider.transport.stats().is_at_rest:  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(0.01)
 
 
 def of(count: int, others: list[str]) -> str:
-    """Say how many of `count` are good, and which are not."""
+    """Return how many of `count` are good, and the names of the others."""
     named = f"; not {', '.join(others)}" if 0 < len(others) < count else ""
     return f"{count - len(others)} of {count}{named}"
 
@@ -255,7 +255,7 @@ CHECKS: tuple[Check, ...] = (exact, warm, one_api_call, loop, own_tools)
 
 
 async def check(cli: Path, sdk: str, login: str, problems: list[str]) -> Row:
-    """Make all checks with one CLI and one login, each with processes of its own; add what went wrong to `problems`."""
+    """Run all checks with one CLI and one login, each with processes of its own; add failures to `problems`."""
     name = (await run_command([str(cli), "--version"], Path(tempfile.gettempdir()))).split()[0]
     found: list[str] = []
     for one in CHECKS:
@@ -287,7 +287,7 @@ def markdown(rows: list[Row]) -> str:
 
 
 def module(rows: list[Row]) -> str:
-    """Write the versions that are exact with each login as the module of which `cc-model doctor` reads them."""
+    """Return the source of the module with the exact versions for each login, which `cc-model doctor` reads."""
     whole = of(len(SCENARIOS), [])
     differ = {row.cli for row in rows if row.exact != whole}
     names = [f'    "{name}",' for name in dict.fromkeys(row.cli for row in rows) if name not in differ]
@@ -301,7 +301,7 @@ def headings() -> list[str]:
 
 
 async def work(versions: list[str], write: bool) -> list[str]:
-    """Check each version, newest last, and return what could not be checked."""
+    """Check each version, newest last, and return the failures."""
     rows: list[Row] = []
     failed: list[str] = []
     console = Console(markup=False, highlight=False)
@@ -322,7 +322,7 @@ async def work(versions: list[str], write: bool) -> list[str]:
 
 
 def main() -> int:
-    """Check the versions that were asked for, or the usual ones."""
+    """Check the given versions, or the default ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", nargs="*", metavar="VERSION", default=VERSIONS, help="of claude-agent-sdk")
     parser.add_argument("--write", action="store_true", help="write the page of the documentation")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Run the agent under DBOS, Temporal and Prefect, on servers of theirs that are started for it.
+"""Run the agent under DBOS, Temporal and Prefect, on servers that are started for it.
 
-The engines bring eighty libraries and three servers, so they stay out of the workspace's environment. This makes one
-outside the repository: the packages as they are here, the engines in the versions that
-`integration-tests/durable/engines.txt` pins, all else as the workspace pins it. In it run the tests of
+The engines bring eighty libraries and three servers, so they stay out of the workspace's environment. This creates one
+outside the repository: the packages from here, the engines in the versions pinned by
+`integration-tests/durable/engines.txt`, all else as pinned by the workspace. It runs the tests of
 `integration-tests/durable`, and the type checker over them and over `examples/durable`.
 
-Where no index can be reached, nothing is checked, and that is said.
+Without a connection to an index, nothing is checked, and the output says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXAMPLES = ROOT / "examples" / "durable"
 PINS = TESTS / "engines.txt"
 OVERRIDES = TESTS / "overrides.txt"
 
-# The workspace's settings of pytest, which hold here too, want the last one.
+# Required by the pytest settings of the workspace, which are used here too.
 TOOLS = ("anyio", "psutil", "pyright[nodejs]", "pytest", "pytest-timeout", "pytest-xdist")
 
 ENGINES = ("dbos-sqlite", "dbos-postgres", "temporal", "prefect")
@@ -38,32 +38,32 @@ ENGINES = ("dbos-sqlite", "dbos-postgres", "temporal", "prefect")
 # A test starts up to five interpreters that load all the libraries, which takes a minute each on a very busy machine.
 TEST_SECONDS = 600
 
-# How uv says that there is no way to an index; that an index lacks a version is another matter.
+# uv's messages for an unreachable index; a missing version in an index is a different failure.
 UNREACHABLE = re.compile(r"dns error|error sending request|tcp connect error|network is unreachable", re.IGNORECASE)
 
 
 def read_requirements(path: Path) -> list[str]:
-    """Return the lines of a requirements file that require something."""
+    """Return the requirements in a requirements file."""
     lines = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
     return [line for line in lines if line]
 
 
 def merged(workspace: list[str], engines: list[str]) -> list[str]:
-    """Return the pins that hold here: those of the engines, and of the workspace what is not among them."""
+    """Return the pins in effect: those of the engines, and all others of the workspace."""
     names = {required_name(pin) for pin in engines}
     return [*(pin for pin in workspace if required_name(pin) not in names), *engines]
 
 
 async def install(folder: Path) -> str:
-    """Make the environment; return its interpreter."""
+    """Create the environment; return its interpreter."""
     settings = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]
     pins = merged(settings["constraint-dependencies"], read_requirements(PINS))
     for name, lines in (("constraints.txt", pins), ("build.txt", settings["build-constraint-dependencies"])):
         (folder / name).write_text("\n".join(lines), encoding="utf-8")
     python = str(folder / "venv" / "bin" / "python")
     await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={sys.executable}", "venv"], folder)
-    # Compiled: else each of the many interpreters would do that again, where they may not leave a trace. Refreshed: uv
-    # does not look whether a source of the packages has changed.
+    # Compiled: else each of the many interpreters would compile again, where they may not write the cache. Refreshed:
+    # uv does not check for changed sources of the packages.
     options = [
         f"--python={python}",
         "--compile-bytecode",
@@ -82,7 +82,7 @@ async def install(folder: Path) -> str:
 
 
 def type_settings(folder: Path) -> dict[str, object]:
-    """Return the settings of the type checker, for a file in `folder`; it takes no absolute paths there."""
+    """Return the settings of the type checker, for a file in `folder`; absolute paths are not allowed there."""
     tests, examples = (os.path.relpath(path, folder) for path in (TESTS, EXAMPLES))
     return {
         "include": [tests, examples],
@@ -97,7 +97,7 @@ def type_settings(folder: Path) -> dict[str, object]:
 
 
 async def check(folder: Path, engines: list[str]) -> list[str]:
-    """Make the environment and run all checks in it; return what went wrong."""
+    """Create the environment and run all checks in it; return the failures."""
     try:
         python = await install(folder)
     except CheckError as error:
@@ -108,7 +108,7 @@ async def check(folder: Path, engines: list[str]) -> list[str]:
     settings = folder / "pyrightconfig.json"
     settings.write_text(json.dumps(type_settings(folder)), encoding="utf-8")
     commands = {"types": [python, "-m", "pyright", f"--project={settings}", f"--pythonpath={python}"]}
-    # One test after the other: each starts enough processes. Those for no engine in particular come, too.
+    # One test at a time: each starts enough processes. Includes the tests without a specific engine.
     options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
     for name, choice in [*((engine, engine) for engine in engines), ("no engine", f"not ({' or '.join(ENGINES)})")]:
         commands[name] = [python, "-m", "pytest", *options, "-k", choice, str(TESTS)]
@@ -116,7 +116,7 @@ async def check(folder: Path, engines: list[str]) -> list[str]:
 
 
 def write_pins() -> None:
-    """Write the pins of the engines anew: the newest versions that go with what the packages and the tools have."""
+    """Write new pins of the engines: the newest versions that are compatible with the packages and the tools."""
     pins: list[str] = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
     overrides = f"--overrides={OVERRIDES}"
     shared = resolve(TOOLS, pins, overrides, *(f"{path}/pyproject.toml" for path in read_members()))
@@ -131,10 +131,10 @@ def main() -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(description="Run the agent under the durable engines, on real servers.")
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)} (default: all)")
-    parser.add_argument("--pin", action="store_true", help="write the pins of the engines anew, and check nothing")
+    parser.add_argument("--pin", action="store_true", help="write new pins of the engines, without checks")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.engines) - set(ENGINES)):
-        parser.error(f"no such engine: {', '.join(unknown)}")
+        parser.error(f"unknown engine: {', '.join(unknown)}")
     if arguments.pin:
         return write_pins() or 0
     with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:

@@ -1,4 +1,4 @@
-"""Check the words that people read: docstrings and comments of Python files, and pages in Markdown.
+"""Check the prose for readers: docstrings and comments of Python files, and pages in Markdown.
 
     python3 scripts/check_prose.py [--counts] [PATH …]
 
@@ -21,17 +21,17 @@ MOST_PER_1000 = 4.0
 _BAD_BEGINNING = re.compile(r"(what|who|whoever|whom|whose|nobody|somebody|those (that|who|which))\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 _WHAT = re.compile(r"\bwhat\b", re.IGNORECASE)
-# Parts of a page that no person reads as prose.
+# Parts of a page that are not prose.
 _CODE = re.compile(r"```.*?```|`[^`\n]*`|<!--.*?-->", re.DOTALL)
 _PAGES = ("README.md", "SKILL.md", "docs", "specs")
 _CODE_FOLDERS = ("packages/*", "scripts", "examples", "integration-tests")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the check, and return 1 if a text does not pass."""
+    """Run the check, and return 1 if a text fails."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--counts", action="store_true", help="print the figures of all parts, also of those that pass")
-    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders (all of the project)")
+    parser.add_argument("--counts", action="store_true", help="print the figures of all parts")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders (default: the project)")
     options = parser.parse_args(arguments)
     problems: list[str] = []
     for part in options.paths or default_parts():
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rate = 1000 * whats / max(1, words["all"])
         if rate > MOST_PER_1000:
             problems.append(
-                f"{part}: 'what' stands {rate:.1f} times in 1,000 words, at most {MOST_PER_1000:g} are allowed"
+                f"{part}: {rate:.1f} times 'what' in 1,000 words, at most {MOST_PER_1000:g} are allowed: use nouns"
             )
         if options.counts:
             sys.stdout.write(f"{rate:5.1f}  {words['all']:7,} words  {part}\n")
@@ -60,14 +60,14 @@ def default_parts() -> list[Path]:
 
 
 def files_of(part: Path) -> list[Path]:
-    """Return the Python files and pages of a folder, or the one file that it is."""
+    """Return the Python files and pages of a folder, or the path itself if it is a file."""
     if part.is_file():
         return [part]
     return sorted(path for path in part.rglob("*") if path.suffix in (".py", ".md") and ".venv" not in path.parts)
 
 
 def texts_of(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the texts of a file: docstrings with their lines, and all else with 0."""
+    """Yield the texts of a file: docstrings with their line numbers, all other texts with 0."""
     text = file.read_text("utf-8")
     if file.suffix == ".md":
         yield 0, _CODE.sub(" ", text)

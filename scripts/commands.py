@@ -1,4 +1,4 @@
-"""Runs the commands of the checks: bounded, in an environment of their own, and ended with all that they started."""
+"""Run the commands of the checks: with a time limit, in their own environment, and stopped with all child processes."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-# The first install of a machine downloads the SDK; no step that works needs longer.
+# Seconds. The first install on a machine downloads the SDK; no working step needs longer.
 STEP_TIMEOUT = 900.0
 
-# pytest ends its fixtures on an interrupt, and they stop their processes; one that does not get there is killed.
+# Seconds. pytest closes its fixtures on an interrupt, and they stop their processes; after this time it is killed.
 INTERRUPT_GRACE = 5.0
 
-# What points at the workspace's environment, or changes how pytest runs.
+# Variables that refer to the workspace's environment, or change how pytest runs.
 FOREIGN = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_PROJECT", "PYTEST_ADDOPTS"}
 
 
 class CheckError(Exception):
-    """A package does not keep its promise; the message is what to show."""
+    """A failed check of a package; the message is for the user."""
 
 
 async def run(command: list[str], cwd: Path) -> str:
-    """Run a command and return its output, errors among it.
+    """Run a command and return its output, including stderr.
 
     Raises:
-        CheckError: it failed, or took longer than a step may.
+        CheckError: it failed, or exceeded the time limit of a step.
     """
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -38,20 +38,20 @@ async def run(command: list[str], cwd: Path) -> str:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            # A group of its own: Ctrl-C reaches this script alone, which then ends the groups one after the other.
+            # Own process group: Ctrl-C reaches this script alone, which then stops the groups one after the other.
             start_new_session=True,
         )
     )
     try:
-        # Shielded: a start that is cancelled would end the command, and not what that may have started by now.
+        # Shielded: a cancelled start would stop the command, but not child processes that it started already.
         process = await asyncio.shield(starting)
         async with asyncio.timeout(STEP_TIMEOUT):
             output = (await process.communicate())[0].decode(errors="replace")
     except BaseException as error:
-        with suppress(OSError):  # there is no such command
+        with suppress(OSError):  # the command does not exist
             await _end_group(await starting)
         if isinstance(error, TimeoutError):
-            raise CheckError(f"no end after {STEP_TIMEOUT:.0f} s: {' '.join(command)}") from None
+            raise CheckError(f"timeout after {STEP_TIMEOUT:.0f} s: {' '.join(command)}") from None
         raise
     if process.returncode:
         raise CheckError(f"exit code {process.returncode}: {' '.join(command)}\n{output.rstrip()}")
@@ -59,12 +59,12 @@ async def run(command: list[str], cwd: Path) -> str:
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """Stop a process and all that it started."""
+    """Stop a process and all its child processes."""
     try:
         _signal_group(process, signal.SIGINT)
         await _wait(process)
     finally:
-        # Also when the first process is gone: what it started may not be. And also when the user does not want to wait.
+        # Also after the first process has exited, since its children may still run, and when the user does not wait.
         _signal_group(process, signal.SIGKILL)
     await _wait(process)
 
@@ -75,13 +75,13 @@ def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -
 
 
 async def _wait(process: asyncio.subprocess.Process) -> None:
-    # Bounded even after a kill: it also waits for the end of the output, which a process elsewhere may hold open.
+    # Bounded even after a kill: it also waits for the end of the output, which another process may keep open.
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), INTERRUPT_GRACE)
 
 
 async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list[str]:
-    """Make checks, two at a time, and print the last line of what each one says; return what went wrong."""
+    """Run checks, two at a time, and print the last line of each output; return the failures."""
     failed: list[str] = []
     slots = asyncio.Semaphore(2)
 
@@ -99,9 +99,9 @@ async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list
 
 
 def finish(work: Coroutine[None, None, list[str]]) -> int:
-    """Do the work of a script, print what went wrong, and return the exit code.
+    """Run the main function of a script, print the failures, and return the exit code.
 
-    SIGINT and SIGTERM cancel the work, which ends all that it has started.
+    SIGINT and SIGTERM cancel it, which stops all processes that it has started.
     """
 
     async def working() -> list[str]:

@@ -1,8 +1,8 @@
-"""Prints a table of what holds for five versions of claude-agent-sdk, from the oldest that runs to the newest.
+"""Print a table of the behaviour of five versions of claude-agent-sdk, from the oldest that runs to the newest.
 
     python scripts/compat_matrix.py [VERSION ...]
 
-Each version gets an environment of its own from its source distribution, which carries no CLI; a wheel is 157 MB. Needs
+Each version gets an environment of its own from its source distribution, which has no CLI; a wheel is 157 MB. Needs
 `uv` and an index. The table in the README of cc-compat is the output of this script.
 """
 
@@ -17,13 +17,13 @@ from workspace import ROOT, find_uv
 
 CHECK = Path(__file__).with_name("compat_matrix_check.py")
 PACKAGES = ("cc-types", "cc-convert", "cc-compat")
-# The oldest of all, the last with the defect that is still published, the first without it, and the first of the next
-# series; then whatever is newest.
+# The oldest of all, the last published one with the defect, the first without it, the first of the next series, and the
+# newest.
 VERSIONS = ["0.0.23", "0.1.37", "0.1.44", "0.2.82", "newest"]
 
 
 def check(version: str) -> dict[str, Any]:
-    """What holds for one version."""
+    """Return the row for one version."""
     sdk = "claude-agent-sdk" if version == "newest" else f"claude-agent-sdk=={version}"
     run = [*find_uv(), "run", "--quiet", "--isolated", "--no-project", "--no-binary-package=claude-agent-sdk"]
     with_packages = [
@@ -36,7 +36,7 @@ def check(version: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Check the versions that were asked for, or the usual ones, and print a table in Markdown."""
+    """Check the given versions, or the default ones, and print a table in Markdown."""
     rows = [check(version) for version in sys.argv[1:] or VERSIONS]
     for line in (rows[0], ["---"] * len(rows[0]), *(row.values() for row in rows)):
         print(f"| {' | '.join(map(str, line))} |")

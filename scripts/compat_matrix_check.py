@@ -1,7 +1,7 @@
-"""What holds for the claude-agent-sdk that this interpreter has: prints one JSON object. Started by compat_matrix.py.
+"""Check the claude-agent-sdk of this interpreter, and print one JSON object. Started by compat_matrix.py.
 
 The SDK is real, only its transport is scripted: it answers the handshake, and the prompt with an assistant message, a
-message of a type that no SDK knows, and a result.
+message of an unknown type, and a result.
 """
 
 import asyncio
@@ -39,17 +39,17 @@ TIMEOUT = 60
 
 
 class ScriptedTransport(Transport):
-    """Answers the handshake, and the first prompt with the frames it was given."""
+    """A transport that answers the handshake, and the first prompt with the given frames."""
 
     def __init__(self, *frames: Frame) -> None:
         self._frames = frames
         self._queue: asyncio.Queue[Frame | None] = asyncio.Queue()
 
     async def connect(self) -> None:
-        """There is nothing to connect."""
+        """Do nothing: there is no connection."""
 
     async def write(self, data: str) -> None:
-        """Take what the SDK writes."""
+        """Receive a line from the SDK."""
         for line in data.splitlines():
             frame = cast("Frame", json.loads(line))
             if frame["type"] == "control_request":
@@ -64,7 +64,7 @@ class ScriptedTransport(Transport):
             yield frame
 
     def read_messages(self) -> AsyncIterator[Frame]:
-        """What the CLI would have written."""
+        """Yield the scripted output of the CLI."""
         return self._read()
 
     async def close(self) -> None:
@@ -72,43 +72,43 @@ class ScriptedTransport(Transport):
         self._queue.put_nowait(None)
 
     def is_ready(self) -> bool:
-        """It always is."""
+        """Return `True`."""
         return True
 
     async def end_input(self) -> None:
-        """There is no input to end."""
+        """Do nothing: there is no input to close."""
 
 
 class Counter(logging.Handler):
-    """Counts records."""
+    """Counts log records."""
 
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count one."""
+        """Count one record."""
         self.count += 1
 
 
 async def prompt() -> AsyncIterator[Frame]:
-    """One user message; as a string, old versions would hand it to the CLI's command line."""
+    """Yield one user message; old versions would pass a string on the CLI's command line."""
     yield {"type": "user", "message": {"role": "user", "content": "What is the weather?"}}
 
 
 async def through_query(*frames: Frame) -> list[object]:
-    """All messages of one query."""
+    """Return all messages of one query."""
     messages = query(prompt=prompt(), transport=ScriptedTransport(*frames))
     async with asyncio.timeout(TIMEOUT):
         return [message async for message in messages]
 
 
 async def through_client(*frames: Frame) -> list[object]:
-    """All messages of one turn of a client."""
+    """Return all messages of one turn of a client."""
     options = ClaudeAgentOptions()
     if "transport" in inspect.signature(ClaudeSDKClient).parameters:
         client = ClaudeSDKClient(options, transport=ScriptedTransport(*frames))
-    else:  # Then there is no public way in.
+    else:  # This version has no public parameter for it.
         return [None]
     messages: list[object] = []
     async with client, asyncio.timeout(TIMEOUT):
@@ -118,7 +118,7 @@ async def through_client(*frames: Frame) -> list[object]:
 
 
 async def outcome(messages: object) -> str:
-    """What a caller sees: the result, or which error instead."""
+    """Return a caller's view: the result, or the error."""
     try:
         received = await cast("Any", messages)
     except Exception as error:
@@ -130,7 +130,7 @@ async def outcome(messages: object) -> str:
 
 
 async def check() -> dict[str, object]:
-    """Everything, first as installed and then with the shield."""
+    """Return all results, first as installed and then with the patch."""
     found: dict[str, object] = {"SDK": claude_agent_sdk.__version__, "mcp": importlib.metadata.version("mcp")}
     found["unknown type, as installed"] = await outcome(through_query(ASSISTANT, UNKNOWN, RESULT))
 
@@ -139,7 +139,7 @@ async def check() -> dict[str, object]:
     counter = Counter()
     logging.getLogger("cc_compat").addHandler(counter)
     status = cc_compat.status()
-    found["shield"] = "applied" if status.applied else f"stands aside: {status.reason}"
+    found["shield"] = "applied" if status.applied else f"not applied: {status.reason}"
     found["places"] = len(status.patched)
     found["query()"] = await outcome(through_query(ASSISTANT, UNKNOWN, RESULT))
     found["client"] = await outcome(through_client(ASSISTANT, UNKNOWN, RESULT))

@@ -1,11 +1,11 @@
-"""The blocks of a page of the documentation, and how to run them as a reader would.
+"""Blocks of a documentation page, and functions to run them as a reader would.
 
 A page is Markdown. Its Python blocks run first, each as a program of its own. Its shell blocks run in one shell, in
-a folder where each block with a title has been written as a file of that name. A block of `text` right below is what
-the block prints, where `…` stands for anything.
+a folder where each block with a title is a file of that name. A block of `text` directly below is the expected output,
+where `…` matches anything.
 
-A comment before a block says what is special about it: `<!-- not run: REASON -->`, or `<!-- needs: NAME -->`, a module
-or a command without which it cannot be run.
+A comment before a block marks an exception: `<!-- not run: REASON -->`, or `<!-- needs: NAME -->`, a module or a
+command that the block requires.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["ROOT", "Block", "Page", "read_page", "run_page"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Ports that pages name; each becomes a free one, so that several pages can run at once.
+# Ports in pages; each is replaced by a free one, so that several pages can run at once.
 _PORTS = ("8000", "8400")
 
-# For a Python block, and for all shell blocks of a page. It tells a hang: each takes a few seconds on a busy machine.
+# Seconds for a Python block, and for all shell blocks of a page; detects a hang. Each takes a few on a busy machine.
 _SECONDS = 100.0
 
 _END = "--- end of block ---"
@@ -48,17 +48,17 @@ class Block:
     """A fenced block."""
 
     name: str
-    """Where it stands: the page and the line."""
+    """Location: the page and the line."""
     language: str
     code: str
     title: str | None
-    """The file that it is, if it is one."""
+    """Name of its file, if it has a title."""
     output: str | None
-    """What it prints, if the page says so."""
+    """Expected output, if the page shows it."""
     not_run: str | None
-    """Why it is not run, if it is not."""
+    """Reason why it is not run, if any."""
     needs: str | None
-    """The module or command that it needs beside the workspace's, if there is one."""
+    """Module or command that it needs in addition to the workspace's, if any."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Page:
     blocks: Sequence[Block]
 
     def missing(self) -> list[str]:
-        """What blocks need and this computer does not have; those are left out."""
+        """Return the requirements of blocks that are not installed here; these blocks are left out."""
         return sorted({block.needs for block in self.blocks if block.needs and not _is_here(block.needs)})
 
 
@@ -77,13 +77,13 @@ def read_page(path: Path) -> Page:
     """Read a page.
 
     Raises:
-        ValueError: A fence is indented, or its first line is not as described above, so that it would not be run.
+        ValueError: A fence is indented, or its first line is not as described above, so that it would not run.
     """
     text, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
     found = [*_BLOCK.finditer(text)]
     fences = sum(2 if match["output"] is None else 4 for match in found)
     if fences != len(re.findall(r"^\s*(?:```|~~~)", text, flags=re.MULTILINE)):
-        raise ValueError(f"{name} has a fence that is indented or not understood")
+        raise ValueError(f"{name} has a fence that is indented or has an unknown first line")
     return Page(name, [_block(match, name, text) for match in found])
 
 
@@ -110,10 +110,10 @@ def run_page(page: Page, folder: Path, env: Mapping[str, str]) -> None:
     Args:
         page: The page.
         folder: An empty folder.
-        env: Variables, on top of those of this process.
+        env: Variables, in addition to those of this process.
 
     Raises:
-        AssertionError: A block failed, printed something else than the page says, or is Python and gave a warning.
+        AssertionError: A block failed, its output differs from the page, or it is Python and gave a warning.
         subprocess.TimeoutExpired: They took too long.
     """
     ports = {port: str(_free_port()) for port in _PORTS}
@@ -127,7 +127,7 @@ def run_page(page: Page, folder: Path, env: Mapping[str, str]) -> None:
             _run([python(), "-c", f"{block.code}print({_END!r})"], [block], folder, env)
     if shell := [block for block in blocks if block.language == "sh"]:
         script = "".join(f"{_with_ports(block.code, ports)}echo '{_END}'\n" for block in shell)
-        # What a page left running would keep its output open, and be found by the bound: hence the wait.
+        # A process left running would keep the output open until the time limit: hence the wait.
         _run(["bash", "-ec", f"{script}wait\n"], shell, folder, env)
 
 
@@ -147,7 +147,7 @@ def _run(command: list[str], blocks: Sequence[Block], folder: Path, env: Mapping
     finished = len(printed) - 1
     if finished < len(blocks) or done.returncode:
         raise AssertionError(f"{blocks[min(finished, len(blocks) - 1)].name} failed:\n{done.stdout}\n{done.stderr}")
-    # Commands tell on standard error how far they are; Python blocks have nothing to say there but warnings.
+    # Commands print progress to stderr; Python blocks print only warnings there.
     if blocks[0].language == "python" and done.stderr:
         raise AssertionError(f"{blocks[0].name} complained:\n{done.stderr}")
     for block, text in zip(blocks, printed, strict=False):
@@ -173,7 +173,7 @@ def _free_port() -> int:
 
 
 def _path() -> str:
-    """The commands of this environment, and the CLI that claude-agent-sdk brings, before all others."""
+    """Return a PATH with the commands of this environment, and the CLI of claude-agent-sdk, before all others."""
     spec = importlib.util.find_spec("claude_agent_sdk")
     folders = spec.submodule_search_locations if spec is not None else None
     bundled = [str(Path(folder, "_bundled")) for folder in folders or ()]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Pin the exact version of everything that the workspace installs or builds with, as `uv pip compile` finds it.
+"""Pin the exact version of every distribution that the workspace installs or builds with, using `uv pip compile`.
 
 The pins are lines in the root `pyproject.toml`, between two marker comments: one block in `constraint-dependencies` for
-the whole closure (every member, group, extra and platform), one in `build-constraint-dependencies` for what builds the
-packages. They hold names and versions alone, no index, address or hash, so that they mean the same on everybody's
-index; that is why they are kept in git and `uv.lock` is not.
+the whole closure (every member, group, extra and platform), one in `build-constraint-dependencies` for the build tools
+of the packages. They contain names and versions only, no index, address or hash, so that they are valid for every
+index; for this reason they are in git and `uv.lock` is not.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from workspace import ROOT, find_uv, read_members, read_toml, required_name
 EXIT_DIFFERENT = 1
 EXIT_NO_SOLUTION = 2
 
-# The blocks, and the setting of uv that each one is part of.
+# The blocks, and the uv setting that contains each.
 BLOCKS = {"workspace": "constraint-dependencies", "build": "build-constraint-dependencies"}
 
 
 class PinError(Exception):
-    """The pins cannot be read, or nothing satisfies them; the message says what to do."""
+    """The pins cannot be read, or no versions satisfy them; the message says how to fix it."""
 
 
 def replace_block(text: str, block: str, pins: Iterable[str]) -> tuple[str, list[str]]:
-    """Return `text` with other pins between the markers of `block`, and the pins that stood there."""
+    """Return `text` with other pins between the markers of `block`, and the previous pins."""
     begin, end = f"# pins of the {block}: begin", f"# pins of the {block}: end"
     found = re.findall(rf"(?s){begin}[^\n]*\n(.*?) *{end}\n", text)
     if len(found) != 1 or text.count(begin) != 1 or text.count(end) != 1:
@@ -45,7 +45,7 @@ def replace_block(text: str, block: str, pins: Iterable[str]) -> tuple[str, list
 
 def differences(block: str, old: Iterable[str], new: Iterable[str]) -> list[str]:
     """Return a line for each version that only `old` (-) or only `new` (+) has."""
-    # Without the markers: uv spells the same fork in another way once pins take part in the resolution.
+    # Without the markers: uv writes the same fork differently once pins are part of the resolution.
     before, after = ([pin.partition(" ;")[0] for pin in pins] for pins in (old, new))
     return [
         *(f"{block}: - {version}" for version in before if version not in after),
@@ -54,15 +54,15 @@ def differences(block: str, old: Iterable[str], new: Iterable[str]) -> list[str]
 
 
 def unmarked(pins: list[str]) -> list[str]:
-    """Return pins of which only those keep their markers that say where which version of a name holds."""
+    """Return the pins, with environment markers only where a name has several versions."""
     versions = Counter(map(required_name, pins))
     return [pin if versions[required_name(pin)] > 1 else pin.partition(" ;")[0] for pin in pins]
 
 
 def resolve(wanted: Iterable[str], constraints: Iterable[str], *options: str) -> list[str]:
-    """Return the pins of all that the requirements `wanted` lead to, on every platform.
+    """Return the pins of the closure of the requirements `wanted`, on every platform.
 
-    uv runs in a folder of its own: in the workspace the pins that stand there would hold besides `constraints`.
+    uv runs in a folder of its own: in the workspace the existing pins would apply in addition to `constraints`.
     """
     python = read_toml(ROOT / "pyproject.toml")["project"]["requires-python"].removeprefix(">=")
     with tempfile.TemporaryDirectory(prefix="cc-pin-") as folder:
@@ -74,13 +74,13 @@ def resolve(wanted: Iterable[str], constraints: Iterable[str], *options: str) ->
             [*command, *output, *options], cwd=folder, capture_output=True, text=True, check=False, timeout=600
         )
     if done.returncode:
-        raise PinError(f"uv finds no versions that fit:\n{done.stderr.rstrip()}")
-    # Members stand there as folders.
+        raise PinError(f"uv finds no compatible versions:\n{done.stderr.rstrip()}")
+    # Members appear there as folders.
     return [line for line in done.stdout.splitlines() if re.match(r"[\w.-]+==", line)]
 
 
 def resolve_block(block: str, constraints: list[str]) -> list[str]:
-    """Return the pins that a block should have, under some constraints."""
+    """Return the correct pins of a block, under some constraints."""
     members = read_members()
     if block == "build":
         needs = {need for table in members.values() for need in table["build-system"]["requires"]}
@@ -95,7 +95,7 @@ def resolve_block(block: str, constraints: list[str]) -> list[str]:
 
 
 def refresh(released: set[str] | None, *, check: bool = False) -> int:
-    """Write the pins anew, or only compare them, letting go of those of `released` (None: of all).
+    """Write new pins, or only compare them, without the existing pins of `released` (None: of all).
 
     Returns:
         The exit code.
@@ -115,7 +115,7 @@ def refresh(released: set[str] | None, *, check: bool = False) -> int:
     if not check:
         path.write_text(text, encoding="utf-8")
     elif found:
-        print("These pins (-) are not what uv would choose (+). Run scripts/pin.py to refresh them.")
+        print("These pins (-) differ from uv's choice (+). Run scripts/pin.py to update them.")
         return EXIT_DIFFERENT
     return 0
 
@@ -135,7 +135,7 @@ def main() -> int:
         return refresh(None if arguments.upgrade == [] else names, check=arguments.check)
     except PinError as error:
         print(error)
-        print("If a pin stands in the way, let it go: scripts/pin.py --upgrade NAME ...")
+        print("If a pin prevents a solution, release it: scripts/pin.py --upgrade NAME ...")
         return EXIT_NO_SOLUTION
 
 

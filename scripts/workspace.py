@@ -1,4 +1,4 @@
-"""What the scripts know of the workspace: where it is, its members, and how to call uv.
+"""Facts about the workspace for the scripts: its folder, its members, and the uv command.
 
 Standard library only: the scripts also run before anything is installed.
 """
@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def find_uv() -> list[str]:
-    """Return the words that start uv.
+    """Return the command line prefix that starts uv.
 
     Raises:
         SystemExit: uv is not installed.
     """
     if path := shutil.which("uv"):
         return [path]
-    # pip may install uv where PATH does not look, so ask this interpreter as well.
+    # pip may install uv outside PATH, so try this interpreter as well.
     if importlib.util.find_spec("uv"):
         return [sys.executable, "-m", "uv"]
     raise SystemExit("uv is missing: python3 -m pip install uv")
@@ -36,12 +36,12 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_members() -> dict[Path, dict[str, Any]]:
-    """Return the folders of the packages, which are named like them, and what `pyproject.toml` says there."""
+    """Return the folders of the packages, which have the names of the packages, and their `pyproject.toml` data."""
     return {path.parent: read_toml(path) for path in sorted(ROOT.glob("packages/*/pyproject.toml"))}
 
 
 def required_name(requirement: str) -> str:
-    """Return the name of the distribution that a requirement asks for, as indexes compare it."""
+    """Return the normalized name of the distribution in a requirement."""
     found = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement.strip())
     if found is None:
         raise ValueError(f"not a requirement: {requirement!r}")

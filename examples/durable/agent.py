@@ -1,4 +1,4 @@
-"""The agent that the workers of all engines run: it looks orders up, and pays back what someone has approved."""
+"""The agent that the workers of all engines run: it looks orders up, and refunds them after an approval."""
 
 import asyncio
 import os
@@ -14,32 +14,32 @@ from cc_model import ClaudeCodeProvider, claude_code
 
 ToolFunction: TypeAlias = Callable[..., Awaitable[str]]
 
-# The engine repeats a request that failed, so the client does not. How many processes there may be is a question of
-# this machine's memory, so each machine has a number of its own.
+# The engine retries failed requests, so the client does not. The number of processes depends on this machine's memory,
+# so each machine has its own setting.
 provider = ClaudeCodeProvider(pool=int(os.environ.get("CLAUDE_PROCESSES", "4")), max_retries=0)
 
-# To have time to pull the plug.
+# Time to kill the worker in the middle of a call.
 SECONDS = float(os.environ.get("TOOL_SECONDS", "0"))
 
 
 async def find_order(number: int) -> str:
-    """What was ordered, and what it cost."""
+    """Find an order and its price."""
     shop.note_call("find_order")
     await asyncio.sleep(SECONDS)
     return f"Order {number}: a kettle, 30 euros."
 
 
 async def refund(ctx: RunContext[None], number: int) -> str:
-    """Pay an order back."""
+    """Refund an order."""
     shop.note_call("refund")
-    # A call that is repeated on another worker has the same id, and so the money is paid back once.
+    # A call that is repeated on another worker has the same id, so the money is paid back once.
     shop.pay_back(number, key=str(ctx.tool_call_id))
     await asyncio.sleep(SECONDS)
     return f"Order {number} is paid back."
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether a request that failed is worth another attempt: an overloaded API is, a refusal is not."""
+    """Return whether to retry a failed request: yes for an overloaded API, no for a rejected request."""
     refused = (ModelRequestRejectedError, ModelQuotaExceededError)
     return isinstance(error, ModelAPIError) and not isinstance(error, refused)
 
@@ -47,10 +47,10 @@ def may_pass(error: BaseException) -> bool:
 def support_agent(
     durability: AbstractCapability[None], as_step: Callable[[ToolFunction], ToolFunction] = lambda tool: tool
 ) -> Agent[None, str | DeferredToolRequests]:
-    """The agent, for an engine.
+    """Return the agent, for an engine.
 
     Args:
-        durability: What makes it durable with the engine.
+        durability: Capability that makes it durable with the engine.
         as_step: Makes a tool a step of the engine, where the engine does not do so by itself.
     """
     return Agent(

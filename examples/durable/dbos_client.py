@@ -1,10 +1,10 @@
-"""What a web application would do with DBOS; it needs neither the agent nor Claude Code.
+"""A client for DBOS, as in a web application; it needs neither the agent nor Claude Code.
 
-python dbos_client.py ask ID QUESTION      hand in a question
-python dbos_client.py pending ID           wait until an approval is needed, and print for what
+python dbos_client.py ask ID QUESTION      submit a question
+python dbos_client.py pending ID           wait until an approval is needed, and print the calls
 python dbos_client.py decide ID yes|no     approve or deny it
 python dbos_client.py answer ID            wait for the answer, and print it
-python dbos_client.py take-over NAME       give what a dead worker had begun to the others
+python dbos_client.py take-over NAME       give the unfinished work of a dead worker to the others
 """
 
 import os

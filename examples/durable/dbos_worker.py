@@ -11,9 +11,9 @@ from dbos import DBOS, StepOptions
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.durable_exec.dbos import DBOSDurability, StepConfig
 
-# pydantic-ai hands this on to DBOS as it is, but its type does not know `should_retry`.
+# pydantic-ai passes this to DBOS unchanged, but its type lacks `should_retry`.
 retries = cast(StepConfig, StepOptions(retries_allowed=True, max_attempts=5, should_retry=may_pass))
-# Model requests are steps anyway; tools are where they say so.
+# Model requests are steps by default; tools have to declare it.
 agent = support_agent(DBOSDurability(model_step_config=retries), as_step=DBOS.step())
 
 
@@ -31,7 +31,7 @@ async def answer(question: str) -> str:
 
 
 def main() -> None:
-    """Answer questions until this process is told to stop."""
+    """Answer questions until a signal stops this process."""
     stop = Event()
 
     def on_signal(*_: object) -> None:
@@ -44,7 +44,7 @@ def main() -> None:
             "name": "support",
             "system_database_url": os.environ.get("DATABASE", "sqlite:///support.sqlite"),
             "executor_id": sys.argv[1],
-            # A worker takes only what began with its own version: change it when the workflow or its tools change.
+            # A worker takes only work of its own version: change it when the workflow or its tools change.
             "application_version": "1",
         }
     )

@@ -1,10 +1,10 @@
-"""What a web application would do with Prefect; it needs neither the agent nor Claude Code.
+"""A client for Prefect, as in a web application; it needs neither the agent nor Claude Code.
 
-python prefect_client.py ask ID QUESTION      hand in a question
+python prefect_client.py ask ID QUESTION      submit a question
 python prefect_client.py pending ID           wait until an approval is needed
 python prefect_client.py decide ID yes|no     approve or deny it
 python prefect_client.py answer ID            wait for the answer, and print it
-python prefect_client.py take-over ID         give a question that a dead worker had to the others
+python prefect_client.py take-over ID         give a question of a dead worker to the others
 """
 
 import asyncio

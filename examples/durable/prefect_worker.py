@@ -12,27 +12,27 @@ from pydantic_ai.durable_exec.prefect import PrefectDurability, TaskConfig
 
 
 class Approval(RunInput):
-    """What someone decided."""
+    """Decision about an approval."""
 
     approved: bool
 
 
 async def failure_may_pass(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether Prefect is to try again."""
+    """Return whether Prefect has to retry."""
     return may_pass(await state.aresult(raise_on_failure=False))
 
 
 @flow(name="answer", persist_result=True)
 async def answer(question: str) -> str:
     """Answer a customer."""
-    # Made here and not above: Prefect sends this function, with all that it names, to a process for each run.
+    # Created here and not above: Prefect sends this function, with all its globals, to a process for each run.
     retries = TaskConfig(retries=4, retry_delay_seconds=[1, 2, 4, 8], retry_condition_fn=failure_may_pass)
     agent = support_agent(PrefectDurability(model_task_config=retries))
     result = await agent.run(question)
     times = 0
     while isinstance(result.output, DeferredToolRequests):
         times += 1
-        # The process ends here. Whichever worker goes on takes the results of what was done from the shared folder.
+        # The process ends here. Any worker that continues reads the finished results from the shared folder.
         approval = await asuspend_flow_run(Approval, timeout=7 * 24 * 60 * 60, key=f"approval-{times}")
         calls = result.output.approvals
         decisions = DeferredToolResults(approvals={call.tool_call_id: approval.approved for call in calls})
@@ -41,6 +41,6 @@ async def answer(question: str) -> str:
 
 
 if __name__ == "__main__":
-    # Each run has a process of its own, and that one a Claude Code. Not paused at the end: others serve it too.
+    # Each run has its own process, with its own Claude Code. Not paused at the end: other workers serve it too.
     limit = int(os.environ.get("CLAUDE_PROCESSES", "4"))
     answer.serve(name="questions", limit=limit, pause_on_shutdown=False)

@@ -1,4 +1,4 @@
-"""A shop with a database. It stands for your own systems, which all workers reach."""
+"""A shop with a database, in place of your own systems, which all workers can reach."""
 
 import os
 import sqlite3
@@ -11,12 +11,12 @@ _TABLES = """
 
 
 def note_call(tool: str) -> None:
-    """Remember that a tool was called, to see afterwards what was repeated."""
+    """Record a call of a tool, to show later which calls were repeated."""
     _write("INSERT INTO calls VALUES (?, ?)", tool, os.getpid())
 
 
 def pay_back(number: int, key: str) -> None:
-    """Pay an order back. A second time with the same key changes nothing."""
+    """Refund an order. A second time with the same key changes nothing."""
     _write("INSERT OR IGNORE INTO refunds VALUES (?, ?)", key, number)
 
 

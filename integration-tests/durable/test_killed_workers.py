@@ -1,4 +1,4 @@
-"""A worker is killed; another one goes on, and nothing is lost. At most what was going on is done again."""
+"""A worker is killed; another one continues, and nothing is lost. At most the running step is repeated."""
 
 import asyncio
 import sqlite3
@@ -15,12 +15,12 @@ from cc_loopback import LoopbackServer
 from .engines import Engine
 
 QUESTION = "Please pay order 17 back."
-# What a worker was asked may take long on a busy machine.
+# Seconds. The first step of a worker may take long on a busy machine.
 _PATIENCE_SECONDS = 200.0
 
 
 def one_tool_after_the_other(body: dict[str, Any]) -> Any:
-    """Look the order up, pay it back, and tell what the tools said."""
+    """Look the order up, refund it, and answer with the results of the tools."""
     match [message for message in body["messages"] if message["role"] == "assistant"]:
         case []:
             return [{"type": "tool_use", "name": "find_order", "input": {"number": 17}}]
@@ -32,18 +32,18 @@ def one_tool_after_the_other(body: dict[str, Any]) -> Any:
 
 
 def rounds(api: LoopbackServer) -> list[int]:
-    """The number of the round that each request belongs to."""
+    """Return the number of the round for each request."""
     return [sum(message["role"] == "assistant" for message in body["messages"]) + 1 for body in api.requests]
 
 
 def calls(folder: Path) -> list[str]:
-    """The tools that were called, in order."""
+    """Return the called tools, in order."""
     with closing(sqlite3.connect(folder / "shop.sqlite", timeout=30)) as shop:
         return [tool for (tool,) in shop.execute("SELECT tool FROM calls ORDER BY rowid")]
 
 
 def refunds(folder: Path) -> list[int]:
-    """The orders that were paid back."""
+    """Return the refunded orders."""
     with closing(sqlite3.connect(folder / "shop.sqlite", timeout=30)) as shop:
         return [number for (number,) in shop.execute("SELECT number FROM refunds")]
 
@@ -64,7 +64,7 @@ def test_killed_between_two_requests_nothing_is_repeated(
     engine.client("pending", engine.question)
     first.kill()
     second = engine.start_worker("second")
-    if engine.name != "prefect":  # Prefect's worker had put the run aside, so nobody has to take it over
+    if engine.name != "prefect":  # Prefect's worker had suspended the run, so no take-over is needed
         engine.take_over(engine.question, first)
     engine.client("decide", engine.question, "yes")
 
@@ -124,7 +124,7 @@ def test_killed_during_a_tool_that_call_is_repeated_and_takes_effect_once(
 
 
 @pytest.mark.parametrize("engine", ["dbos-postgres"], indirect=True)
-def test_a_worker_of_dbos_that_starts_again_under_its_name_goes_on(engine: Engine, loopback: LoopbackServer) -> None:
+def test_a_restarted_worker_of_dbos_continues_under_its_name(engine: Engine, loopback: LoopbackServer) -> None:
     loopback.respond = one_tool_after_the_other
     worker = engine.start_worker("one")
     engine.client("ask", engine.question, QUESTION)

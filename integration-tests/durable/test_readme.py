@@ -1,4 +1,4 @@
-"""The commands of the README in examples/durable, run as they stand there and in their order."""
+"""The commands of the README in examples/durable, run unchanged and in their order."""
 
 import os
 import re
@@ -14,17 +14,17 @@ from .test_killed_workers import one_tool_after_the_other, rounds
 
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 TITLES = {"dbos": "DBOS", "temporal": "Temporal", "prefect": "Prefect"}
-# Some commands wait for five minutes before they give up.
+# Some commands wait for five minutes before they fail.
 COMMAND_SECONDS = 350.0
 
 
 def blocks(title: str) -> list[list[str]]:
-    """The commands of a section, by block."""
+    """Return the commands of a section, by block."""
     section = README.split(f"\n### {title}\n")[1].split("\n## ")[0].split("\n### ")[0]
     return [block.splitlines() for block in re.findall(r"```sh\n(.*?)\n```", section, flags=re.DOTALL)]
 
 
-def test_the_readme_leads_from_a_question_over_a_dead_worker_to_the_answer(
+def test_the_commands_of_the_readme_lead_to_the_answer_after_a_dead_worker(
     engine: Engine, loopback: LoopbackServer
 ) -> None:
     loopback.respond = one_tool_after_the_other
@@ -52,14 +52,14 @@ def command(line: str) -> list[str]:
 
 
 def run(engine: Engine, line: str) -> str:
-    """Run a command; return what it printed."""
+    """Run a command; return its output."""
     env = {**os.environ, **engine.env}
     done = subprocess.run(command(line), env=env, cwd=EXAMPLES, capture_output=True, text=True, timeout=COMMAND_SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
-def test_every_block_of_commands_is_in_a_section_that_is_run() -> None:
+def test_every_block_of_commands_is_in_a_tested_section() -> None:
     run_blocks = [block for title in TITLES.values() for block in blocks(title)]
     assert len(run_blocks) == README.count("\n```sh\n")
     assert [servers.TEMPORAL] in run_blocks

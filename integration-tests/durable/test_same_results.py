@@ -1,4 +1,4 @@
-"""An agent under an engine does what it does without one: what it returns, what it asks the API, what it streams."""
+"""An agent under an engine behaves as without one: its results, its API requests, its streams."""
 
 import json
 import os
@@ -20,9 +20,9 @@ from .apps.cases import CASES, respond
 from .engines import Engine
 
 APPS = Path(__file__).parent / "apps"
-# Seconds between two events of an answer, so that it can be seen whether they come as they are made.
+# Seconds between two events of an answer, so that live events differ from collected ones.
 EVENT_DELAY = 0.03
-# The long text has some 60 events. Those that are handed on at its end would come within a few milliseconds.
+# The long text has some 60 events. If they were delivered at its end, they would come within a few milliseconds.
 STREAM_SECONDS = 0.5
 # All cases need 20 seconds alone, and many times as long on a busy machine.
 RUN_SECONDS = 400.0
@@ -30,16 +30,16 @@ RUN_SECONDS = 400.0
 
 @dataclass
 class Seen:
-    """What is seen of the run of all cases."""
+    """Observed data of the run of all cases."""
 
     outcomes: dict[str, Any]
     bodies: list[dict[str, Any]]
     events: dict[str, list[str]]
-    """The kinds of the events by case, in order."""
+    """Kinds of the events by case, in order."""
     stream_seconds: float
-    """From the first to the last event of the long text."""
+    """Seconds from the first to the last event of the long text."""
     watched: list[tuple[str, float]]
-    """What was seen from outside, where that can be."""
+    """Events seen from outside, where that is supported."""
 
 
 def run_all(name: str, env: Mapping[str, str]) -> Seen:
@@ -66,13 +66,13 @@ def _seen(seen: dict[str, Any], bodies: list[dict[str, Any]], events: list[dict[
     watched = seen.get("watched", [])
     outcomes = seen.get("outcomes", seen)
     for outcome in outcomes.values():
-        if "messages" not in outcome:  # an error, which tells the id of its request
+        if "messages" not in outcome:  # an error, which contains the id of its request
             outcome.update(comparable_value(outcome))
             continue
         outcome["messages"] = comparable_messages(ModelMessagesTypeAdapter.validate_python(outcome["messages"]))
     kinds = {name: [event["kind"] for event in events if event["name"] == name] for name in CASES}
     times = [event["time"] for event in events if event["name"] == "text" and event["kind"] == "part_delta"]
-    # The one that is watched comes last, and once more than elsewhere.
+    # The observed case comes last, and once more than elsewhere.
     asked = bodies[:-1] if watched else bodies
     return Seen(outcomes, comparable(asked), kinds, times[-1] - times[0], watched)
 
@@ -95,8 +95,8 @@ def test_an_engine_makes_no_difference(engine: Engine, plain: Seen) -> None:
         assert seen.watched[-1][1] - seen.watched[0][1] > STREAM_SECONDS
 
 
-def test_the_cases_end_as_they_should_without_an_engine(plain: Seen) -> None:
-    """What the other test compares with is itself right."""
+def test_the_cases_end_correctly_without_an_engine(plain: Seen) -> None:
+    """The reference for the other test is itself correct."""
     outputs = {
         name: outcome.get("output", outcome.get("error"))
         for name, outcome in plain.outcomes.items()

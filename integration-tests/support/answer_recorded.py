@@ -1,4 +1,4 @@
-"""Answers recorded requests in an interpreter that has nothing else: JSON on standard input, JSON on standard output.
+"""Answer recorded requests in a new interpreter: JSON on standard input, JSON on standard output.
 
     python answer_recorded.py < requests.json > responses.json
 
@@ -31,7 +31,7 @@ async def main() -> None:
                 PARAMETERS.validate_python(request["parameters"]),
             )
             responses += ModelMessagesTypeAdapter.dump_python([response], mode="json")
-            # Nothing may be left over from the request before.
+            # No state of the previous request may remain.
             await provider.aclose()
     json.dump(responses, sys.stdout)
 

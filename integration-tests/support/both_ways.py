@@ -1,4 +1,4 @@
-"""An agent's model both ways: straight to an API, and through Claude Code to the same API; and what may differ."""
+"""An agent's model both ways: directly on an API, and through Claude Code on the same API; and allowed differences."""
 
 import json
 import re
@@ -25,12 +25,12 @@ Run = Callable[[AnthropicModel], Awaitable[object]]
 
 # The CLI's own two short blocks before the system prompt, with a subscription's login.
 _CLI_SYSTEM = ("x-anthropic-billing-header:", "You are a Claude agent, built on Anthropic's Claude Agent SDK.")
-# How the CLI names some models there.
+# The CLI's names of some models there.
 _ON_BEDROCK = "us.anthropic."
 _OF_THE_WIRE = frozenset({"anthropic_beta", "anthropic_version", "metadata", "stream"})
-# Ids are made anew in each run; equal ones must stay equal.
+# Ids are new in each run; equal ones must stay equal.
 _IDS = re.compile(r"\b(?:toolu|srvtoolu|msg|req|pyd_ai)_\w+")
-# What the graph notes of a run, and where and how the answer came.
+# The graph's metadata of a run, and the provider and origin of the answer.
 _OF_THE_RUN = frozenset(
     {
         "timestamp",
@@ -48,7 +48,7 @@ _OF_THE_RUN = frozenset(
 
 @dataclass(frozen=True)
 class Seen:
-    """What is seen of a run, in a form in which two runs can be compared."""
+    """Observed data of a run, in a form in which two runs can be compared."""
 
     outcome: Any
     bodies: list[dict[str, Any]]
@@ -56,7 +56,7 @@ class Seen:
 
     @property
     def error(self) -> str | None:
-        """The class of the error that it ended with, if any."""
+        """Return the class of the error that ended it, if any."""
         match self.outcome:
             case {"error": str(error)}:
                 return error
@@ -66,7 +66,7 @@ class Seen:
 
 @dataclass
 class BothWays:
-    """Two models of one name, and the API that records what they send."""
+    """Two models with the same name, and the API that records their requests."""
 
     api: LoopbackServer
     client: AsyncAnthropic
@@ -80,9 +80,9 @@ class BothWays:
         return ClaudeCodeModel(name, provider=self.provider, settings=settings)
 
     async def watch(self, run: Run, model: AnthropicModel, respond: Callable[[dict[str, Any]], Any] | None) -> Seen:
-        """Run with an API that answers by `respond`; what goes wrong is an outcome like any other.
+        """Run with an API that answers by `respond`; an error is an outcome like any other.
 
-        The bodies are all that were sent until the processes have come to rest, also those that nobody waits for.
+        The bodies include all requests until the processes are at rest, also those without a waiting caller.
         """
         usual = self.api.respond
         self.api.respond = with_usual_usage(respond or usual)
@@ -99,18 +99,18 @@ class BothWays:
 
 
 def comparable(bodies: list[dict[str, Any]], login: Login = "api-key") -> list[dict[str, Any]]:
-    """Recorded bodies without what the design allows to differ; nothing else is taken away."""
+    """Return recorded bodies without the differences that the design allows; nothing else is removed."""
     ids: dict[str, str] = {}
     return [_renamed(_of_login(_allowed(body), login), ids) for body in bodies]
 
 
 def comparable_messages(messages: list[ModelMessage]) -> Any:
-    """Messages of a run without times, ids and the provider's name."""
+    """Return the messages of a run without times, ids and the provider's name."""
     return _renamed(_without(ModelMessagesTypeAdapter.dump_python(messages, mode="json"), _OF_THE_RUN), {})
 
 
 def comparable_value(value: object) -> Any:
-    """Results, events, errors and other values, as JSON and without times, ids and the provider's name."""
+    """Return results, events, errors and other values as JSON, without times, ids and the provider's name."""
     return _renamed(_without(_plain(value), _OF_THE_RUN), {})
 
 
@@ -143,13 +143,13 @@ def _plain(value: object) -> Any:
 
 
 def _allowed(body: dict[str, Any]) -> dict[str, Any]:
-    # `stream`: the CLI always streams; the transport puts the answer together where the caller did not ask for it.
-    # `anthropic_version` and `anthropic_beta`: how the cloud providers' APIs have the headers of the same names.
+    # `stream`: the CLI always streams; the transport collects the answer for callers that do not stream.
+    # `anthropic_version` and `anthropic_beta`: the cloud providers' form of the headers with these names.
     body = {name: value for name, value in body.items() if name not in _OF_THE_WIRE}
     system = body.pop("system", [])
     blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
     body["system"] = [block for block in blocks if not block["text"].startswith(_CLI_SYSTEM)]
-    # The CLI spells out that there are none.
+    # The CLI writes the empty default explicitly.
     if body.get("tools") == []:
         del body["tools"]
     return body
@@ -161,7 +161,7 @@ def _of_login(body: dict[str, Any], login: Login) -> dict[str, Any]:
         text = "\n\n".join(block["text"] for block in body["system"])
         body["system"] = [{"type": "text", "text": text}]
     if login == "bedrock":
-        # The name of the model there, and what the CLI spells out for some models: the API's own default.
+        # The model's name there, and the API's own default, which the CLI writes explicitly for some models.
         body["model"] = body["model"].removeprefix(_ON_BEDROCK)
         body = {name: value for name, value in body.items() if (name, value) != ("temperature", 1)}
     return body

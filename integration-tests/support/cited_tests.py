@@ -1,4 +1,4 @@
-"""Tests that a document names as `path/test_module.py::test_name`, looked up without running anything."""
+"""Look up tests that a document cites as `path/test_module.py::test_name`, without running them."""
 
 import ast
 import re
@@ -15,13 +15,13 @@ _FOLDERS = [ROOT, ROOT / "integration-tests", ROOT / "integration-tests" / "supp
 
 @cache
 def functions(path: Path) -> dict[str, Function]:
-    """The functions of a module."""
+    """Return the functions of a module by name."""
     module = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name: node for node in ast.walk(module) if isinstance(node, Function)}
 
 
 def cited(name: str) -> Function:
-    """The test or the scenario of a name."""
+    """Return the test or the scenario with a cited name."""
     path, _, function = name.partition("::")
     [found] = [folder / path for folder in _FOLDERS if (folder / path).exists()]
     return functions(found)[function]

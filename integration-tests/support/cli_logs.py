@@ -1,4 +1,4 @@
-"""The real CLI, run in a folder of its own on the loopback API, and the logs that it writes."""
+"""The real CLI in a folder of its own on the loopback API, and the logs that it writes."""
 
 import json
 import os
@@ -16,9 +16,9 @@ import claude_agent_sdk
 from cc_loopback import LoopbackServer
 
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
-# What the CLI asks the model for when it compacts a conversation.
+# The words with which the CLI asks for a compaction.
 _COMPACTION = "create a detailed summary of"
-# A run takes half a second; the machine may have much else to do.
+# Seconds. A run takes half a second; the machine may be busy.
 PATIENCE = 40.0
 STREAM = ("--output-format", "stream-json", "--verbose")
 
@@ -72,11 +72,11 @@ class CliRuns:
     folder: Path
     cli: Path = CLI
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What the usage of the next answers has besides."""
+    """Extra fields in the usage of the next answers."""
     streams: list[Path] = field(default_factory=list[Path])
-    """What each run printed."""
+    """Output of each run."""
     served: list[Served] = field(default_factory=list[Served])
-    """What the API answered, request by request."""
+    """Answers of the API, request by request."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(exist_ok=True)
@@ -85,7 +85,7 @@ class CliRuns:
 
     @property
     def transcripts(self) -> Path:
-        """Where the CLI keeps its transcripts."""
+        """Return the folder of the CLI's transcripts."""
         return Path(self.server.env()["CLAUDE_CONFIG_DIR"]) / "projects"
 
     def run(
@@ -93,7 +93,7 @@ class CliRuns:
     ) -> dict[str, Any]:
         """Run one prompt, and return the result.
 
-        A prompt with READ lets the model read a file, one with AGENT lets it start a sub-agent that reads it.
+        A prompt with READ makes the model read a file, one with AGENT makes it start a sub-agent that reads it.
         """
         done = subprocess.run(
             self._command("-p", prompt, *form, *options), cwd=self.folder, env={**os.environ, **self.server.env()},

@@ -1,7 +1,7 @@
-"""Runs agents on the loopback API while their CLI processes are killed, with a secret in each place that can hold one.
+"""Run agents on the loopback API while their CLI processes are killed, with a secret in each place that can hold one.
 
-An interpreter of its own runs this, with the default logging: `python killed_runs.py LOGIN KILLS`. On stdout stands, as
-JSON, all that a program could show of it; stderr is as it was written.
+Runs in an interpreter of its own, with the default logging: `python killed_runs.py LOGIN KILLS`. Prints as JSON all
+errors and reprs that a program could show; stderr is unchanged.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ async def main(login: Literal["api-key", "oauth"], kills: int) -> None:
                     await plain.run("SECRET of a prompt")
                 killing = asyncio.ensure_future(kill(provider, LONGEST_DELAY * number / max(1, kills - 1)))
                 try:
-                    # Where the process is killed in time, another one answers.
+                    # If the process is killed in time, another one answers.
                     await (own if number % 3 == 2 else plain).run("Hello.")
                 except ModelAPIError as error:
                     told.extend(shown(error))

@@ -1,4 +1,4 @@
-"""`python -m cc_messages serve` in a process of its own, as the clients of other programs find it."""
+"""`python -m cc_messages serve` in a process of its own, as clients in other programs use it."""
 
 import os
 import subprocess
@@ -14,19 +14,19 @@ __all__ = ["MessagesServer", "serving"]
 
 @dataclass(frozen=True)
 class MessagesServer:
-    """Where it listens, and what clients have to send."""
+    """Address of the server, and the token for clients."""
 
     url: str
     token: str
 
     def env(self) -> dict[str, str]:
-        """The variables that have a CLI ask it."""
+        """Return the environment variables that connect a CLI to it."""
         return {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": self.token}
 
 
 @contextmanager
 def serving(api: LoopbackServer) -> Generator[MessagesServer]:
-    """Serve with Claude Code on `api`; when the block ends, so has the server, without an error."""
+    """Serve with Claude Code on `api`; at the end of the block the server has exited without an error."""
     command = [python(), "-W", "error", "-m", "cc_messages", "serve", "--port", "0", "--log-level", "error"]
     with subprocess.Popen(
         command, env={**os.environ, **api.env()}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

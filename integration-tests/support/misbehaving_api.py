@@ -56,13 +56,13 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close
 
 
 def answer(code: int, body: bytes, *headers: str, kind: str = "application/json") -> bytes:
-    """One whole answer."""
+    """Return one complete answer."""
     lines = [f"HTTP/1.1 {code} Made up", f"content-type: {kind}", f"content-length: {len(body)}", "connection: close"]
     return "\r\n".join([*lines, *headers, "", ""]).encode() + body
 
 
 def sends(*chunks: bytes, then_waits: bool = False) -> Behave:
-    """Send chunks, and close the connection, or wait until the client does."""
+    """Send chunks, and close the connection, or wait until the client closes it."""
 
     async def behave(writer: asyncio.StreamWriter) -> None:
         for chunk in chunks:
@@ -75,7 +75,7 @@ def sends(*chunks: bytes, then_waits: bool = False) -> Behave:
 
 
 def repeats(first: bytes, chunk: bytes, seconds: float) -> Behave:
-    """Send a chunk again and again, for ever."""
+    """Send a chunk repeatedly without end."""
 
     async def behave(writer: asyncio.StreamWriter) -> None:
         writer.write(first)
@@ -88,7 +88,7 @@ def repeats(first: bytes, chunk: bytes, seconds: float) -> Behave:
 
 
 def drips(whole: bytes, seconds: float) -> Behave:
-    """Send a byte at a time."""
+    """Send one byte at a time."""
 
     async def behave(writer: asyncio.StreamWriter) -> None:
         for byte in whole:
@@ -101,15 +101,15 @@ def drips(whole: bytes, seconds: float) -> Behave:
 
 @dataclass(frozen=True)
 class Behavior:
-    """A way to misbehave."""
+    """A kind of misbehaviour."""
 
     name: str
-    """For people: the API …"""
+    """For the documentation: the API …"""
     behave: Behave
 
 
 def status(code: int, retry_after: int | None) -> Behavior:
-    """Answer each request with an error of the API, and perhaps with the seconds until a client may ask again."""
+    """Answer each request with an API error, and optionally with the seconds before a retry."""
     error = {"type": "error", "error": {"type": "made_up_error", "message": "Its message"}}
     headers = [] if retry_after is None else [f"retry-after: {retry_after}"]
     return Behavior(f"answers {code}", sends(answer(code, json.dumps(error).encode(), *headers)))
@@ -154,7 +154,7 @@ BEHAVIORS = (
 
 
 class MisbehavingAPI:
-    """A server on loopback that answers each `POST /v1/messages` in the way that was chosen last."""
+    """A server on loopback that answers each `POST /v1/messages` with the selected behaviour."""
 
     def __init__(self) -> None:
         self.behave: Behave = sends()
@@ -195,7 +195,7 @@ class MisbehavingAPI:
             await asyncio.gather(behaving, leaving, return_exceptions=True)
 
     async def stop(self) -> None:
-        """End what is still served."""
+        """Close the connections that are still open."""
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
@@ -203,7 +203,7 @@ class MisbehavingAPI:
 
 @asynccontextmanager
 async def misbehaving(*, has_certificate: bool = False) -> AsyncGenerator[MisbehavingAPI]:
-    """Serve a misbehaving API, over TLS with a certificate that it has signed itself if that is wanted."""
+    """Serve a misbehaving API, optionally over TLS with a self-signed certificate."""
     api = MisbehavingAPI()
     context = _self_signed() if has_certificate else None
     server = await asyncio.start_server(api.answer, "127.0.0.1", 0, ssl=context)

@@ -1,4 +1,4 @@
-"""What the CLI says by its own telemetry: a receiver of OTLP over HTTP, and what has a process send to it."""
+"""The CLI's own telemetry: a receiver of OTLP over HTTP, and the variables that make a process send to it."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CLISpan:
-    """A span of the CLI's."""
+    """A span from the CLI."""
 
     name: str
     trace_id: str
@@ -20,7 +20,7 @@ class CLISpan:
 
 
 class Receiver(ThreadingHTTPServer):
-    """Keeps the spans that it is sent."""
+    """Stores the received spans."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -28,7 +28,7 @@ class Receiver(ThreadingHTTPServer):
         self.has_news = threading.Condition()
 
     def env(self) -> dict[str, str]:
-        """The variables that have the CLI trace its work and send it here at once."""
+        """Return the variables that make the CLI trace its work and send the spans here at once."""
         return {
             "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
             "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA": "1",
@@ -40,13 +40,13 @@ class Receiver(ThreadingHTTPServer):
         }
 
     def wait_for(self, name: str, count: int) -> list[CLISpan]:
-        """Wait for so many spans of a name, ten seconds at most."""
+        """Wait for `count` spans with a name, ten seconds at most."""
         with self.has_news:
             self.has_news.wait_for(lambda: len(self._named(name)) >= count, timeout=10)
         return self._named(name)
 
     def take(self, body: Any) -> None:
-        """Take what was sent."""
+        """Return and remove the received spans."""
         with self.has_news:
             for resource in body.get("resourceSpans", []):
                 for scope in resource["scopeSpans"]:
@@ -61,7 +61,7 @@ class Receiver(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Receiver  # pyright: ignore[reportIncompatibleVariableOverride]  # what serve_forever() gives it
+    server: Receiver  # pyright: ignore[reportIncompatibleVariableOverride]  # set by serve_forever()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def receiving() -> Generator[Receiver]:
-    """A receiver that listens on loopback while this lasts."""
+    """Yield a receiver that listens on loopback during the block."""
     with Receiver() as receiver:
         thread = threading.Thread(target=receiver.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

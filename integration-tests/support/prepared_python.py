@@ -1,14 +1,14 @@
-"""A Python interpreter for programs that tests run, which has imported the large libraries already.
+"""A Python interpreter for programs in tests, with the large libraries already imported.
 
 `python()` is a command that is used like `sys.executable`, and `commands()` is a folder for `PATH` that has it as
-`python`, with the commands of the environment that are written in Python. They are small clients. The programs run in
+`python`, with the environment's commands that are written in Python. They are small clients. The programs run in
 forks of one process, so a program starts in some 50 ms, where the imports alone would take seconds.
 
-A fork has the arguments, files, environment and folder of its client, gets its signals, and ends as any program does:
-it returns from `main()` of this module. A client that is killed takes its program along. The process itself is no
-child of the test run, so no test takes it for one that was left behind; it ends with the test run.
+A fork has the arguments, files, environment and folder of its client, gets its signals, and exits as any program does:
+it returns from `main()` of this module. If a client is killed, its program is killed too. The process itself is no
+child of the test run, so no test counts it as a leak; it exits with the test run.
 
-A real start is needed to test what an interpreter imports, options other than `-W error`, or variables PYTHON….
+A real start is needed to test the imports of an interpreter, options other than `-W error`, or variables PYTHON….
 """
 
 import contextlib
@@ -32,14 +32,14 @@ from pathlib import Path
 
 __all__ = ["commands", "python"]
 
-# Also what those would import when they are used first.
+# Including modules that these import at their first use.
 _PRELOADED = """
     anthropic anyio._backends._asyncio cc_compat cc_convert cc_ipc cc_loopback cc_messages.command_line
     cc_messages.serving cc_model.demo.run cc_model.doctor genai_prices.data hypothesis.strategies langchain_anthropic
     mcp.server pydantic_ai pytest starlette.applications uvicorn.lifespan.on uvicorn.protocols.http.h11_impl
 """
 
-# Where temporary files are before a test changes that.
+# The folder for temporary files before a test changes it.
 _TEMPORARY = tempfile.gettempdir()
 
 _CLIENT = """\
@@ -65,20 +65,20 @@ sys.exit(code)
 
 
 def python() -> str:
-    """Return the path of the interpreter; `sys.executable` where there is no such thing as a fork."""
+    """Return the path of the interpreter; `sys.executable` on systems without fork."""
     return sys.executable if sys.platform != "linux" else str(commands() / "python")
 
 
 @cache
 def commands() -> Path:
-    """Return the folder of the commands: `python` and those of the environment that pages name."""
+    """Return the folder of the commands: `python` and the environment's commands in documentation pages."""
     own = Path(sys.executable).parent
     if sys.platform != "linux":
         return own
     folder = Path(tempfile.mkdtemp(prefix="python-", dir=_TEMPORARY))
-    lifeline, _ = os.pipe()  # the other end is open until this process ends
+    lifeline, _ = os.pipe()  # the other end is open until this process exits
     env = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "CLAUDE_"))}
-    # It returns when the fork that serves is ready.
+    # Returns when the forking server is ready.
     subprocess.run([sys.executable, __file__, folder], stdin=lifeline, stdout=subprocess.DEVNULL, env=env, check=True)
     os.close(lifeline)
     for name in ("python", "python3", "pytest", "uvicorn"):
@@ -90,7 +90,7 @@ def commands() -> Path:
 
 
 def main() -> None:
-    """Be the process that forks, and in each fork run its program."""
+    """Run the process that forks, and in each fork its program."""
     folder = Path(sys.argv[1])
     del sys.path[0]
     for name in _PRELOADED.split():
@@ -118,7 +118,7 @@ def _connection(listener: socket.socket, folder: Path) -> socket.socket:
             return connection
         connection.close()
     shutil.rmtree(folder)
-    # Not by the normal end: what measures coverage must not write when the test run may have ended.
+    # Not by a normal exit: the coverage tool must not write when the test run may have ended.
     os._exit(0)
 
 
@@ -130,7 +130,7 @@ def _program(client: socket.socket) -> list[str]:
 
     def report(*_: object) -> None:
         status = os.wait()[1]
-        with contextlib.suppress(OSError):  # the client has gone
+        with contextlib.suppress(OSError):  # the client has exited
             client.sendall(b"%d" % status)
         os._exit(0)
 

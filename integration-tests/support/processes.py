@@ -1,4 +1,4 @@
-"""The processes of a test: which there are, and when they have come to rest."""
+"""Processes of a test: their ids, and waiting until they are at rest."""
 
 import contextlib
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import psutil
 
 from cc_model import ClaudeCodeProvider
 
-# The CLI ends a turn within milliseconds of the answer's end; a busy machine may take many seconds.
+# Seconds. The CLI ends a turn within milliseconds of the answer's end; a busy machine may take many seconds.
 _SETTLED_WITHIN = 30.0
 
 
@@ -16,24 +16,24 @@ _older: set[psutil.Process] = set()
 
 
 def of_others() -> set[psutil.Process]:
-    """Note the processes that run now as those of other tests, which `processes()` does not count; return them."""
+    """Record the running processes as those of other tests, which `processes()` does not count; return them."""
     _older.clear()
     _older.update(psutil.Process().children(recursive=True))
     return _older
 
 
 def processes() -> set[int]:
-    """The ids of all processes that this one has started since the test began."""
+    """Return the ids of all processes that this one has started since the test began."""
     found: set[int] = set()
     for child in {*psutil.Process().children(recursive=True)} - _older:
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended since it was listed
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has exited since it was listed
             if child.status() != "zombie":
                 found.add(child.pid)
     return found
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until something holds that nothing tells of."""
+    """Wait until a condition holds that has no event."""
     with anyio.fail_after(_SETTLED_WITHIN):
         while not condition():  # noqa: ASYNC110  # there is no event for it
             await anyio.sleep(0.005)
@@ -44,6 +44,6 @@ def is_at_rest(provider: ClaudeCodeProvider) -> bool:
 
 
 async def at_rest(provider: ClaudeCodeProvider) -> list[int]:
-    """Wait until no process has anything left to do, and return their ids."""
+    """Wait until all processes are idle, and return their ids."""
     await eventually(lambda: is_at_rest(provider))
     return provider.transport.pids

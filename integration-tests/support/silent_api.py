@@ -1,6 +1,6 @@
-"""An API that stops talking: before its headers, after them, in the middle of an answer, or but for pings.
+"""An API that stops sending: before its headers, after them, in the middle of an answer, or except for pings.
 
-The text of the user's message says where: `never`, `headers`, `middle`, or `pings`, after which the answer comes.
+The text of the user's message selects the moment: `never`, `headers`, `middle`, or `pings`, followed by the answer.
 """
 
 import asyncio

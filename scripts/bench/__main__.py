@@ -1,9 +1,9 @@
-"""All benchmarks in one run, or those that are named.
+"""Run all benchmarks, or the named ones.
 
     uv run scripts/bench [--only NAME…] [--list] [--json FILE] [--quick] [--peer]
 
-Prints medians, 90th percentiles, and median ratios to a floor that was measured in the same moments. Exits with 1 if a
-figure misses its bound (all of them stand in `bounds.py`) or a benchmark fails.
+Prints medians, 90th percentiles, and median ratios to a floor measured at the same time. Exits with 1 if a figure
+misses its bound (all bounds are in `bounds.py`) or a benchmark fails.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The contenders' processes and the API's, started, told what to do, and ended."""
+"""Start, command and stop the processes of the contenders and of the API."""
 
 import asyncio
 import json
@@ -30,11 +30,11 @@ KINDS = {
     PEER: "peer",
 }
 
-# The slowest order, 32 runs at once in processes that all start first, takes half a minute on two cores.
+# The slowest command, 32 runs at once in processes that all start first, takes half a minute on two cores.
 _ANSWER_SECONDS = 300.0
-# What ends well takes a second; the CLI's processes end with it.
+# A normal exit takes a second; the CLI's processes exit with it.
 _END_SECONDS = 20.0
-# A line of figures; that of the API has a number for each request.
+# A line of figures; the line of the API has a number for each request.
 _LINE_BYTES = 1 << 22
 
 
@@ -46,20 +46,20 @@ class Talker:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Return its process id."""
         return self._process.pid
 
     async def ask(self, line: str) -> Any:
-        """Send a line, and return the JSON that comes back.
+        """Send a line, and return the JSON of the answer.
 
         Raises:
-            RuntimeError: It ended instead.
+            RuntimeError: The process exited.
         """
         cast("StreamWriter", self._process.stdin).write(line.encode() + b"\n")
         return await self.read()
 
     async def read(self) -> Any:
-        """Return the next line's JSON."""
+        """Return the JSON of the next line."""
         async with asyncio.timeout(_ANSWER_SECONDS):
             line = await cast("StreamReader", self._process.stdout).readline()
         if not line:
@@ -67,13 +67,13 @@ class Talker:
         return json.loads(line)
 
     async def order(self, do: str, **arguments: object) -> dict[str, float]:
-        """Give a contender an order."""
+        """Send a command to a contender."""
         return await self.ask(json.dumps({"do": do, **arguments}))
 
 
 @asynccontextmanager
 async def talking(name: str, command: Iterable[str], environment: Mapping[str, str]) -> AsyncGenerator[Talker]:
-    """Give a process; at the end its input ends, and if that does not end it, it is killed."""
+    """Start a process; at exit close its input, and kill it if it does not stop."""
     process = await asyncio.create_subprocess_exec(
         *command, stdin=PIPE, stdout=PIPE, env={**os.environ, **environment}, limit=_LINE_BYTES
     )
@@ -90,18 +90,18 @@ async def talking(name: str, command: Iterable[str], environment: Mapping[str, s
 
 
 class Arena:
-    """The API, and contenders that find it."""
+    """The API, and contenders connected to it."""
 
     def __init__(self, api: Talker, environment: Mapping[str, str], effort: Effort) -> None:
         self._api, self._environment, self._effort = api, environment, effort
 
     async def sizes(self) -> list[int]:
-        """The bytes of each request to the API since this was last asked."""
+        """Return the bytes of each request to the API since the last call."""
         return await self._api.ask("")
 
     @asynccontextmanager
     async def contender(self, name: str, pool: int = 1) -> AsyncGenerator[tuple[Talker, float]]:
-        """Give a contender in a process of its own, and how many milliseconds its imports took."""
+        """Yield a contender in a process of its own, and the milliseconds that its imports took."""
         python = str(self._effort.peer) if name == PEER else sys.executable
         command = (python, str(HERE / "worker.py"), KINDS[name], str(pool))
         async with talking(name, command, self._environment) as worker:
@@ -110,13 +110,13 @@ class Arena:
 
     @asynccontextmanager
     async def contenders(self, *names: str, pool: int = 1) -> AsyncGenerator[dict[str, Talker]]:
-        """Give several, without the peer if it is not there."""
+        """Yield several contenders; the peer only if it is available."""
         async with AsyncExitStack() as stack:
             made = {name: await stack.enter_async_context(self.contender(name, pool)) for name in self.present(names)}
             yield {name: worker for name, (worker, _) in made.items()}
 
     def present(self, names: Iterable[str]) -> list[str]:
-        """Those of them that can be measured here."""
+        """Return the contenders that can be measured here."""
         return [name for name in names if name != PEER or self._effort.peer is not None]
 
 
@@ -125,13 +125,13 @@ async def arena(effort: Effort) -> AsyncGenerator[Arena]:
     """Start the API."""
     async with talking("the API", (sys.executable, str(HERE / "api.py")), {}) as api:
         environment: dict[str, str] = await api.read()
-        # The peer runs the `claude` that it finds; it is to be the same that the others run.
+        # The peer runs the `claude` on its PATH; it has to be the CLI that the others run.
         path = os.pathsep.join((str(bundled_cli().parent), os.environ.get("PATH", "")))
         yield Arena(api, {**environment, "PATH": path}, effort)
 
 
 def bundled_cli() -> Path:
-    """The CLI that comes with the SDK."""
+    """Return the path of the CLI in the SDK's wheel."""
     import claude_agent_sdk
 
     return Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"

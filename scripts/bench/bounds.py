@@ -1,4 +1,4 @@
-"""The bounds: all of them, by suite, group and name of the figure. A figure that stands here must keep to its bound."""
+"""Bounds of the benchmarks, by suite, group and name of the figure. A figure listed here must meet its bound."""
 
 from harness.figures import Bound
 
@@ -44,7 +44,7 @@ BOUNDS = {
     # IPC-P-72
     ("ipc", "Round trip of 5 MB, one text", "cc-ipc: MCP client, bridge, handler"): Bound("ratio", 2.0),
     ("ipc", "Round trip of 5 MB, small values", "cc-ipc: MCP client, bridge, handler"): Bound("ratio", 2.0),
-    # What 10,000 results take
+    # Time for 10,000 results
     ("convert", "Convert 10,000 results of five messages", "cc-convert"): Bound("median", 1.0),
     ("convert", "Convert 10,000 results of five messages, in multiples of validation", "cc-convert"): Bound(
         "median", 1.5

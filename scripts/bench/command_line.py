@@ -1,4 +1,4 @@
-"""The command line of all benchmarks here, together or each alone."""
+"""Command line of the benchmarks, for all together or for one alone."""
 
 from collections.abc import Sequence
 
@@ -9,5 +9,5 @@ from peers import peer_environment
 
 
 def main(suites: Sequence[Suite], description: str | None) -> int:
-    """Run what the command line names, and return the exit status."""
+    """Run the selected benchmarks, and return the exit status."""
     return run_command(suites, BOUNDS, peer_environment, (description or "").partition("\n")[0])

@@ -1,6 +1,6 @@
-"""Those who are compared, each as an object that makes runs. It is imported by `worker.py` only, in its process.
+"""Contenders of the benchmarks, each as an object that makes runs. Only `worker.py` imports it, in its own process.
 
-Who has the peer's environment has none of this workspace's packages; so each imports what it needs by itself.
+The peer's environment has none of this workspace's packages; so each contender imports its own dependencies.
 """
 
 import os
@@ -17,14 +17,14 @@ ANSWER = "Hello."
 
 
 class Contender(Protocol):
-    """Makes runs. What it cannot do raises `AttributeError`, and nobody asks it to."""
+    """Interface of a contender. An unsupported method raises `AttributeError` and is never called."""
 
     async def begin(self, messages: int, *, tool: bool) -> None:
-        """Begin another conversation, with so many messages that were made elsewhere."""
+        """Start a new conversation, with `messages` messages that were created elsewhere."""
         ...
 
     async def turn(self) -> None:
-        """Make a run that goes on with the conversation."""
+        """Make a run that continues the conversation."""
         ...
 
     async def run(self, prompt: str) -> None:
@@ -38,7 +38,7 @@ def look_up(word: str) -> str:
 
 
 class AgentContender:
-    """An agent of pydantic-ai, in whatever version there is, on some model."""
+    """An agent of pydantic-ai, in any version, with any model."""
 
     def __init__(self, model: Any) -> None:
         self._agent_class: Any = import_module("pydantic_ai").Agent
@@ -46,12 +46,12 @@ class AgentContender:
         self._talker, self._history = self._agent, list[Any]()
 
     async def begin(self, messages: int, *, tool: bool) -> None:
-        """Begin another conversation; its first words are no others'."""
+        """Start a new conversation with a unique first prompt."""
         self._talker = self._agent_class(self._model, tools=[look_up]) if tool else self._agent
         self._history = _made_elsewhere(messages)
 
     async def turn(self) -> None:
-        """Make a run that goes on with the conversation."""
+        """Make a run that continues the conversation."""
         result = await self._talker.run(PROMPT, message_history=self._history)
         _check(result.output)
         self._history = result.all_messages()
@@ -61,7 +61,7 @@ class AgentContender:
         _check((await self._agent.run(prompt)).output)
 
     async def first_token(self, words: int) -> float:
-        """Stream so many words, and return how many milliseconds it took to the first."""
+        """Stream `words` words, and return the milliseconds until the first one."""
         begun, first = time.perf_counter(), 0.0
         deltas = 0
         async with self._agent.run_stream(f"Count to {words}.") as result:
@@ -74,22 +74,22 @@ class AgentContender:
 
 
 class InCLIContender(AgentContender):
-    """The same, with the loop handed to the CLI."""
+    """The same, with the tool loop in the CLI."""
 
     async def begin(self, messages: int, *, tool: bool) -> None:
-        """Begin another conversation."""
+        """Start a new conversation."""
         await super().begin(messages, tool=tool)
         self._model.set_agent_toolsets(self._talker.toolsets)
 
 
 class ClientContender:
-    """The SDK's client on a live process: a turn of it is the least that Claude Code takes."""
+    """The SDK's client on a live process: its turn is the lower limit for Claude Code."""
 
     def __init__(self, client_class: Any, options: Any) -> None:
         self._class, self._options, self._client = client_class, options, None
 
     async def begin(self, messages: int, *, tool: bool) -> None:
-        """Begin a conversation in another process; it can neither take one over nor has it our tool."""
+        """Start a conversation in a new process; it cannot import a history and does not have our tool."""
         await self.aclose()
         self._client: Any = self._class(self._options)
         await self._client.connect()
@@ -102,17 +102,17 @@ class ClientContender:
                 _check(message.result)
 
     async def run(self, prompt: str) -> None:
-        """Make a turn in the conversation that there is: there is no other way."""
+        """Make a turn in the existing conversation, since the client has no other way."""
         await self.turn()
 
     async def aclose(self) -> None:
-        """End its process."""
+        """Stop its process."""
         if self._client is not None:
             await self._client.disconnect()
 
 
 class QueryContender:
-    """`claude_agent_sdk.query()`, which starts a process each time."""
+    """`claude_agent_sdk.query()`, which starts a process for each call."""
 
     def __init__(self, sdk: Any, options: Any) -> None:
         self._sdk, self._options = sdk, options
@@ -125,15 +125,15 @@ class QueryContender:
         self._wanted = options
 
     async def begin(self, messages: int, *, tool: bool) -> None:
-        """It has no conversations; a tool is called in the CLI's own loop."""
+        """Select whether a tool is called, in the CLI's own loop; there are no conversations."""
         self._wanted = self._with_tool if tool else self._options
 
     async def turn(self) -> None:
-        """Ask once."""
+        """Make one query."""
         await self._ask(PROMPT, self._wanted)
 
     async def run(self, prompt: str) -> None:
-        """Ask once."""
+        """Make one query."""
         await self._ask(prompt, self._options)
 
     async def _ask(self, prompt: str, options: Any) -> None:
@@ -164,7 +164,7 @@ def _made_elsewhere(messages: int) -> list[Any]:
 
 @asynccontextmanager
 async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
-    """Give the one of that name; what it imports and makes counts as its start."""
+    """Return the named contender; its imports and setup count as its start."""
     async with AsyncExitStack() as stack:
         match name:
             case "plain":
@@ -186,7 +186,7 @@ async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
 
 
 def _plain() -> Any:
-    """The floor: pydantic-ai's own model, straight to the API."""
+    """Return the floor: pydantic-ai's own model, directly on the API."""
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -211,5 +211,5 @@ def _peer() -> Any:
 def _sealed_options() -> Any:
     from cc_session import sealed_options
 
-    # Who needs no events does not ask for them, which is the cheapest turn there is.
+    # Events are not requested where they are not needed, which is the cheapest turn.
     return replace(sealed_options(model=MODEL), include_partial_messages=False)

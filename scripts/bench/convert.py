@@ -1,8 +1,8 @@
-"""How long it takes to convert 10,000 results with five messages each, and how that compares to validation alone.
+"""Measure the conversion of 10,000 results with five messages each, in comparison with validation alone.
 
     python scripts/bench/convert.py
 
-Times are of the processor, so that what else the computer does counts little; the kinds take turns. Exits with 1 if a
+Times are processor times, so that other work of the computer counts little; the variants alternate. Exits with 1 if a
 bound is missed: 1 s in all, 1.5 times validation.
 """
 
@@ -34,18 +34,18 @@ CONVERSION_OF_TEXT = "cc-convert, text from the messages"
 
 
 def recorded_turns() -> list[Turn]:
-    """The same turn again and again, each time in objects of its own."""
+    """Return copies of the same turn, each with objects of its own."""
     lines = LOG.read_text("utf-8").splitlines()[-5:]
     return [[json.loads(line) for line in lines] for _ in range(DISTINCT)]
 
 
 def without_text(turns: list[Turn]) -> list[Turn]:
-    """The turns with results that leave the text to the assistants' messages, which takes longest."""
+    """Return the turns with the text only in the assistants' messages, which takes longest."""
     return [[*turn[:-1], {**turn[-1], "result": None}] for turn in turns]
 
 
 def seconds(work: Callable[[Any], object], over: Sequence[object], results: int) -> float:
-    """The processor's time for so many calls."""
+    """Return the processor seconds of the conversions."""
     gc.collect()
     started = time.process_time()
     for _ in range(results // len(over)):
@@ -55,7 +55,7 @@ def seconds(work: Callable[[Any], object], over: Sequence[object], results: int)
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    """Measure all in turns."""
+    """Measure all variants in alternation."""
     turns = recorded_turns()
     tasks: dict[str, tuple[Callable[[Any], object], Sequence[object]]] = {
         VALIDATION: (CLIResponse.model_validate, [turn[-1] for turn in turns]),

@@ -1,11 +1,11 @@
-"""What cc-ipc costs, each figure beside its floor, measured in the same run.
+"""Measure cc-ipc, each figure in comparison with its floor from the same run.
 
     python scripts/bench/ipc.py [--quick] [--json FILE]
 
-Ready (IPC-P-70): from spawning a bridge to its answer of `tools/list`, beside an empty server of the standard library
-and a bridge built on the `mcp` library's own server. Round trip (IPC-P-71): 1 KB through `IPCClient` and `IPCServer`,
-and through a bridge, beside a bare asyncio echo with the same codec. Large (IPC-P-72): a result of 5 MB from the
-handler to an MCP client, beside a bare echo of it.
+Ready (IPC-P-70): from spawning a bridge to its answer of `tools/list`, compared with an empty server of the standard
+library and a bridge on the `mcp` library's own server. Round trip (IPC-P-71): 1 KB through `IPCClient` and `IPCServer`,
+and through a bridge, compared with a bare asyncio echo with the same codec. Large (IPC-P-72): a result of 5 MB from the
+handler to an MCP client, compared with a bare echo of it.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": {"tools": []}}), flush=True)
 """
 
-# The bridge as it would be with the official library: the same list, and no more.
+# A bridge on the official library: the same list, and nothing else.
 MCP_SERVER = """
 import anyio, mcp_types
 from mcp.server.lowlevel import Server
@@ -68,7 +68,7 @@ async def main():
 anyio.run(main)
 """
 
-# The `mcp` library answers a list after a handshake only, in its current version also with an envelope.
+# The `mcp` library answers `tools/list` only after a handshake, in its current version also with an envelope.
 ENVELOPE: dict[str, object] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -94,7 +94,7 @@ def ready_time(command: list[str], request: bytes) -> float:
 
 
 async def measure_ready(effort: Effort) -> list[Figure]:
-    """Compare the starts of three servers, in turns, so that a busy moment meets them all."""
+    """Compare the starts of three servers in alternation, so that a busy moment affects all of them."""
     spawns = effort.times(SPAWNS)
     async with IPCSession({}, SCHEMAS) as session:
         servers: dict[str, tuple[list[str], bytes, int]] = {
@@ -116,7 +116,7 @@ async def measure_ready(effort: Effort) -> list[Figure]:
 
 
 async def echo_json(reader: StreamReader, writer: StreamWriter) -> None:
-    """Decode and encode every frame, and send it back: the least that a JSON server does."""
+    """Decode, encode and send back every frame: the minimum work of a JSON server."""
     with contextlib.suppress(asyncio.IncompleteReadError):
         while True:
             message = await receive(reader)
@@ -137,7 +137,7 @@ async def receive(reader: StreamReader) -> Any:
 
 @contextlib.asynccontextmanager
 async def bare_echo(folder: Path, message: object) -> AsyncGenerator[Callable[[], Awaitable[object]]]:
-    """Give what sends a message to a bare echo and gets it back."""
+    """Yield a function that sends a message to a bare echo and returns the answer."""
     async with await asyncio.start_unix_server(echo_json, folder / "echo"):
         reader, writer = await asyncio.open_unix_connection(folder / "echo")
 
@@ -152,7 +152,7 @@ async def bare_echo(folder: Path, message: object) -> AsyncGenerator[Callable[[]
 
 @contextlib.asynccontextmanager
 async def bridged(folder: Path, tool: ToolHandler) -> AsyncGenerator[Callable[[dict[str, object]], Awaitable[object]]]:
-    """Give what calls a tool through a bridge, as an MCP client does."""
+    """Yield a function that calls a tool through a bridge, as an MCP client does."""
     async with IPCSession({"tool": tool}, SCHEMAS, folder=folder) as session:
         bridge = await asyncio.create_subprocess_exec(*session.command, stdin=PIPE, stdout=PIPE, limit=1 << 24)
         stdin, stdout = cast("StreamWriter", bridge.stdin), cast("StreamReader", bridge.stdout)
@@ -205,12 +205,12 @@ async def measure_round_trip(folder: Path, effort: Effort) -> list[Figure]:
 
 
 def records(size: int) -> list[object]:
-    """Return small values that make so many bytes of JSON, roughly."""
+    """Return small values with a JSON size of about `size` bytes."""
     return [{"id": number, "name": f"name {number}", "ok": True} for number in range(size // 42)]
 
 
 async def measure_large(folder: Path, effort: Effort, kind: str, result: dict[str, object]) -> list[Figure]:
-    """Compare a large result from handler to MCP client, and a bare echo of it."""
+    """Compare a large result from the handler to the MCP client with a bare echo of it."""
     times = effort.times(LARGE)
 
     async def tool(arguments: dict[str, object]) -> dict[str, object]:

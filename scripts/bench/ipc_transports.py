@@ -1,10 +1,10 @@
-"""How fast tools reach the real CLI over each transport: the bridge, and the SDK's in-process server.
+"""Measure both transports of tools to the real CLI: the bridge, and the SDK's in-process server.
 
     python scripts/bench/ipc_transports.py [--quick] [--json FILE]
 
-This is what `cc_ipc.resolve_transport()` leans on when it prefers one. The CLI runs offline, against a scripted
-API. Connect: from starting a client to the end of its first turn, without a tool call. Call: a turn with twenty calls,
-one after another, less a turn without any, divided by twenty.
+The preference of `cc_ipc.resolve_transport()` is based on it. The CLI runs offline, against a scripted API. Connect:
+from starting a client to the end of its first turn, without a tool call. Call: a turn with twenty calls, one after
+another, minus a turn without any, divided by twenty.
 """
 
 import json
@@ -39,7 +39,7 @@ async def echo(arguments: dict[str, Any]) -> dict[str, Any]:
 
 @asynccontextmanager
 async def over_bridge() -> AsyncGenerator[McpServerConfig]:
-    """Give the entry of a bridge."""
+    """Yield the configuration entry of a bridge."""
     async with IPCSession({"echo": echo}, [SCHEMA]) as session:
         config = session.mcp_server_config()
         yield {"type": "stdio", "command": config["command"], "args": config["args"]}
@@ -47,7 +47,7 @@ async def over_bridge() -> AsyncGenerator[McpServerConfig]:
 
 @asynccontextmanager
 async def in_process() -> AsyncGenerator[McpServerConfig]:
-    """Give the entry of an in-process server."""
+    """Yield the configuration entry of an in-process server."""
     yield create_sdk_mcp_server("t", tools=[tool("echo", "Echo.", {})(echo)])
 
 
@@ -56,7 +56,7 @@ TRANSPORTS = {BRIDGE: over_bridge, SERVER: in_process}
 
 
 def respond(body: Message) -> str | list[Message]:
-    """Call the tool as often as the last prompt says, and then be done."""
+    """Call the tool as often as the last prompt says, then stop."""
     last = next(message for message in reversed(body["messages"]) if message["role"] == "user")
     blocks: list[Message] = last["content"] if isinstance(last["content"], list) else []
     wanted = any("CALL" in str(block.get("text", "")) for block in blocks) or "CALL" in str(last["content"])
@@ -70,7 +70,7 @@ def respond(body: Message) -> str | list[Message]:
 
 
 async def turn(client: ClaudeSDKClient, prompt: str) -> float:
-    """Return the seconds that a turn takes."""
+    """Return the seconds of a turn."""
     start = time.perf_counter()
     await client.query(prompt)
     async for message in client.receive_response():
@@ -80,7 +80,7 @@ async def turn(client: ClaudeSDKClient, prompt: str) -> float:
 
 
 async def add_call(client: ClaudeSDKClient, calls: list[float]) -> None:
-    """Add the milliseconds of a call."""
+    """Record the milliseconds of a call."""
     without, with_calls = await turn(client, "Hello."), await turn(client, "CALL")
     calls.append((with_calls - without) * 1_000 / CALLS)
 
@@ -101,7 +101,7 @@ def options_with(config: McpServerConfig, api: LoopbackServer) -> ClaudeAgentOpt
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    """Measure both, in turns."""
+    """Measure both in alternation."""
     connects: dict[str, list[float]] = {name: [] for name in TRANSPORTS}
     calls: dict[str, list[float]] = {name: [] for name in TRANSPORTS}
     with LoopbackServer(respond) as api:

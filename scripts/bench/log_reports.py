@@ -1,4 +1,4 @@
-"""How fast `cc-convert report` reads logs, in short: `logs.py` with less to read, and beside no other command.
+"""Measure `cc-convert report` on logs, in short: `logs.py` with smaller logs, and without the peer.
 
     python scripts/bench/log_reports.py [--quick] [--json FILE]
 
@@ -19,14 +19,14 @@ ROUNDS = 3
 
 
 async def measure(effort: Effort) -> list[Figure]:
-    """Let the reports take turns on each kind of logs."""
+    """Measure the reports in alternation on each kind of logs."""
     found: list[Figure] = []
     for kind in logs.FILES:
         with tempfile.TemporaryDirectory() as folder:
             megabytes = float(effort.times(MEGABYTES, 4))
             rounds = effort.times(ROUNDS, 1)
             result = await asyncio.to_thread(logs.compare, kind, Path(folder) / "logs", rounds, megabytes, None)
-        # Beside the commands stands the size of the logs.
+        # The size of the logs is listed with the commands.
         named: dict[str, dict[str, float]] = {name: value for name, value in result.items() if name != "megabytes"}
         times = {name: [value["seconds"]] for name, value in named.items()}
         memory = {name: [value["megabytes"]] for name, value in named.items()}

@@ -1,11 +1,11 @@
-"""How long `cc-convert search` takes over a gigabyte of logs: the first time, which reads them, and again.
+"""Measure `cc-convert search` over a gigabyte of logs: the first time, which reads them, and repeated.
 
     python scripts/bench/log_search.py [--mb 1000] [--rounds 5] [--kind thin|realistic]
 
-The logs are those of `logs.py`. One search is for a text that stands once in them, one for a text in every answer, and
-one for a regular expression. Prints one JSON object, with medians and what is kept in the cache.
+The logs are those of `logs.py`. One search is for a text that occurs once, one for a text in every answer, and one for
+a regular expression. Prints one JSON object, with medians and the size of the cache.
 
-Exits with 1 if a repeated search for a text takes as much as LOG-86 allows.
+Exits with 1 if a repeated search for a text exceeds the limit of LOG-86.
 """
 
 import argparse
@@ -29,7 +29,7 @@ RARE = {"type": "user", "sessionId": "rare", "message": {"role": "user", "conten
 
 
 def measure(kind: str, folder: Path, megabytes: float, rounds: int) -> dict[str, Any]:
-    """Make the logs, and search them."""
+    """Create the logs, and search them."""
     size = logs.Corpus(kind, folder).make(megabytes)
     (folder / "projects" / "rare.jsonl").write_text(json.dumps(RARE) + "\n", encoding="utf-8")
     cache = folder / "cache"

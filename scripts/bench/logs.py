@@ -1,13 +1,12 @@
-"""How fast `cc-convert report` reads logs, beside ccusage on the same files.
+"""Measure `cc-convert report` on logs, in comparison with ccusage on the same files.
 
     python scripts/bench/logs.py [--mb 525] [--rounds 5] [--folder DIR] [--ccusage PATH]
 
-Three corpora are made, of transcripts as the CLI writes them: `thin` with short lines (tool results of one sentence),
-`realistic` with lines of 8 KB on average, some of 5 MB, and `small`, 10,000 files with one answer each. Commands take
-turns, and medians count. Times are those of the clock and of the processor; on a computer with other work the latter
-tell more. Memory is the most that a command and its helpers had at once. Prints one JSON object. Without `--ccusage`
-the peer is the command `ccusage`, if there is one; its binary comes with its npm package. The extra `fast` is measured
-if it is installed.
+Creates three corpora of transcripts in the CLI's format: `thin` with short lines (tool results of one sentence),
+`realistic` with lines of 8 KB on average, some of 5 MB, and `small`, 10,000 files with one answer each. Commands
+alternate, and medians count. Times are wall-clock and processor times; on a busy computer the latter are more reliable.
+Memory is the peak of a command and its helper processes together. Prints one JSON object. Without `--ccusage` the peer
+is the command `ccusage`, if installed; its binary comes with its npm package. Measures the extra `fast` if installed.
 
 Exits with 1 if a bound is missed: 1.2 times the peer's speed by clock and by processor, half of it for many small
 files, no more memory, a repeated report under 0.3 s.
@@ -38,20 +37,20 @@ SENTENCE = "The quick brown fox jumps over the lazy dog while we refactor the mo
 FILES = {"thin": 800, "realistic": 120, "small": 10_000}
 LEAST_SPEEDUP = {"thin": 1.2, "realistic": 1.2, "small": 0.5}
 MOST_CACHED_SECONDS = 0.3
-# No command here takes a minute; one that hangs must not hold the benchmark.
+# No command here takes a minute; a hanging one must not block the benchmark.
 PATIENCE = 300.0
 SAMPLE = 0.005
 
 
 class Corpus:
-    """Sessions with answers of several blocks, tool results, and the CLI's total at the end. The same on every run."""
+    """Sessions with answers of several blocks, tool results, and the CLI's total at the end. Deterministic."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.folder = kind, folder
         self._random = random.Random(1)
 
     def make(self, megabytes: float) -> int:
-        """Write the files, each with an answer at least; return their size in bytes."""
+        """Write the files, each with at least one answer; return their size in bytes."""
         count = FILES[self.kind]
         return sum(self._session(number, max(1, megabytes * 1e6 / count)) for number in range(count))
 
@@ -94,7 +93,7 @@ class Corpus:
         )
 
     def _notes(self, session: str) -> Iterator[dict[str, Any]]:
-        """The CLI's notes for itself, which it writes with each request."""
+        """Return the CLI's internal records, which it writes with each request."""
         system = [{"path": ["system", number], "value": {"type": "ephemeral"}} for number in range(3)]
         yield {
             "type": "api-request", "sessionId": session, "id": self._uuid(), "version": "2.1.329", "querySource": "sdk",
@@ -168,7 +167,7 @@ class Corpus:
 
 
 def measured(command: list[str], environment: dict[str, str]) -> dict[str, float]:
-    """Run a command; return seconds, processor seconds, and the megabytes that it and its helpers had at once."""
+    """Run a command; return seconds, processor seconds, and the peak megabytes of it and its helper processes."""
     started, before = time.perf_counter(), os.times()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     most, ended = [0.0], threading.Event()
@@ -189,15 +188,15 @@ def measured(command: list[str], environment: dict[str, str]) -> dict[str, float
 
 def _watch(pid: int, most: list[float], ended: threading.Event) -> None:
     while not ended.wait(SAMPLE):
-        with suppress(psutil.Error):  # it has just ended, or one of its helpers has
+        with suppress(psutil.Error):  # the command or one of its helper processes has just exited
             root = psutil.Process(pid)
-            # What processes share counts in each of them in part only.
+            # Memory that processes share counts only in part for each of them.
             family = [root, *root.children(recursive=True)]
             most[0] = max(most[0], sum(one.memory_full_info().pss for one in family) / 1e6)
 
 
 def compare(kind: str, folder: Path, rounds: int, megabytes: float, peer: str | None) -> dict[str, Any]:
-    """Make one corpus and let the commands take turns on it."""
+    """Create one corpus and run the commands on it in alternation."""
     size = Corpus(kind, folder).make(0 if kind == "small" else megabytes)
     environment = {**os.environ, "CLAUDE_CONFIG_DIR": str(folder), "CC_CONVERT_CACHE": str(folder / "cache")}
     report = [sys.executable, "-m", "cc_convert", "report", "day", "--format", "json"]
@@ -212,7 +211,7 @@ def compare(kind: str, folder: Path, rounds: int, megabytes: float, peer: str | 
     for number in range(rounds + 1):
         for name, command in commands.items():
             found = measured(command, environment)
-            if number:  # the first round fills the page cache and ours
+            if number:  # The first round fills the page cache and our cache
                 runs[name].append(found)
     result: dict[str, Any] = {"megabytes": size / 1e6}
     for name, found in runs.items():
@@ -222,7 +221,7 @@ def compare(kind: str, folder: Path, rounds: int, megabytes: float, peer: str | 
 
 
 def missed(results: dict[str, dict[str, Any]]) -> list[str]:
-    """The bounds that were missed, in words."""
+    """Return a message for each missed bound."""
     found: list[str] = []
     for kind, result in results.items():
         if result["cc-convert, repeated"]["seconds"] > MOST_CACHED_SECONDS:
@@ -244,8 +243,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mb", type=float, default=525.0, help="size of each corpus (default: 525)")
     parser.add_argument("--rounds", type=int, default=5, help="counted runs of each command (default: 5)")
-    parser.add_argument("--folder", type=Path, help="where the corpora go (default: a temporary folder)")
-    parser.add_argument("--ccusage", default=shutil.which("ccusage"), help="the peer's binary")
+    parser.add_argument("--folder", type=Path, help="folder for the corpora (default: a temporary folder)")
+    parser.add_argument("--ccusage", default=shutil.which("ccusage"), help="path of the peer's binary")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         results = {

@@ -1,4 +1,4 @@
-"""The most memory that a process and its children have, looked at again and again."""
+"""Peak memory of a process and its children, by frequent sampling."""
 
 import asyncio
 from contextlib import suppress
@@ -7,19 +7,19 @@ from typing import Self
 
 import psutil
 
-# A CLI that answers once lives for a quarter of a second or longer.
+# A CLI with a single answer lives for at least a quarter of a second.
 _SAMPLE_SECONDS = 0.02
 
 
 class Watch:
-    """Watches a process while it is entered. Megabytes; memory that processes share counts in each of them."""
+    """Samples the memory of a process while entered. In megabytes; shared memory counts in each process."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
         self.python = 0.0
-        """The most that the process itself had."""
+        """Peak of the process itself."""
         self.children = 0.0
-        """The most that all Claude Code processes below it had at a time."""
+        """Peak of all Claude Code processes below it together."""
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._look_often())

@@ -1,10 +1,10 @@
-"""Many runs at once, streams, memory, requests' sizes, and imports, through Claude Code and beside it.
+"""Measure runs at once, streams, memory, request sizes and imports, with and without Claude Code.
 
     python scripts/bench/model_load.py [--only NAME…] [--peer] [--quick]
 
-One to 32 runs at once on one provider; the time to the first streamed word, and what the Python process works for a
-hundred; the most resident memory of the Python process and of the CLI's; the bytes that the API receives; the time that
-an interpreter takes to import what a program needs.
+One to 32 runs at once on one provider; the time to the first streamed word, and the Python process's work for a
+hundred words; the peak resident memory of the Python process and of the CLI's; the bytes that the API receives; the
+time of an interpreter for the imports of a program.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from memory import Watch
 from rounds import Rounds
 
 AT_ONCE = (1, 2, 4, 8, 16, 32)
-# Each of theirs is a process of 200 MB or more.
+# Each of the peer's runs is a process of 200 MB or more.
 MOST_PROCESSES = 8
 LOAD_ROUNDS = 8
 POOL = 8
@@ -40,7 +40,7 @@ IMPORTED = {
     OURS: "import cc_model",
     PEER: "import pydantic_ai_claude_code",
 }
-# Longer than any import takes; one that hangs must not hold the benchmark.
+# Longer than any import takes; a hanging one must not block the benchmark.
 _IMPORT_SECONDS = 60.0
 
 TIMES_BYTES = 1.1
@@ -48,7 +48,7 @@ PROMPTS = {"short": "Hello?", "20 KB": "Hello? " * 3_000}
 
 
 async def measure_concurrent(effort: Effort) -> list[Figure]:
-    """Compare many runs at once, by the time that each of them takes of the whole."""
+    """Compare many runs at once: the total time divided by the number of runs."""
     found: list[Figure] = []
     async with arena(effort) as place, place.contenders(PLAIN, OURS, QUERY, PEER, pool=POOL) as workers:
         # Processes and connections start with the first runs, which is another benchmark.
@@ -71,7 +71,7 @@ def _most(name: str) -> int:
 
 
 async def measure_stream(effort: Effort) -> list[Figure]:
-    """Compare streams of a few and of many words; their difference is what words cost."""
+    """Compare streams of few and of many words; the difference is the cost of the words."""
     few, many = Rounds(), Rounds()
     async with arena(effort) as place, place.contenders(PLAIN, OURS) as workers:
         for number in range(-2, effort.times(STREAMS)):
@@ -93,7 +93,7 @@ def _per_hundred(few: Sequence[float], many: Sequence[float]) -> list[float]:
 
 
 async def measure_memory(effort: Effort) -> list[Figure]:
-    """Compare the most memory that runs without a conversation need, one contender after the other."""
+    """Compare the peak memory of runs without a conversation, one contender after the other."""
     python = Group("memory", "Most resident memory of the Python process", "MB")
     cli = Group("memory", "Most resident memory of all CLI processes at a time", "MB")
     peaks: dict[str, Watch] = {}
@@ -109,7 +109,7 @@ async def measure_memory(effort: Effort) -> list[Figure]:
 
 
 async def watched(worker: Talker, runs: int) -> Watch:
-    """Let a contender make runs, and watch its memory."""
+    """Run a contender, and record its memory."""
     watch = Watch(worker.pid)
     async with watch:
         for _ in range(runs):
@@ -118,7 +118,7 @@ async def watched(worker: Talker, runs: int) -> Watch:
 
 
 async def measure_bytes(effort: Effort) -> list[Figure]:
-    """Compare the sizes of what the API receives for a run."""
+    """Compare the sizes of the requests of a run."""
     found: list[Figure] = []
     async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
         for kind, prompt in PROMPTS.items():
@@ -131,7 +131,7 @@ async def measure_bytes(effort: Effort) -> list[Figure]:
 
 
 async def request_bytes(place: Arena, worker: Talker, prompt: str) -> float:
-    """Return the bytes of all that a run sends to the API."""
+    """Return the bytes of all requests of a run."""
     await worker.order("run")
     await place.sizes()
     await worker.order("run", prompt=prompt)
@@ -139,7 +139,7 @@ async def request_bytes(place: Arena, worker: Talker, prompt: str) -> float:
 
 
 async def measure_imports(effort: Effort) -> list[Figure]:
-    """Compare interpreters that import something and end."""
+    """Compare the time of interpreters that import a module and exit."""
     times: dict[str, list[float]] = {}
     present = {name: code for name, code in IMPORTED.items() if name != PEER or effort.peer}
     for number in range(-1, effort.times(IMPORTS)):
@@ -163,7 +163,7 @@ def _self_times(log: str) -> dict[str, float]:
 
 
 async def interpreted(python: str, code: str) -> str:
-    """Run a line of code in another interpreter, and return its log of imports."""
+    """Run a line of code in another interpreter, and return its import log."""
     process = await asyncio.create_subprocess_exec(
         python, "-X", "importtime", "-c", code, cwd=Path(__file__).parent.parent, stderr=asyncio.subprocess.PIPE
     )
@@ -183,7 +183,7 @@ SUITES = (
     Suite("concurrent", f"{AT_ONCE[0]} to {AT_ONCE[-1]} runs at once", measure_concurrent),
     Suite("stream", "Streams: the first word, and the Python process's work for each", measure_stream),
     Suite("memory", "Memory of runs", measure_memory),
-    Suite("bytes", "What the API receives", measure_bytes),
+    Suite("bytes", "Bytes that the API receives", measure_bytes),
     Suite("import", "Imports", measure_imports),
 )
 

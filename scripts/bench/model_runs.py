@@ -1,11 +1,11 @@
-"""What a run of an agent costs through Claude Code, each figure beside what it is made of, measured in the same run.
+"""Measure the runs of an agent through Claude Code, each figure compared with its parts, measured in the same run.
 
     python scripts/bench/model_runs.py [--only NAME…] [--peer] [--quick]
 
-A warm run in a conversation, beside a bare turn of the SDK's client on a live process and a run with pydantic-ai's own
-`AnthropicModel`, which it replaces both. A run with one tool call, beside two such turns and such a run. The first run
-of a process; runs without a conversation, beside `claude_agent_sdk.query()` for each of them; conversations of 2 to 200
-messages, taken over from elsewhere and gone on with. All talk to the loopback API, which answers at once.
+A warm run in a conversation, compared with a bare turn of the SDK's client on a live process and a run with
+pydantic-ai's own `AnthropicModel`, since it replaces both. A run with one tool call, compared with two such turns and
+such a run. The first run of a process; runs without a conversation, compared with `claude_agent_sdk.query()`;
+conversations of 2 to 200 messages, imported and continued. All use the loopback API, which answers at once.
 """
 
 import sys
@@ -34,12 +34,12 @@ TOOL_PARTS = "run / two bare turns and run with AnthropicModel"
 
 
 def parts(mine: Sequence[float], turns: Sequence[float], framework: Sequence[float]) -> list[float]:
-    """Return how often each run takes what it is made of: calls by Claude Code, and the framework's part."""
+    """Return the ratio of each run to the sum of its parts: Claude Code's calls, and the framework's part."""
     return [run / (turn + other) for run, turn, other in zip(mine, turns, framework, strict=True)]
 
 
 async def measure_text(effort: Effort) -> list[Figure]:
-    """Compare warm runs without tools: time, and what our process works for one."""
+    """Compare warm runs without tools: time, and processor time of our process."""
     played, workers = await conversations(effort, (PLAIN, OURS), (QUERY, PEER), tool=False)
     times = played.ordered(played.milliseconds, workers)
     work = {name: played.processor[name] for name in (PLAIN, OURS)}
@@ -54,7 +54,7 @@ async def measure_text(effort: Effort) -> list[Figure]:
 
 
 async def measure_tool(effort: Effort) -> list[Figure]:
-    """Compare warm runs with one tool call, which make two requests; the CLI's own loop is what `query()` has, too."""
+    """Compare warm runs with one tool call, which make two requests; `query()` uses the CLI's own loop as well."""
     played, workers = await conversations(effort, (PLAIN, OURS, OURS_IN_CLI), (QUERY, PEER), tool=True)
     times = played.ordered(played.milliseconds, workers)
     bare = played.milliseconds[CLIENT]
@@ -70,7 +70,7 @@ async def measure_tool(effort: Effort) -> list[Figure]:
 async def conversations(
     effort: Effort, always: Sequence[str], slow: Sequence[str], *, tool: bool
 ) -> tuple[Rounds, list[str]]:
-    """Hold conversations with some in each round, and now and then ask those that start a process for each run."""
+    """Run conversations in each round, and less often the contenders that start a process for each run."""
     played = Rounds()
     async with arena(effort) as place, place.contenders(*always) as fast, place.contenders(*slow) as others:
         async with place.contenders(CLIENT) as client:
@@ -87,7 +87,7 @@ async def conversations(
 
 
 def times_as_long(suite: str, times: dict[str, list[float]], mine: str = OURS) -> list[Figure]:
-    """Say how many times as long as ours those take that start a process for each run."""
+    """Return the ratio to our time for contenders that start a process for each run."""
     group = Group(suite, f"Times as long as {mine}", "times")
     others = [name for name in (QUERY, PEER) if name in times]
     return [group.figure(name, ratios_of_neighbours(times[name], times[mine])) for name in others]
@@ -119,7 +119,7 @@ async def measure_independent(effort: Effort) -> list[Figure]:
 
 
 async def measure_history(effort: Effort) -> list[Figure]:
-    """Compare conversations that were made elsewhere: taken over, and gone on with."""
+    """Compare conversations that were created elsewhere: imported, and continued."""
     found: list[Figure] = []
     async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
         for messages in HISTORIES[: effort.times(len(HISTORIES))]:
@@ -144,7 +144,7 @@ async def histories(effort: Effort, workers: dict[str, Talker], messages: int) -
 
 
 SUITES = (
-    Suite("text", "Warm runs without tools, and what the Python process works for them", measure_text),
+    Suite("text", "Warm runs without tools, and their processor time in the Python process", measure_text),
     Suite("tool", "Warm runs with one tool call", measure_tool),
     Suite("first", "The first run of a process", measure_first),
     Suite("independent", "Runs without a conversation", measure_independent),

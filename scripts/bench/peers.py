@@ -1,6 +1,6 @@
 """The peer from the package index, pydantic-ai-claude-code, in an environment of its own.
 
-It works with an older pydantic-ai than ours, so both cannot be in one environment.
+It needs an older pydantic-ai than ours, so both cannot be in one environment.
 """
 
 import os
@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-# The last pydantic-ai that it works with, and what that one works with.
+# The last pydantic-ai that it supports, and the packages which that version needs.
 REQUIREMENTS = (
     "pydantic-ai-claude-code",
     "pydantic-ai-slim==1.30.0",
@@ -18,21 +18,21 @@ REQUIREMENTS = (
     "opentelemetry-api<1.39",
     "opentelemetry-sdk<1.39",
 )
-# What keeps its figures from being compared in every respect.
+# Difference that limits the comparison.
 _UNLIKE = (
     "It writes the prompt into a file, which a real model first reads by a tool call; the scripted API answers "
     "at once, so that the second request is not in its figures."
 )
-# Some hundred packages over a slow line.
+# About a hundred packages over a slow connection.
 _INSTALL_SECONDS = 600.0
 
 
 @contextmanager
 def peer_environment() -> Generator[tuple[Path | None, str]]:
-    """Give the interpreter of the peer's environment, or None, and a line about it; it is removed at the end."""
+    """Yield the interpreter of the peer's environment, or None, and a note; the environment is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="bench-peer-", ignore_cleanup_errors=True) as name:
         python = Path(name) / "bin" / "python"
-        # `uv run` says which uv it is; that one may stand where PATH does not look.
+        # `uv run` sets the path of its uv, which may not be on PATH.
         uv = os.environ.get("UV", "uv")
         install = (uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python))
         problem = _run(name, uv, "venv", "--quiet", "--clear", name) or _run(name, *install, *REQUIREMENTS)
@@ -44,7 +44,7 @@ def peer_environment() -> Generator[tuple[Path | None, str]]:
 
 
 def _run(folder: str, *command: str) -> str:
-    """Run a command in a folder, where the pins of this workspace do not hold, and return what went wrong."""
+    """Run a command in a folder without the version pins of this workspace, and return its error output."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:

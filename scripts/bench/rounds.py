@@ -1,4 +1,4 @@
-"""Rounds: everyone is told the same, in turns, so that a busy moment of the computer meets them all."""
+"""Rounds: all contenders get the same command in alternation, so that a busy moment of the computer affects all."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,7 +7,7 @@ from harness.measure import rotated
 
 
 class Rounds:
-    """What contenders took, in milliseconds, by name; those of one round stand at the same place."""
+    """Times of the contenders in milliseconds, by name; the same index is the same round."""
 
     def __init__(self) -> None:
         self.milliseconds: dict[str, list[float]] = {}
@@ -16,7 +16,7 @@ class Rounds:
         self._number = 0
 
     async def play(self, workers: Mapping[str, Talker], do: str, *, counts: bool = True, **arguments: object) -> None:
-        """Give everyone one order; a round to warm up does not count."""
+        """Send one command to all contenders; a warm-up round does not count."""
         self._number += 1
         for name in rotated(list(workers), self._number):
             found = await workers[name].order(do, **arguments)
@@ -27,9 +27,9 @@ class Rounds:
                     self.first.setdefault(name, []).append(found["first"])
 
     async def begin(self, workers: Mapping[str, Talker], *, messages: int = 0, tool: bool = False) -> None:
-        """Let everyone begin another conversation."""
+        """Let all contenders start a new conversation."""
         await self.play(workers, "begin", counts=False, messages=messages, tool=tool)
 
     def ordered(self, times: Mapping[str, list[float]], names: Iterable[str]) -> dict[str, list[float]]:
-        """The times in the order of the names, and not of who happened to be first."""
+        """Return the times in the order of the names, not in the order of execution."""
         return {name: times[name] for name in names if name in times}

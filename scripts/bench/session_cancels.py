@@ -1,13 +1,13 @@
-"""Cancels and interrupts turns at random, many sessions side by side, and looks for mixed-up answers (SES-82).
+"""Cancel and interrupt turns at random, in many sessions in parallel, and search for mixed-up answers (SES-82).
 
     python scripts/bench/session_cancels.py [--turns 1000] [--workers 8] [--seed 0]
 
-Each worker has a session and sends prompts that the loopback API answers with themselves, after up to 30 ms. A third of
-the turns is cancelled at a random moment, a third interrupted, a third read to its end, half of them as streams that
-may be left early. Then come a prompt that must get its own answer, a look at what the API was asked, at memory, and at
-the processes and files that are left.
+Each worker has a session and sends prompts that the loopback API echoes after up to 30 ms. A third of the turns is
+cancelled at a random moment, a third interrupted, a third read to its end; half of them are streams that may be left
+early. Then follow a prompt that must get its own answer, and checks of the API's requests, of memory, and of processes
+and files that were left behind.
 
-Prints what it found; exits with 1 if something was mixed up, hung, left behind, or grew too much.
+Prints the findings; exits with 1 if answers were mixed up, a turn hung, something was left behind, or grew too much.
 """
 
 import argparse
@@ -27,16 +27,16 @@ from claude_agent_sdk import ResultMessage
 from cc_loopback import LoopbackServer
 from cc_session import Session, Timeouts, TurnError, sealed_options
 
-# A turn takes some 20 ms, or 200 with eight at once on two cores. One that takes this long hangs, in seconds.
+# Seconds. A turn takes some 20 ms, or 200 with eight at once on two cores; one that takes this long hangs.
 HANGS_AFTER = 60.0
-# An idle process takes some 160 MB of resident memory, one that was in long use up to 350.
+# An idle process takes some 160 MB of resident memory, one after long use up to 350.
 MOST_RESIDENT_MB = 400
-# Long enough for a busy machine: a turn that is cut off is to be ended, and its process not discarded.
+# Long enough for a busy machine: a cancelled turn has to end without a restart of its process.
 TIMEOUTS = Timeouts(close=20)
 
 
 class Findings:
-    """What came of it."""
+    """Findings of a run."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -45,7 +45,7 @@ class Findings:
         self.resident_mb = 0.0
 
     def report(self, left: list[str]) -> bool:
-        """Print it, and return whether all is well."""
+        """Print the findings, and return whether all is well."""
         print(f"  outcomes                {dict(self.outcomes)}")
         print(f"  answers mixed up        {len(self.wrong)} {self.wrong[:5]}")
         print(f"  slowest turn            {self.slowest * 1000:.0f} ms")
@@ -55,7 +55,7 @@ class Findings:
 
 
 async def echo(body: dict[str, Any]) -> str:
-    """Answer with the last prompt, after a moment."""
+    """Answer with the last prompt, after a short delay."""
     await asyncio.sleep(random.random() * 0.03)
     content = body["messages"][-1]["content"]
     return content if isinstance(content, str) else content[-1]["text"]
@@ -80,7 +80,7 @@ async def ran(session: Session, prompt: str) -> str | None:
 
 
 async def disturbed(session: Session, prompt: str, findings: Findings) -> None:
-    """Run one turn and do something to it."""
+    """Run one turn and cancel or interrupt it."""
     began = time.monotonic()
     task = asyncio.ensure_future(random.choice((ran, streamed))(session, prompt))
     await asyncio.wait({task}, timeout=random.random() * 0.06)
@@ -103,7 +103,7 @@ async def disturbed(session: Session, prompt: str, findings: Findings) -> None:
 
 
 async def work(number: int, turns: int, api: LoopbackServer, findings: Findings) -> None:
-    """Run turns in one session, and see that it still gives the right answers."""
+    """Run turns in one session, and check that its later answers are right."""
     options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=api.env())
     async with await Session.open(options, timeouts=TIMEOUTS) as session:
         for index in range(turns):
@@ -119,7 +119,7 @@ async def work(number: int, turns: int, api: LoopbackServer, findings: Findings)
 
 
 async def run(turns: int, workers: int) -> bool:
-    """Let workers work side by side, and report."""
+    """Run workers in parallel, and report."""
     findings = Findings()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="t-") as folder:

@@ -1,11 +1,11 @@
-"""What a session pool gains, beside the SDK's own `query()` in the same run.
+"""Measure a session pool in comparison with the SDK's own `query()`.
 
     python scripts/bench/session_pool.py [--quick] [--json FILE]
 
-Lease (SES-80): the time from asking for a session that was started ahead to having it. Reset: back to an empty
-conversation. Queries (SES-81): a thousand independent one-shot queries through a pool, its start included, beside some
-of the SDK's `query()` with the same sealed options, in turns, each with as many at once as suits it best. Memory
-(SES-F21): how large the processes become over five hundred leases, when they are never replaced and when they are.
+Lease (SES-80): the time to get a session that was started ahead. Reset: back to an empty conversation. Queries
+(SES-81): a thousand independent one-shot queries through a pool, its start included, compared with some of the SDK's
+`query()` with the same sealed options, in alternation, each with its own best number at once. Memory (SES-F21): the
+size of the processes over five hundred leases, with and without replacement.
 
 The scripted API runs in a process of its own.
 """
@@ -42,7 +42,7 @@ MOST_AT_ONCE = 4
 POOL, SDK = "SessionPool", "claude_agent_sdk.query()"
 NEVER, FROM_250 = "SessionPool, processes never replaced", "SessionPool, replaced from 250 MB on"
 
-# Longer than a pool trusts a process without asking it whether it is still there.
+# Longer than the time for which a pool uses a process without a health check.
 PAUSE_SECONDS = 0.06
 
 Ask: TypeAlias = Callable[[str], Awaitable[str | None]]
@@ -50,7 +50,7 @@ Ask: TypeAlias = Callable[[str], Awaitable[str | None]]
 
 @contextmanager
 def scripted_api() -> Generator[dict[str, str]]:
-    """Run the API in a process of its own, and give the environment that leads there."""
+    """Run the API in a process of its own, and yield the environment variables for it."""
     command = [sys.executable, "-m", "cc_loopback", "--port", "0", "--print-env"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as api:
         try:
@@ -71,7 +71,7 @@ def _variables(api: subprocess.Popen[str]) -> Generator[tuple[str, str]]:
 
 
 async def throughput(ask: Ask, count: int, at_once: int) -> float:
-    """Return how many queries are answered in a second."""
+    """Return the number of queries per second."""
     slots = asyncio.Semaphore(at_once)
 
     async def one(number: int) -> None:
@@ -86,7 +86,7 @@ async def throughput(ask: Ask, count: int, at_once: int) -> float:
 
 
 class Spent:
-    """Time that passed, and time that processors worked for this process and its children."""
+    """Wall-clock time, and processor time of this process and its children."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -94,19 +94,19 @@ class Spent:
 
     @contextmanager
     def measured(self) -> Generator[None]:
-        """Add what passes meanwhile."""
+        """Add the time spent in the block."""
         begun, cpu = time.perf_counter(), _cpu_seconds()
         yield
         self.seconds += time.perf_counter() - begun
         self._cpu += _cpu_seconds() - cpu
 
     def cpu_ms(self, count: int) -> float:
-        """The processor's milliseconds for one of so many queries."""
+        """Return the processor milliseconds of one query out of `count`."""
         return self._cpu / count * 1_000
 
 
 def _children() -> list[psutil.Process]:
-    """The Claude Code processes that run."""
+    """Return the running Claude Code processes."""
     found: list[psutil.Process] = []
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
@@ -122,7 +122,7 @@ def _cpu_seconds() -> float:
 
 
 def with_sdk(options: ClaudeAgentOptions) -> Ask:
-    """Ask with the SDK alone: a process for each query."""
+    """Send queries with the SDK alone: a process for each query."""
 
     async def ask(prompt: str) -> str | None:
         answer = None
@@ -135,7 +135,7 @@ def with_sdk(options: ClaudeAgentOptions) -> Ask:
 
 
 def with_pool(pool: SessionPool) -> Ask:
-    """Ask through a pool."""
+    """Send queries through a pool."""
 
     async def ask(prompt: str) -> str | None:
         return (await pool.run(prompt)).text
@@ -145,7 +145,7 @@ def with_pool(pool: SessionPool) -> Ask:
 
 @asynccontextmanager
 async def warm_pool(options: ClaudeAgentOptions, size: int) -> AsyncGenerator[SessionPool]:
-    """Give a pool whose processes have all started and have answered a few times."""
+    """Yield a pool with all processes started and used a few times."""
     async with SessionPool(options, size=size, prewarm=0) as pool:
         await pool.warm(size)
         await throughput(with_pool(pool), 5 * size, size)
@@ -153,7 +153,7 @@ async def warm_pool(options: ClaudeAgentOptions, size: int) -> AsyncGenerator[Se
 
 
 async def measure_lease(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    """Time leases of a session that waits for one."""
+    """Time leases of a session that is ready."""
     times: list[float] = []
     async with warm_pool(options, 1) as pool:
         for _ in range(effort.times(LEASES)):
@@ -166,7 +166,7 @@ async def measure_lease(options: ClaudeAgentOptions, effort: Effort) -> list[Fig
 
 
 async def measure_reset(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    """Time the way back to an empty conversation, after a turn."""
+    """Time the reset to an empty conversation, after a turn."""
     times: list[float] = []
     async with await Session.open(options) as session:
         for _ in range(effort.times(RESETS)):
@@ -176,7 +176,7 @@ async def measure_reset(options: ClaudeAgentOptions, effort: Effort) -> list[Fig
 
 
 async def best_pool_size(options: ClaudeAgentOptions, effort: Effort) -> int:
-    """Return with how many processes a pool answers most."""
+    """Return the number of processes with the best throughput of the pool."""
     rates: dict[int, float] = {}
     for size in range(1, effort.times(MOST_AT_ONCE) + 1):
         async with warm_pool(options, size) as pool:
@@ -185,7 +185,7 @@ async def best_pool_size(options: ClaudeAgentOptions, effort: Effort) -> int:
 
 
 async def best_at_once(options: ClaudeAgentOptions, effort: Effort) -> int:
-    """Return with how many queries at once the SDK answers most."""
+    """Return the number of parallel queries with the best throughput of the SDK."""
     rates = {
         at_once: await throughput(with_sdk(options), effort.times(SDK_TRIAL, 1) * at_once, at_once)
         for at_once in range(1, effort.times(MOST_AT_ONCE) + 1)
@@ -201,7 +201,7 @@ async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[F
     async with SessionPool(options, size=size, prewarm=0) as pool:
         with ours.measured():
             await pool.warm(size)
-        for _ in range(rounds):  # in turns, so that a busy moment meets both
+        for _ in range(rounds):  # in alternation, so that a busy moment affects both
             with ours.measured():
                 await throughput(with_pool(pool), queries // rounds, 2 * size)
             with theirs.measured():
@@ -219,7 +219,7 @@ async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[F
 
 
 async def largest_over_leases(pool: SessionPool, leases: int) -> float:
-    """Return the most megabytes that a process of the pool had, over many leases."""
+    """Return the peak megabytes of a process of the pool, over many leases."""
     largest = 0.0
     for _ in range(leases // LEASES_PER_LOOK):
         await throughput(with_pool(pool), LEASES_PER_LOOK, 2)
@@ -228,7 +228,7 @@ async def largest_over_leases(pool: SessionPool, leases: int) -> float:
 
 
 async def measure_memory(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
-    """See how large processes become."""
+    """Measure the memory of the processes."""
     largest: dict[str, list[float]] = {}
     for name, limit in ((NEVER, 100_000.0), (FROM_250, 250.0)):
         async with SessionPool(options, size=2, prewarm=0, max_rss_mb=limit) as pool:

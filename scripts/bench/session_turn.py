@@ -1,9 +1,9 @@
-"""What a warm turn of a session costs beside a bare turn of the SDK's client (SES-79), measured in the same run.
+"""Compare a warm turn of a session with a bare turn of the SDK's client (SES-79).
 
     python scripts/bench/session_turn.py [--quick] [--json FILE]
 
-Both talk to a live process with the same options over the loopback API, which answers at once. Turns alternate, so that
-whatever else the computer does falls on both, and both conversations grow alike.
+Both use a live process with the same options over the loopback API, which answers at once. Turns alternate, so that
+other load of the computer affects both, and both conversations grow alike.
 """
 
 import sys

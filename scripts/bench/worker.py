@@ -1,9 +1,9 @@
-"""One contender in a process of its own, told by lines of JSON what to do next.
+"""One contender in a process of its own, controlled by lines of JSON.
 
     python scripts/bench/worker.py CONTENDER POOL
 
-Prints `{"milliseconds": …}` when all is imported and made, and for each line of input such a line with how long it took
-and how long this process worked for it (`processor`, in milliseconds). Ends when the input does.
+Prints `{"milliseconds": …}` after all imports and setup, and for each line of input a line with its duration and the
+processor time of this process (`processor`), both in milliseconds. Ends at the end of the input.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from contenders import PROMPT, contender
 
 
 async def act(one: Any, order: dict[str, Any]) -> dict[str, float]:
-    """Carry out an order; what is not timed by itself is timed from outside."""
+    """Run a command; a command that does not time itself is timed here."""
     match order["do"]:
         case "begin":
             await one.begin(order["messages"], tool=order["tool"])
@@ -34,7 +34,7 @@ async def act(one: Any, order: dict[str, Any]) -> dict[str, float]:
 
 
 async def main(name: str, pool: int) -> None:
-    """Serve until the input ends."""
+    """Serve until the end of the input."""
     begun = time.perf_counter()
     loop = asyncio.get_running_loop()
     async with contender(name, pool) as one:
@@ -46,7 +46,7 @@ async def main(name: str, pool: int) -> None:
 
 
 def tell(begun: float, worked: float, found: dict[str, float]) -> None:
-    """Print what it took."""
+    """Print the measured times."""
     took = (time.perf_counter() - begun) * 1_000
     processor = (time.process_time() - worked) * 1_000
     print(json.dumps({"milliseconds": took, "processor": processor, **found}), flush=True)

@@ -1,6 +1,6 @@
-"""Mixed runs of agents for minutes or hours, while all goes wrong that can: who gets what, and what is left over.
+"""Mixed runs of agents for minutes or hours under random faults, with checks for mixed-up answers and leaks.
 
-`command` reads the command line, `soak` makes rounds of `work` under `faults` that `plan` has chosen, `verdict` says
-which ends of runs were right, `rest` looks for what is left, `memory` for what grows, `report` tells of it. The
-scripted API runs in a process of its own: `api_process`, which `api` talks to, with the answers of `answers`.
+`command` reads the command line, `soak` makes rounds of `work` under `faults` selected by `plan`, `verdict` judges the
+results, `rest` finds leaks, `memory` measures growth, `report` prints the results. The scripted API runs in a process
+of its own: `api_process`, with `api` as its client and `answers` as its content.
 """

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# Run as a folder, this one stands first, and not the one that has it as a package.
+# For a run as a folder: the first path is this folder, and not the parent that has it as a package.
 sys.path[0] = str(Path(__file__).parents[1])
 
 from soak.command import main  # noqa: E402

@@ -1,6 +1,6 @@
-"""What the model says: the mark of the last prompt, in the form that is asked for, as late and as much as is asked for.
+"""Answers of the model: the mark of the last prompt, with the format, delay and size that the prompt requests.
 
-A mark is unique to a run, so that an answer which went astray is seen.
+A mark is unique to a run, so that an answer for another run is detected.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Any, cast
 MARK = re.compile(r"<\d+>")
 
 SLOWLY = "slowly"
-"""In a prompt: the answer takes `SLOW_SECONDS` to begin."""
+"""In a prompt: the answer starts after `SLOW_SECONDS`."""
 HUGELY = "hugely"
 """In a prompt: the answer has `HUGE_CHARACTERS`."""
 
@@ -19,15 +19,15 @@ SLOW_SECONDS = 2.0
 HUGE_CHARACTERS = 10_000_000
 
 LOOK = "look"
-"""The tool that is called if there is one of this name."""
+"""Name of the tool that is called if it is available."""
 FAILED = "look failed"
-"""Stands in the answer if the tool's result was an error."""
+"""Part of the answer if the tool's result was an error."""
 
 _WORD = "word " * 200
 
 
 class MixedUpError(Exception):
-    """A request that has something of several runs in it."""
+    """A request that contains marks of several runs."""
 
 
 def marks_of(body: Mapping[str, Any]) -> list[str]:
@@ -61,7 +61,7 @@ async def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
 
 
 def _call(body: Mapping[str, Any], mark: str, *, is_answered: bool) -> str | None:
-    """The name of the tool to call, as the request has it: with a prefix where the CLI runs the loop."""
+    """Return the name of the tool to call, as in the request: with a prefix if the CLI runs the loop."""
     names = [str(tool.get("name")) for tool in cast("list[dict[str, Any]]", body.get("tools") or [])]
     if not is_answered and (look := next((name for name in names if name.split("__")[-1] == LOOK), None)):
         return look

@@ -1,4 +1,4 @@
-"""The scripted API, as the soak sees it: a process that is told what to do, line by line."""
+"""Client of the scripted API's process, which receives commands line by line."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 _SCRIPTS = Path(__file__).parents[1]
-# A command takes milliseconds, and the start of the interpreter a second; a busy machine takes longer.
+# Seconds. A command takes milliseconds, and the start of the interpreter a second; a busy machine takes longer.
 _ANSWER_SECONDS = 300.0
 _LONGEST_LINE = 2**22
 
@@ -19,30 +19,30 @@ class Api:
     """The process of the API. Use it with `async with`.
 
     Args:
-        temporary: The folder for its own temporary files, which is not the one that is made full.
+        temporary: The folder for its own temporary files, which is not the one that is filled.
     """
 
     def __init__(self, temporary: str) -> None:
         self._temporary = temporary
         self._lock = asyncio.Lock()
         self.requests = 0
-        """How many requests have come."""
+        """Number of requests so far."""
         self.hits: defaultdict[str, set[int]] = defaultdict(set)
-        """By the mark of a run: the numbers of the faults that fell on its requests."""
+        """Numbers of the faults that affected the requests of a run, by its mark."""
         self.errors: list[str] = []
-        """What went wrong in the script of the API itself."""
+        """Errors in the script of the API itself."""
 
     @property
     def pid(self) -> int:
-        """The id of the process."""
+        """Return the process id."""
         return self._process.pid
 
     async def fail(self, fault: int, **how: Any) -> None:
-        """Let a request fail that comes soon; see `LoopbackServer.fail_next()`."""
+        """Let one of the next requests fail; see `LoopbackServer.fail_next()`."""
         await self._do("fail", fault=fault, **how)
 
     async def stop(self) -> None:
-        """Break all connections off, and take no more."""
+        """Close all connections, and accept no new ones."""
         await self._do("stop")
 
     async def start(self) -> None:
@@ -50,22 +50,22 @@ class Api:
         await self._do("start")
 
     async def drain(self) -> None:
-        """Have the faults used up that have not fallen on anybody yet."""
+        """Use up the faults that have not affected a request yet."""
         await self._do("drain")
 
-    async def tell(self) -> None:
-        """Bring `requests`, `hits` and `errors` up to date."""
-        told = await self._do("tell")
-        self.requests += told["requests"]
-        self.errors += told["errors"]
-        for fault, mark in told["hits"]:
+    async def update(self) -> None:
+        """Update `requests`, `hits` and `errors`."""
+        news = await self._do("update")
+        self.requests += news["requests"]
+        self.errors += news["errors"]
+        for fault, mark in news["hits"]:
             if mark is not None:
                 self.hits[mark].add(fault)
 
     async def _do(self, what: str, **more: Any) -> dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None  # noqa: S101  # both are pipes
-        # One at a time, and to its end also if the caller is cancelled, or answers would go to others.
+        # One command at a time, and to its end even if the caller is cancelled; else answers would go to other callers.
         async with self._lock, asyncio.timeout(_ANSWER_SECONDS):
             stdin.write(json.dumps({"do": what, **more}).encode() + b"\n")
             reading = asyncio.ensure_future(stdout.readline())
@@ -86,7 +86,7 @@ class Api:
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, "TMPDIR": self._temporary, "PYTHONPATH": paths},
             limit=_LONGEST_LINE,
-            start_new_session=True,  # Ctrl-C is for the soak, which ends it
+            start_new_session=True,  # Ctrl-C is for the soak, which stops this process
         )
         assert self._process.stdout is not None  # noqa: S101  # it is a pipe
         async with asyncio.timeout(_ANSWER_SECONDS):

@@ -2,8 +2,8 @@
 
     python -m soak.api_process
 
-Prints its environment as a line of JSON, and then answers each line on standard input, a command as JSON, with a line.
-Ends when the input does.
+Prints its environment as a line of JSON. Then it answers each line on standard input, a command as JSON, with a line.
+Ends at the end of the input.
 """
 
 import http.client
@@ -20,18 +20,18 @@ from .aim import Aim
 from .answers import marks_of, respond
 
 _MESSAGES = "/v1/messages"
-# Long enough that a stream can be left, or cut, in the middle; seconds.
+# Seconds between chunks: long enough that a stream can be left, or cut, in the middle.
 _EVENT_DELAY = 0.002
-# Nothing else asks then, and nothing is slow.
+# Seconds to use up the waiting faults; no other requests are made at that time, and no answer is slow.
 _DRAIN_SECONDS = 5.0
 _DRAIN_BODY = json.dumps({"model": "drain", "max_tokens": 1, "messages": [{"role": "user", "content": "Drain."}]})
 
 
 class Served:
-    """The API, which can be stopped and started again on its port, and whose faults are aimed."""
+    """The API, which can be stopped and started again on its port, and which records the request of each fault."""
 
     def __init__(self) -> None:
-        # This one is never asked; it keeps the private home while the other one comes and goes.
+        # Gets no requests; it keeps the private home while the other server stops and starts.
         self._keeper = LoopbackServer().start()
         self._lock = threading.Lock()
         self._wishes: list[tuple[int, dict[str, Any]]] = []
@@ -41,16 +41,16 @@ class Served:
         self._begin()
 
     def env(self) -> dict[str, str]:
-        """The environment for a CLI."""
+        """Return the environment for a CLI."""
         return {**self._keeper.env(), "ANTHROPIC_BASE_URL": self._api.url}
 
     def fail(self, fault: int, how: dict[str, Any]) -> None:
-        """Let a request that comes soon fail."""
+        """Let one of the next requests fail."""
         with self._lock:
             self._wishes.append((fault, how))
 
-    def told(self) -> dict[str, Any]:
-        """What happened since the last time: which fault fell on whom, how many requests came, what went wrong."""
+    def update(self) -> dict[str, Any]:
+        """Return the news since the last call: the mark for each fault, the number of requests, the errors."""
         with self._lock:
             self._collect()
             hits, self._hits = self._hits, {}
@@ -60,17 +60,17 @@ class Served:
         return {"hits": list(hits.items()), "requests": requests, "errors": errors}
 
     def stop(self) -> None:
-        """Break all connections off, and take no more."""
+        """Close all connections, and accept no new ones."""
         with self._lock:
             self._collect()
         self._api.stop()
 
     def start(self) -> None:
-        """Serve again, on the same port; what had not failed yet does not."""
+        """Serve again, on the same port; faults that are not used yet are dropped."""
         self._begin()
 
     def drain(self) -> None:
-        """Have all faults that wait used up."""
+        """Use up all waiting faults."""
         with self._lock:
             self._wishes.clear()
             waiting = self._aim.waiting(len(self._arrived()))
@@ -78,7 +78,7 @@ class Served:
             self._ask()
 
     def close(self) -> None:
-        """End all."""
+        """Close everything."""
         self._api.stop()
         self._keeper.stop()
 
@@ -101,7 +101,7 @@ class Served:
         return [call for call in self._api.calls if (call.method, call.path) == ("POST", _MESSAGES)]
 
     def _collect(self) -> None:
-        """Keep what is to be told, and forget the requests, which may be large."""
+        """Store the data for the next report, and delete the requests, which may be large."""
         count = len(self._api.calls)
         calls = [call for call in self._api.calls[:count] if (call.method, call.path) == ("POST", _MESSAGES)]
         self._hits.update(self._aim.take([next(iter(marks_of(call.body or {})), None) for call in calls]))
@@ -115,18 +115,18 @@ class Served:
             connection.request("POST", _MESSAGES, _DRAIN_BODY, {"content-type": "application/json"})
             connection.getresponse().read()
         except (OSError, http.client.HTTPException):
-            pass  # as the fault wants it
+            pass  # the fault's effect
         finally:
             connection.close()
 
 
-def obey(served: Served, command: dict[str, Any]) -> dict[str, Any]:
-    """Do what a command says, and return the answer."""
+def execute(served: Served, command: dict[str, Any]) -> dict[str, Any]:
+    """Execute a command, and return the answer."""
     match command.pop("do"):
         case "fail":
             served.fail(command.pop("fault"), command)
-        case "tell":
-            return served.told()
+        case "update":
+            return served.update()
         case "stop":
             served.stop()
         case "start":
@@ -134,17 +134,17 @@ def obey(served: Served, command: dict[str, Any]) -> dict[str, Any]:
         case "drain":
             served.drain()
         case other:
-            raise ValueError(f"no such command: {other}")
+            raise ValueError(f"unknown command: {other}")
     return {}
 
 
 def main() -> None:
-    """Serve until the input ends."""
+    """Serve until the end of the input."""
     served = Served()
     try:
         print(json.dumps(served.env()), flush=True)
         for line in sys.stdin:
-            print(json.dumps(obey(served, json.loads(line))), flush=True)
+            print(json.dumps(execute(served, json.loads(line))), flush=True)
     finally:
         served.close()
 

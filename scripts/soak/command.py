@@ -1,4 +1,4 @@
-"""The command line: what runs, for how long, where the figures go, and the exit status."""
+"""The command line: cases and faults, duration, output of the figures, and the exit status."""
 
 import argparse
 import asyncio
@@ -19,47 +19,47 @@ from .room import Room, enter_own_mounts, room
 from .soak import KINDS, Settings, Soak, sampled
 from .totals import Totals
 
-# As much as many systems allow, so that all of them are soon used up.
+# A limit that is common on many systems, and low enough that it is soon reached.
 _DESCRIPTORS = 1_024
 _PROGRESS_SECONDS = 5.0
-# What libraries and allocator may keep beyond the warm-up.
+# Growth after the warm-up that libraries and the allocator may cause.
 MOST_GROWTH_MB = 100.0
 MOST_CLI_MB = 1_000.0
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the argument parser."""
     made = argparse.ArgumentParser(
         prog="scripts/soak",
-        description="Mixed runs of agents while all goes wrong that can. Exits with 1 if an invariant breaks.",
+        description="Mixed runs of agents under random faults. Exits with 1 if an invariant is violated.",
     )
-    made.add_argument("--minutes", type=_positive, default=1.0, help="how long cases are begun (default: 1)")
-    made.add_argument("--seed", type=int, help="where chances come from (default: another one each time)")
-    made.add_argument("--at-once", type=_count, default=8, metavar="N", help="cases side by side (default: 8)")
-    made.add_argument("--pool", type=_count, default=12, metavar="N", help="processes that stay (default: 12)")
-    made.add_argument("--only", nargs="+", choices=[*FAULTS], metavar="FAULT", help="do only these faults")
-    made.add_argument("--round", type=int, default=0, metavar="N", help="begin with this round (default: 0)")
-    made.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    made.add_argument("--list", action="store_true", help="print all faults and kinds of cases, and do nothing else")
+    made.add_argument("--minutes", type=_positive, default=1.0, help="minutes in which new cases start (default: 1)")
+    made.add_argument("--seed", type=int, help="seed of the random choices (default: a new one each time)")
+    made.add_argument("--at-once", type=_count, default=8, metavar="N", help="cases in parallel (default: 8)")
+    made.add_argument("--pool", type=_count, default=12, metavar="N", help="processes of the main pool (default: 12)")
+    made.add_argument("--only", nargs="+", choices=[*FAULTS], metavar="FAULT", help="use these faults only")
+    made.add_argument("--round", type=int, default=0, metavar="N", help="start with this round (default: 0)")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
+    made.add_argument("--list", action="store_true", help="print all faults and kinds of cases, and exit")
     return made
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """Return what was asked for, with a seed."""
+    """Return the settings from the command line, with a seed."""
     seed = random.randrange(2**32) if arguments.seed is None else arguments.seed
     faults = tuple(name for name in FAULTS if arguments.only is None or name in arguments.only)
     return Settings(arguments.minutes, seed, arguments.at_once, arguments.pool, faults, arguments.round)
 
 
 def listing() -> str:
-    """All faults and all kinds of cases, a line each."""
+    """Return all faults and all kinds of cases, a line each."""
     faults = [f"  {name:13}  {fault.about}" for name, fault in FAULTS.items()]
     cases = [f"  {name:13}  {kind.__doc__}" for name, kind in KINDS.items()]
     return "\n".join(["Faults", *faults, "", "Cases", *cases])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says, and return the exit status."""
+    """Run the command line, and return the exit status."""
     given = parser().parse_args(arguments)
     if given.list:
         print(listing())
@@ -88,7 +88,7 @@ async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with prepared(folder, temporary, settings.pool) as ground:
         soak = Soak(settings, ground, stop, totals, noise.take)
-        beside = [asyncio.create_task(sampled(ground, totals)), asyncio.create_task(_tell(soak, totals))]
+        beside = [asyncio.create_task(sampled(ground, totals)), asyncio.create_task(_print_progress(soak, totals))]
         try:
             await soak.run()
         finally:
@@ -99,13 +99,13 @@ async def _soak(settings: Settings, folder: Room, temporary: str, totals: Totals
                     raise outcome
 
 
-async def _tell(soak: Soak, totals: Totals) -> None:
-    told = 0
+async def _print_progress(soak: Soak, totals: Totals) -> None:
+    printed = 0
     while True:
         await asyncio.sleep(_PROGRESS_SECONDS)
-        lines = [report.progress(totals, soak.round), *(f"  broken: {line}" for line in totals.broken[told:])]
-        told = len(totals.broken)
-        # Nobody may read it any more, which is no reason to end.
+        lines = [report.progress(totals, soak.round), *(f"  violated: {line}" for line in totals.broken[printed:])]
+        printed = len(totals.broken)
+        # The reader of the output may have closed it, which is no reason to stop.
         with contextlib.suppress(OSError):
             print("\n".join(lines), file=sys.stderr, flush=True)
 

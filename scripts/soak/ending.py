@@ -1,4 +1,4 @@
-"""How a case ended: from what it raised to what a verdict is about."""
+"""Outcome of a case: from its exception to the category for the verdict."""
 
 import asyncio
 import errno
@@ -12,12 +12,12 @@ from .faults import INJECTED
 from .verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended
 from .work import Case, Kind, ToolFailedError
 
-# A case takes well below a second alone, and some seconds among others and with new processes. One that takes this long
-# hangs.
+# Seconds. A case takes well below a second alone, and some seconds among others and with new processes; one that takes
+# this long hangs.
 RUN_SECONDS = 120
-# A run that is cancelled ends within milliseconds.
+# Seconds. A cancelled run ends within milliseconds.
 _CANCEL_SECONDS = 20.0
-# What follows may be of earlier requests.
+# The text after it may be about earlier requests.
 _STDERR = "The end of its stderr"
 
 
@@ -26,11 +26,11 @@ class HangsError(Exception):
 
 
 async def ended(name: str, kind: Kind, case: Case) -> Ended:
-    """Make its runs, and say how they ended."""
+    """Make its runs, and return their outcome."""
     begun = time.monotonic()
     error, said = await _error(_bounded(kind(case), case))
     if name.startswith("cli-") and error == "500" and INJECTED not in said.partition(_STDERR)[0]:
-        # What follows the work of a tool must not be repeated, so a broken line is told as an error of the API's.
+        # A tool's side effects must not be repeated, so a connection error after one is reported as an API error.
         error = CONNECTION
     return Ended(name, case.mark, begun, time.monotonic(), error, said[:500], case.runs)
 
@@ -56,7 +56,7 @@ async def _error(running: Awaitable[None]) -> tuple[str, str]:
 
 
 async def _bounded(running: Coroutine[Any, Any, None], case: Case) -> None:
-    """Await a case, but not for ever. What counts are seconds in which this process had a turn of the processor."""
+    """Await a case with a time limit. Only seconds count in which this process could use the processor."""
     task = asyncio.ensure_future(running)
     try:
         for _ in range(RUN_SECONDS):

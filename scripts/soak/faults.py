@@ -1,4 +1,4 @@
-"""What goes wrong: each fault is done again and again while its round lasts, and taken back when it is cancelled."""
+"""Faults: each is repeated during its round, and undone when it is cancelled."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ import psutil
 from .ground import Ground
 
 INJECTED = "Injected as number"
-"""How the messages of the API's errors begin."""
+"""Prefix of the messages of injected API errors."""
 
-# The bridge of a CLI process to the tools of this one, by its command line.
+# Identifies the bridge from a CLI process to the tools of this one, by its command line.
 _BRIDGE = "cc_ipc_bridge"
 _CLI = "claude"
-# Free descriptors are taken again so often; seconds.
-_EAT_EVERY = 0.02
-# A case is struck within this time from its begin, which is about as long as one takes; seconds.
+# Seconds between two attempts to take the free descriptors.
+_USE_UP_EVERY = 0.02
+# Seconds from the start of a case to its fault; about the duration of a case.
 _STRIKE_WITHIN = 0.3
 
 
@@ -30,15 +30,15 @@ Do = Callable[[Ground, Random], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong: once for such a share of the cases, or, if it lasts, after so many seconds."""
+    """A fault: once for a share of the cases, or, for a lasting fault, at an interval in seconds."""
 
     about: str
     do: Do
     share: float = 0.0
     seconds: float = 0.0
 
-    async def go_on(self, ground: Ground, chance: Random) -> None:
-        """Do it at random moments until cancelled."""
+    async def repeat(self, ground: Ground, chance: Random) -> None:
+        """Inject the fault at random moments until cancelled."""
         seen = ground.begun
         while True:
             if self.seconds:
@@ -53,7 +53,7 @@ class Fault:
 
 
 def refuse(status: int) -> Do:
-    """Let one request be refused."""
+    """Return a function that lets one request be rejected."""
 
     async def do(ground: Ground, chance: Random) -> None:
         await _aim(ground, str(status), status=status, headers={"retry-after": "0.01"}, times=1)
@@ -62,7 +62,7 @@ def refuse(status: int) -> Do:
 
 
 async def cut(ground: Ground, chance: Random) -> None:
-    """Cut one answer off."""
+    """Cut off one answer."""
     await _aim(ground, "cut", after_events=chance.randint(0, 12))
 
 
@@ -92,7 +92,7 @@ async def api(ground: Ground, chance: Random) -> None:
 
 
 async def disk(ground: Ground, chance: Random) -> None:
-    """Let the disk be full for a while."""
+    """Keep the disk full for a while."""
     if ground.room.way == "none":
         return
     async with ground.lasting("disk"):
@@ -101,27 +101,27 @@ async def disk(ground: Ground, chance: Random) -> None:
 
 
 async def descriptors(ground: Ground, chance: Random) -> None:
-    """Let no file be opened by this process for a while, or only a few."""
+    """Prevent this process for a while from opening files, or more than a few."""
     spare, until = chance.randint(0, 12), time.monotonic() + chance.uniform(0.2, 2.0)
-    eaten: list[int] = []
+    opened: list[int] = []
     async with ground.lasting("descriptors"):
         try:
             while time.monotonic() < until:
-                _eat(eaten, spare)
-                await asyncio.sleep(_EAT_EVERY)
+                _use_up_descriptors(opened, spare)
+                await asyncio.sleep(_USE_UP_EVERY)
         finally:
-            for descriptor in eaten:
+            for descriptor in opened:
                 os.close(descriptor)
 
 
 async def idle(ground: Ground, chance: Random) -> None:
-    """Do nothing: it is the cases that pause, and mostly go where a process ends soon when it is idle."""
+    """Do nothing: the cases themselves pause, mostly on a pool with a short idle time for processes."""
 
 
 FAULTS: Mapping[str, Fault] = {
-    "429": Fault("the API refuses a request: rate limit", refuse(429), share=0.15),
-    "500": Fault("the API refuses a request: internal error", refuse(500), share=0.15),
-    "529": Fault("the API refuses a request: overloaded", refuse(529), share=0.15),
+    "429": Fault("the API rejects a request: rate limit", refuse(429), share=0.15),
+    "500": Fault("the API rejects a request: internal error", refuse(500), share=0.15),
+    "529": Fault("the API rejects a request: overloaded", refuse(529), share=0.15),
     "cut": Fault("an answer of the API is cut off", cut, share=0.15),
     "event": Fault("an answer of the API ends with an error event", event, share=0.15),
     "kill": Fault("a CLI process is killed", kill, share=0.2),
@@ -136,13 +136,13 @@ FAULTS: Mapping[str, Fault] = {
 
 async def _aim(ground: Ground, fault: str, **how: Any) -> None:
     ground.note(fault)
-    number = len(ground.happenings) - 1
+    number = len(ground.records) - 1
     await ground.api.fail(number, message=f"{INJECTED} {number}.", **how)
 
 
 def _children(wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
     found: list[psutil.Process] = []
-    # Where no file can be opened nothing is found, and a process may go while it is looked at.
+    # When no file can be opened, the list is empty, and a process may exit during the look-up.
     with contextlib.suppress(psutil.Error, OSError):
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
@@ -158,10 +158,10 @@ def _kill(ground: Ground, fault: str, processes: Sequence[psutil.Process], chanc
             ground.note(fault)
 
 
-def _eat(eaten: list[int], spare: int) -> None:
-    """Open files until no more can be opened, and give a few back."""
+def _use_up_descriptors(opened: list[int], spare: int) -> None:
+    """Open files until the limit is reached, and close a few again."""
     with contextlib.suppress(OSError):
         while True:
-            eaten.append(os.open(os.devnull, os.O_RDONLY))
-    for _ in range(min(spare, len(eaten))):
-        os.close(eaten.pop())
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    for _ in range(min(spare, len(opened))):
+        os.close(opened.pop())

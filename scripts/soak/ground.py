@@ -1,4 +1,4 @@
-"""Where it all happens: the API, the processes, the folder, and the list of what was done to them."""
+"""Environment of the soak: the API, the processes, the folder, and the record of faults."""
 
 import contextlib
 import os
@@ -11,49 +11,49 @@ from cc_session import Timeouts
 
 from .api import Api
 from .room import Room
-from .verdict import Happening
+from .verdict import FaultRecord
 
 BRIEF_PLACES = 2
-"""How many processes the second provider has, which end as soon as they are idle."""
+"""Number of processes of the second provider, which end as soon as they are idle."""
 _BRIEF_SECONDS = 0.3
-# So that one fault is got over, and two in a row are not.
+# One retry: a single fault is tolerated, and two in a row are not.
 _RETRIES = 1
-# A busy machine may keep a process from the processor for long, and what hangs is found all the same; seconds.
+# Seconds. A busy machine may delay a process for long, and a hanging one is found all the same.
 _TIMEOUTS = Timeouts(connect=90, control=60, mcp=90)
 
 
 @dataclass
 class Ground:
-    """What the faults are done to."""
+    """Targets of the faults."""
 
     api: Api
     providers: Sequence[ClaudeCodeProvider]
     room: Room
     begun: int = 0
-    """How many cases have begun."""
-    happenings: list[Happening] = field(default_factory=list[Happening])
-    """All that has happened, in order; the faults of the API are numbered by their place."""
+    """Number of cases started."""
+    records: list[FaultRecord] = field(default_factory=list[FaultRecord])
+    """All faults so far, in order; the faults of the API are numbered by their index."""
 
-    def note(self, fault: str) -> Happening:
-        """Note that a fault begins now, and ends now unless somebody says otherwise."""
+    def note(self, fault: str) -> FaultRecord:
+        """Record that a fault begins now, and also ends now unless its end is changed later."""
         now = time.monotonic()
-        self.happenings.append(happening := Happening(fault, now, now))
-        return happening
+        self.records.append(record := FaultRecord(fault, now, now))
+        return record
 
     @contextlib.asynccontextmanager
     async def lasting(self, fault: str) -> AsyncGenerator[None]:
-        """Note that a fault is on."""
-        happening = self.note(fault)
-        happening.ended = float("inf")
+        """Record that a fault lasts for this block."""
+        record = self.note(fault)
+        record.ended = float("inf")
         try:
             yield
         finally:
-            happening.ended = time.monotonic()
+            record.ended = time.monotonic()
 
 
 @contextlib.asynccontextmanager
 async def prepared(room: Room, temporary: str, pool: int) -> AsyncGenerator[Ground]:
-    """Have the API and the processes ready, and end them."""
+    """Start the API and the processes, and stop them at the end."""
     async with Api(temporary) as api:
         env = {**api.env, **_private_folders(room)}
         async with (
@@ -66,7 +66,7 @@ async def prepared(room: Room, temporary: str, pool: int) -> AsyncGenerator[Grou
 
 
 def _private_folders(room: Room) -> dict[str, str]:
-    """Where the CLI keeps what is its own: on the disk that can be full."""
+    """Return the environment with the CLI's own folders on the disk that can be filled."""
     folders = {"HOME": "home", "CLAUDE_CONFIG_DIR": "config", "CLAUDE_CODE_TMPDIR": "tmp"}
     for name in folders.values():
         os.makedirs(room.path / "cli" / name, mode=0o700)

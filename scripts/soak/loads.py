@@ -1,4 +1,4 @@
-"""Cases that are a load: much is said, offered, or remembered."""
+"""Cases with a heavy load: long answers, many tools, long histories."""
 
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
@@ -54,4 +54,4 @@ async def long_history(case: Case) -> None:
 
 
 HEAVY: dict[str, Kind] = {"slow": slow, "huge": huge, "tools": many_tools, "history": long_history}
-"""What runs now and then."""
+"""Cases that run occasionally."""

@@ -1,4 +1,4 @@
-"""How much memory is in use: of this process, where it is to stay, and the most of any CLI process."""
+"""Memory usage: of this process, which must not grow, and the peak of any CLI process."""
 
 import contextlib
 import ctypes
@@ -18,9 +18,9 @@ def resident_mb(pid: int | None = None) -> float:
 
 
 def resting_mb() -> float:
-    """Return what this process really holds: after garbage was collected and free memory was given back."""
+    """Return the memory of this process after garbage collection and after free memory was returned to the system."""
     gc.collect()
-    # What the allocator keeps for later depends on when the large answers came, and says nothing of a leak.
+    # The allocator's cache depends on the time of the large answers, and does not show a leak.
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(ctypes.util.find_library("c")).malloc_trim(0)
     return resident_mb()
@@ -28,15 +28,15 @@ def resting_mb() -> float:
 
 @dataclass
 class Memory:
-    """What was seen so far, in megabytes."""
+    """Measurements so far, in megabytes."""
 
     rests: list[float] = field(default_factory=list[float])
-    """Of this process, at each rest; the first one is after the warm-up."""
+    """Memory of this process, at each rest; the first one is after the warm-up."""
     most_cli: float = 0.0
     most_python: float = 0.0
 
     def sample(self, cli_pids: Iterable[int]) -> None:
-        """Look once. Does nothing where it cannot, since no file can be opened."""
+        """Sample once. Does nothing while no file can be opened."""
         with contextlib.suppress(OSError):
             self.most_python = max(self.most_python, resident_mb())
         for pid in cli_pids:
@@ -44,14 +44,14 @@ class Memory:
                 self.most_cli = max(self.most_cli, resident_mb(pid))
 
     def rest(self) -> None:
-        """Look at a moment of rest."""
+        """Sample at a moment of rest."""
         self.rests.append(resting_mb())
 
     def problems(self, most_growth: float, most_cli: float) -> list[str]:
-        """Return what was too much."""
+        """Return the exceeded limits."""
         found: list[str] = []
         if self.rests and (grown := self.rests[-1] - self.rests[0]) > most_growth:
-            found.append(f"this process has grown by {grown:.0f} MB, more than {most_growth:.0f}")
+            found.append(f"this process grew by {grown:.0f} MB, more than {most_growth:.0f}")
         if self.most_cli > most_cli:
             found.append(f"a CLI process had {self.most_cli:.0f} MB, more than {most_cli:.0f}")
         return found

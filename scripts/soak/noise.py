@@ -1,25 +1,25 @@
-"""What nobody was told: errors that only the event loop saw, exceptions in finalizers, what was never closed."""
+"""Errors that no caller received: errors in the event loop, exceptions in finalizers, unclosed resources."""
 
 import logging
 import sys
 import warnings
 from typing import Any
 
-# The event loop cannot take connections while no file can be opened, says so, and tries again a second later, also with
-# a socket that was closed meanwhile.
+# The event loop cannot accept connections while no file can be opened; it logs this and retries a second later, also
+# with a socket that was closed meanwhile.
 _OF_DESCRIPTORS = ("out of system resource", "BaseSelectorEventLoop._start_serving")
 
 
 class Noise(logging.Handler):
-    """Hears it all, and keeps it until it is taken. Everything else that is logged is dropped."""
+    """Collects these errors until `take()`. All other log records are dropped."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self._heard: list[str] = []
 
     def listen(self) -> None:
-        """Begin; for the rest of the process."""
-        # The SDK tells of each process that dies, which is what happens here.
+        """Start collecting; for the rest of the process."""
+        # The SDK logs each process that exits early, which is expected here.
         logging.getLogger().addHandler(logging.NullHandler())
         logging.getLogger("asyncio").addHandler(self)
         warnings.simplefilter("always", ResourceWarning)
@@ -27,12 +27,12 @@ class Noise(logging.Handler):
         sys.unraisablehook = self._raised
 
     def take(self) -> list[str]:
-        """Return what was heard since the last time."""
+        """Return the errors since the last call."""
         heard, self._heard = self._heard, []
         return heard
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep what the event loop says."""
+        """Keep the records of the event loop."""
         message = record.getMessage()
         if not any(words in message for words in _OF_DESCRIPTORS):
             error = record.exc_info[1] if record.exc_info else None

@@ -1,4 +1,4 @@
-"""What is told: a line now and then, a table at the end, JSON. Pure: from figures to text."""
+"""Output: a progress line, a table at the end, JSON. Pure: from figures to text."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,23 +11,23 @@ from .verdict import RIGHT
 
 
 def progress(totals: Totals, plan: Round | None) -> str:
-    """One line: how far it is, and what was done."""
+    """Return one line of progress."""
     where = "warm-up" if plan is None else f"round {plan.number} ({', '.join(plan.faults) or 'calm'})"
     done = " ".join(f"{name}:{count}" for name, count in sorted(totals.done.items())) or "none yet"
     memory = totals.memory
     return (
-        f"{totals.seconds:5.0f} s  {where}  {totals.runs} runs, {rate(totals):.1f}/s  broken: {totals.broken_count}  "
+        f"{totals.seconds:5.0f} s  {where}  {totals.runs} runs, {rate(totals):.1f}/s  violated: {totals.broken_count}  "
         f"largest: python {memory.most_python:.0f} MB, CLI {memory.most_cli:.0f} MB  faults: {done}"
     )
 
 
 def rate(totals: Totals) -> float:
-    """Runs of agents per second."""
+    """Return the runs of agents per second."""
     return totals.runs / totals.seconds if totals.seconds else 0.0
 
 
 def summary(settings: Settings, totals: Totals, way: str) -> str:
-    """All figures, and what was broken."""
+    """Return all figures, and the violated invariants."""
     kinds = [
         (name, str(kind.cases), str(kind.runs), str(kind.right), f"{kind.slowest:.1f} s")
         for name, kind in sorted(totals.kinds.items())
@@ -45,7 +45,7 @@ def summary(settings: Settings, totals: Totals, way: str) -> str:
     lines = [
         made,
         f"{totals.requests} requests to the API; {totals.starts} processes started; full disk by: {way}",
-        f"longest wait of this process for the processor: {totals.longest_wait:.1f} s",
+        f"longest wait of this process for processor time: {totals.longest_wait:.1f} s",
         "",
         *table(("cases", "made", "runs", "right", "slowest"), kinds),
         "",
@@ -53,17 +53,17 @@ def summary(settings: Settings, totals: Totals, way: str) -> str:
         "",
         "ended: " + ", ".join(f"{name} {count}" for name, count in totals.outcomes.most_common()),
         memory,
-        f"tasks that pydantic-ai left where runs were cancelled: {totals.orphans}",
-        f"invariants broken: {totals.broken_count}",
+        f"tasks left by pydantic-ai after cancelled runs: {totals.orphans}",
+        f"violated invariants: {totals.broken_count}",
         *(f"  {line}" for line in totals.broken),
     ]
     if totals.broken:
-        lines.append(f"To see it again: {again(settings, totals)}")
+        lines.append(f"To reproduce: {again(settings, totals)}")
     return "\n".join(lines)
 
 
 def again(settings: Settings, totals: Totals) -> str:
-    """The command that makes the same rounds from the first one on in which something broke."""
+    """Return the command that repeats the rounds from the first violation on."""
     number = max(0, int(totals.broken[0].removeprefix("round ").partition(":")[0])) if totals.broken else 0
     return (
         f"uv run scripts/soak --seed {settings.seed} --round {number} --minutes {settings.minutes:g} "
@@ -72,7 +72,7 @@ def again(settings: Settings, totals: Totals) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows as lines, the first column to the left and the others to the right."""
+    """Return rows as lines, the first column aligned left and the others right."""
     cells = [head, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     return [
@@ -85,8 +85,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def as_json(settings: Settings, totals: Totals, way: str) -> str:
-    """All figures for programs."""
-    told: dict[str, Any] = {
+    """Return all figures as JSON."""
+    figures: dict[str, Any] = {
         "seed": settings.seed,
         "at_once": settings.at_once,
         "pool": settings.pool,
@@ -107,7 +107,7 @@ def as_json(settings: Settings, totals: Totals, way: str) -> str:
         "broken_count": totals.broken_count,
         "broken": totals.broken,
     }
-    return json.dumps(told, indent=2) + "\n"
+    return json.dumps(figures, indent=2) + "\n"
 
 
 def _first_and_last(rests: Sequence[float]) -> str:

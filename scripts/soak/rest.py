@@ -1,6 +1,6 @@
-"""What is left when nothing is being done: processes, files, descriptors, tasks, futures.
+"""Leak checks at rest: processes, files, descriptors, tasks, futures.
 
-Each look gives plain lines, one for each thing that should not be there; no line is good news.
+Each check returns plain lines, one for each leak; an empty list means no leak.
 """
 
 import asyncio
@@ -15,23 +15,23 @@ import psutil
 
 from cc_model import ClaudeCodeProvider
 
-# The CLI ends a turn within milliseconds of the answer's end, and some seconds on a busy machine. A process that was
-# hit while it started takes up to that long to be given up.
+# Seconds. The CLI ends a turn within milliseconds of the answer's end, and some seconds on a busy machine. A process
+# hit by a fault while it started takes up to that long to be given up.
 REST_SECONDS = 30.0
 _LOOK_EVERY = 0.1
-# What is being closed has gone after this time, so that it is not taken for what is always there.
+# Seconds after which a closing resource is gone, so that it does not count as permanent.
 _CALM_SECONDS = 1.0
-# An end of a cancelled task takes no time.
+# A cancelled task ends at once.
 _ORPHAN_SECONDS = 5.0
 # The task in which pydantic-ai runs an agent, and that in which it streams an answer.
 _ORPHAN = "ScopedTask.__init__.<locals>.run"
-# The CLI, a guard that ends it if this process dies, and a bridge.
+# The CLI, a watchdog that ends it if this process dies, and a bridge.
 _PROCESSES_PER_PLACE = 3
 
 
 @dataclass(frozen=True)
 class Before:
-    """What was there before anything was done."""
+    """Resources that existed before the first process."""
 
     processes: frozenset[int]
     descriptors: int
@@ -39,22 +39,22 @@ class Before:
     pending: int
 
 
-async def looked(folder: Path) -> Before:
-    """Return what is there when all has come to rest that was just closed."""
+async def stable(folder: Path) -> Before:
+    """Return the existing resources after the closing ones are gone."""
     await asyncio.sleep(_CALM_SECONDS)
     gc.collect()
     return look(folder)
 
 
 def look(folder: Path) -> Before:
-    """Return what is there now."""
+    """Return the existing resources."""
     return Before(frozenset(_processes()), psutil.Process().num_fds(), frozenset(_files(folder)), len(_pending()))
 
 
 async def end_orphans() -> int:
-    """End the tasks that pydantic-ai has left behind; returns how many there were. No run may be going on.
+    """Cancel the tasks that pydantic-ai has left behind, and return their number. No run may be active.
 
-    A run that is cancelled in its first turns of the event loop leaves one that waits for ever, on whatever model.
+    A run that is cancelled in its first turns of the event loop leaves one that waits for ever, with any model.
     """
     orphans = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == _ORPHAN]
     for task in orphans:
@@ -65,7 +65,7 @@ async def end_orphans() -> int:
 
 
 async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: Before) -> list[str]:
-    """Wait until no process works; returns what still does, or is there beyond the pools' `places`."""
+    """Wait until no process works; return the busy ones and those beyond the pools' `places`."""
 
     def busy() -> list[str]:
         working = [repr(one.transport) for one in providers if not one.transport.stats().is_at_rest]
@@ -79,16 +79,16 @@ async def settled(providers: Sequence[ClaudeCodeProvider], places: int, before: 
 async def left_over(
     before: Before, folder: Path, known: frozenset[str] = frozenset(), *, seconds: float = REST_SECONDS
 ) -> tuple[list[str], frozenset[str]]:
-    """Wait until all is as it was before the first process.
+    """Wait until the resources are the same as before the first process.
 
     Args:
-        before: What was there then.
-        folder: Where files are looked for.
-        known: Files that were told of already.
-        seconds: How long to wait.
+        before: The resources at that time.
+        folder: The folder to check for files.
+        known: Files that were reported already.
+        seconds: The time limit.
 
     Returns:
-        What is not so, and all files that are told of now.
+        The leaks, and all files reported so far.
     """
 
     def left() -> list[str]:
@@ -106,7 +106,7 @@ async def left_over(
 
 
 async def _until_none(look: Callable[[], list[str]], seconds: float) -> list[str]:
-    # Looks are counted, not seconds: on a starved machine they may pass before anybody else had a turn.
+    # Counts checks and not seconds: on a starved machine the seconds may pass before another task can run.
     for _ in range(int(seconds / _LOOK_EVERY)):
         if not look():
             return []
@@ -128,7 +128,7 @@ def _files(folder: Path) -> set[str]:
 
 
 def _pending() -> list[asyncio.Future[Any]]:
-    """The tasks and futures of all event loops of this process that are not done, but for who asks."""
+    """Return the unfinished tasks and futures of all event loops of this process, except the calling task."""
     me = asyncio.current_task()
     return [one for one in gc.get_objects() if isinstance(one, asyncio.Future) and one is not me and not one.done()]
 

@@ -1,8 +1,8 @@
-"""The folder for temporary files: a small one of our own where the machine lets us, so that it can be made full.
+"""The folder for temporary files: a small private one where the machine allows it, so that it can be filled.
 
-As root on Linux (or where users may make namespaces) it is a tmpfs in a mount namespace of our own, which is gone with
-the last process in it, come what may. Elsewhere a full disk is played by a folder that nothing can be made in, and for
-root, for whom no folder is so, not at all.
+As root on Linux (or where users may create namespaces) it is a tmpfs in a private mount namespace, which ends with its
+last process. Elsewhere a full disk is simulated by a folder without write permission, and for root, which ignores
+permissions, not at all.
 """
 
 import contextlib
@@ -18,31 +18,31 @@ from typing import Literal
 
 _MARK = "SOAK_OWN_MOUNTS"
 _SIZE = "64m"
-# To ask the kernel takes milliseconds.
+# A system call takes milliseconds.
 _COMMAND_SECONDS = 20.0
 _BLOCK = 65_536
 
 
 def enter_own_mounts(arguments: Sequence[str]) -> None:
-    """Become the same program in a mount namespace of its own, if that is allowed here and has not been done."""
+    """Restart the same program in a mount namespace of its own, if that is allowed here and not done yet."""
     if _MARK in os.environ or shutil.which("unshare") is None:
         return
     for unshare in (["unshare", "--mount"], ["unshare", "--mount", "--map-root-user"]):
         if _succeeds(*unshare, "mount", "-t", "tmpfs", "-o", f"size={_SIZE}", "soak", "/tmp"):  # noqa: S108
             os.environ[_MARK] = "1"
-            os.execvp("unshare", [*unshare, sys.executable, *arguments])  # the path's own
+            os.execvp("unshare", [*unshare, sys.executable, *arguments])  # the path is private
 
 
 @dataclass
 class Room:
-    """The folder, and how it can be made full."""
+    """The folder, and a way to fill it."""
 
     path: Path
     way: Literal["tmpfs", "read-only folder", "none"]
 
     @contextlib.contextmanager
     def full(self) -> Generator[None]:
-        """Let nothing more be written, or made, in the folder."""
+        """Prevent all writes and new files in the folder."""
         if self.way == "none":
             yield
             return
@@ -60,7 +60,7 @@ class Room:
 
 @contextlib.contextmanager
 def room() -> Generator[Room]:
-    """Make the folder, have all temporary files made in it, and remove it in the end."""
+    """Create the folder, use it for all temporary files, and remove it at the end."""
     path = Path(tempfile.mkdtemp(prefix="soak-"))
     before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
     tempfile.tempdir = os.environ["TMPDIR"] = str(path)

@@ -1,4 +1,4 @@
-"""Rounds of cases under faults, and the looks at what came of them."""
+"""Rounds of cases under faults, and the checks of their results."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from .faults import FAULTS
 from .ground import BRIEF_PLACES, Ground
 from .loads import HEAVY
 from .plan import Round, planned, round_seconds
-from .rest import Before, end_orphans, left_over, look, looked, settled
+from .rest import Before, end_orphans, left_over, look, settled, stable
 from .totals import Totals
 from .verdict import Ended, judge
 from .work import LIGHT, Case
@@ -24,19 +24,19 @@ from .work import LIGHT, Case
 KINDS = {**LIGHT, **HEAVY}
 
 _HEAVY_SHARE = 0.02
-# Where a process is started for each case, memory and time go to that.
+# With a new process for each case, memory and time are spent on starting them.
 _BRIEF_SHARE = 0.02
 _BRIEF_SHARE_IDLE = 0.3
 _LONGEST_PAUSE = 1.0
-# Cases of a round have numbers of their own, so that a round is the same whichever was the first one.
+# Cases of a round have numbers of their own, so that a round does not depend on the first round of the soak.
 _NUMBERS_PER_ROUND = 1_000_000
-# For the figures of memory, and so that the API forgets what it was asked; seconds.
+# Seconds between samples of memory, at which the API also deletes its recorded requests.
 _SAMPLE_EVERY = 1.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked for."""
+    """Settings from the command line."""
 
     minutes: float
     seed: int
@@ -47,14 +47,14 @@ class Settings:
 
 
 class Soak:
-    """One soak: its ground, and what was found.
+    """One soak: its targets and its findings.
 
     Args:
-        settings: What was asked for.
-        ground: What the faults are done to.
-        stop: Set when it shall end early.
-        totals: Where the findings go.
-        noise: Returns what nobody was told since the last time.
+        settings: Settings from the command line.
+        ground: Targets of the faults.
+        stop: Set to end early.
+        totals: Receives the findings.
+        noise: Returns the errors since the last call that no caller received.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class Soak:
         self._memory, self._noise = totals.memory, noise
         self._known_files: frozenset[str] = frozenset()
         self.round: Round | None = None
-        """The round that is being made."""
+        """The current round."""
 
     async def run(self) -> None:
-        """Warm up, make rounds until the time is over, and look at what is left."""
+        """Warm up, make rounds until the time is over, and check for leaks."""
         files = look(self._ground.room.path)
         await self._warm_up()
         await self._close()
-        before = await looked(self._ground.room.path)
+        before = await stable(self._ground.room.path)
         self._totals.breaks(-1, [f"file {name}, after the warm-up" for name in before.files - files.files])
         self._memory.rest()
         end = time.monotonic() + self._settings.minutes * 60
@@ -85,22 +85,22 @@ class Soak:
 
     async def _make(self, plan: Round, before: Before) -> None:
         numbers = itertools.count((plan.number + 1) * _NUMBERS_PER_ROUND)
-        first = len(self._ground.happenings)
+        first = len(self._ground.records)
         until = time.monotonic() + plan.seconds
-        async with self._storm(plan):
+        async with self._inject(plan):
             ends = await self._work(plan, numbers, lambda: time.monotonic() < until)
         await self._ground.api.drain()
-        await self._ground.api.tell()
-        happenings, hits = self._ground.happenings, self._ground.api.hits
-        verdict = judge(ends, happenings, hits)
+        await self._ground.api.update()
+        records, hits = self._ground.records, self._ground.api.hits
+        verdict = judge(ends, records, hits)
         self._totals.count(ends, verdict)
         self._totals.breaks(plan.number, verdict.broken)
-        self._totals.done += Counter(one.fault for one in happenings[first:])
+        self._totals.done += Counter(one.fault for one in records[first:])
         self._totals.rounds += 1
         await self._look_again(plan, numbers, before)
 
     async def _look_again(self, plan: Round, numbers: Iterator[int], before: Before) -> None:
-        """See that all come to rest, and that all is well again."""
+        """Check that all processes come to rest and that all cases succeed again."""
         places = self._settings.pool + BRIEF_PLACES
         self._totals.breaks(plan.number, await settled(self._ground.providers, places, before))
         if plan.faults and not self._stop.is_set():
@@ -110,21 +110,21 @@ class Soak:
             verdict = judge(ends, [])
             self._totals.count(ends, verdict)
             self._totals.breaks(plan.number, [f"after all faults: {line}" for line in verdict.broken])
-        self._ground.happenings.clear()
+        self._ground.records.clear()
         self._ground.api.hits.clear()
         self._totals.breaks(plan.number, [f"the API's script: {error}" for error in self._ground.api.errors])
         self._ground.api.errors.clear()
-        self._totals.breaks(plan.number, [f"nobody was told: {line}" for line in self._noise()])
+        self._totals.breaks(plan.number, [f"not reported to a caller: {line}" for line in self._noise()])
         if plan.ends_processes:
             await self._rest(plan.number, before)
 
     async def _rest(self, number: int, before: Before) -> None:
-        """End all processes, and see that nothing is left of them."""
+        """Stop all processes, and check for leaks."""
         await self._close()
         self._totals.orphans += await end_orphans()
         left, self._known_files = await left_over(before, self._ground.room.path, self._known_files)
         self._totals.breaks(number, [f"left over: {line}" for line in left])
-        self._totals.breaks(number, [f"nobody was told: {line}" for line in self._noise()])
+        self._totals.breaks(number, [f"not reported to a caller: {line}" for line in self._noise()])
         self._memory.rest()
 
     async def _close(self) -> None:
@@ -132,17 +132,17 @@ class Soak:
             await provider.transport.aclose()
 
     async def _warm_up(self) -> None:
-        """Make a case of each kind, so that what is made once, and stays, is there, and imported."""
+        """Make a case of each kind, so that permanent resources exist and modules are imported."""
         plan = Round(-1, (), 0, ends_processes=False)
         ends = await self._work(plan, itertools.count(), lambda: True, iter(KINDS))
         self._totals.breaks(-1, [f"warm-up: {line}" for line in judge(ends, []).broken])
 
     @contextlib.asynccontextmanager
-    async def _storm(self, plan: Round) -> AsyncGenerator[None]:
-        """Let the faults of a round be done."""
+    async def _inject(self, plan: Round) -> AsyncGenerator[None]:
+        """Inject the faults of a round."""
         seed = f"{self._settings.seed}/{plan.number}"
         doing = {
-            asyncio.create_task(FAULTS[name].go_on(self._ground, Random(f"{seed}/{name}"))): name
+            asyncio.create_task(FAULTS[name].repeat(self._ground, Random(f"{seed}/{name}"))): name
             for name in plan.faults
         }
         try:
@@ -158,7 +158,7 @@ class Soak:
     async def _work(
         self, plan: Round, numbers: Iterator[int], goes_on: Callable[[], bool], kinds: Iterator[str] | None = None
     ) -> list[Ended]:
-        """Make cases, so many at once, as long as it goes on, or one of each of `kinds`."""
+        """Make cases, `at_once` in parallel, until the end of the round, or one of each of `kinds`."""
         ends: list[Ended] = []
 
         async def work() -> None:
@@ -181,7 +181,7 @@ class Soak:
         steady, brief = self._ground.providers
         share = _BRIEF_SHARE_IDLE if "idle" in plan.faults else _BRIEF_SHARE
         mine, other = (brief, steady) if chance.random() < share else (steady, brief)
-        # Mostly where it was: a process that holds the conversation is what is to be tried most.
+        # Mostly the same provider: a process that holds the conversation is the most important case.
         return Case(f"<{number}>", mine, other if chance.random() < share else mine, chance)
 
 
@@ -190,7 +190,7 @@ def _chosen(chance: Random) -> str:
 
 
 async def sampled(ground: Ground, totals: Totals) -> None:
-    """Look at the memory, and keep the figures up to date, until cancelled."""
+    """Sample the memory, and update the figures, until cancelled."""
     begun = time.monotonic()
     while True:
         before = time.monotonic()
@@ -198,7 +198,7 @@ async def sampled(ground: Ground, totals: Totals) -> None:
         totals.longest_wait = max(totals.longest_wait, time.monotonic() - before - _SAMPLE_EVERY)
         totals.seconds = time.monotonic() - begun
         totals.memory.sample(_pids(ground.providers))
-        await ground.api.tell()
+        await ground.api.update()
         totals.requests = ground.api.requests
         totals.starts = sum(provider.transport.stats().starts for provider in ground.providers)
 

@@ -1,4 +1,4 @@
-"""What a soak has found so far; grows with the number of kinds and faults, and not with time."""
+"""Findings of a soak so far; the size depends on the number of kinds and faults, and not on time."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from .memory import Memory
 from .verdict import RIGHT, Ended, Verdict
 
-# Who has seen so many has seen enough, and the rest would fill the memory that is measured.
+# More lines would not help, and would fill the memory that is measured.
 _MOST_TOLD = 50
 
 
 @dataclass
 class KindTotals:
-    """What came of the cases of one kind; `slowest` is in seconds."""
+    """Outcome of the cases of one kind; `slowest` is in seconds."""
 
     cases: int = 0
     runs: int = 0
@@ -30,33 +30,33 @@ class Totals:
     kinds: dict[str, KindTotals] = field(default_factory=dict[str, KindTotals])
     outcomes: Counter[str] = field(default_factory=Counter[str])
     done: Counter[str] = field(default_factory=Counter[str])
-    """How often each fault was done."""
+    """How often each fault was injected."""
     caused: Counter[str] = field(default_factory=Counter[str])
-    """How many cases ended with an error because of it."""
+    """Number of cases that ended with an error because of it."""
     requests: int = 0
     starts: int = 0
-    """How many processes were started."""
+    """Number of processes started."""
     orphans: int = 0
-    """How many tasks pydantic-ai has left behind where runs were cancelled, on which no run waited."""
+    """Number of tasks left by pydantic-ai after cancelled runs, on which no run waited."""
     longest_wait: float = 0.0
-    """How many seconds this process had to wait for the processor, at most: how busy the machine was."""
+    """Longest wait of this process for processor time, in seconds: the load of the machine."""
     memory: Memory = field(default_factory=Memory)
     broken: list[str] = field(default_factory=list[str])
-    """The invariants that were broken: one line each, with the round."""
+    """The violated invariants: one line each, with the round."""
     broken_count: int = 0
 
     @property
     def cases(self) -> int:
-        """How many cases have ended."""
+        """Return the number of finished cases."""
         return sum(kind.cases for kind in self.kinds.values())
 
     @property
     def runs(self) -> int:
-        """How many runs of agents they had."""
+        """Return their number of agent runs."""
         return sum(kind.runs for kind in self.kinds.values())
 
     def count(self, ends: Iterable[Ended], verdict: Verdict) -> None:
-        """Add some cases, and what was said about them."""
+        """Add some cases, and the verdict about them."""
         for end in ends:
             kind = self.kinds.setdefault(end.kind, KindTotals())
             kind.cases += 1
@@ -67,7 +67,7 @@ class Totals:
         self.caused += verdict.causes
 
     def breaks(self, number: int, lines: Iterable[str]) -> None:
-        """Note invariants that were broken in a round."""
+        """Record invariants that were violated in a round."""
         for line in lines:
             self.broken_count += 1
             if len(self.broken) < _MOST_TOLD:

@@ -1,10 +1,10 @@
-"""Whether the end of a case was right: each error must come from what was done to it, or was on while it ran.
+"""Verdict on the end of a case: each error must have a cause that affected the case, or was active while it ran.
 
-Pure: it knows names, times and numbers.
+Pure: names, times and numbers only.
 
-- A fault of the API is known to have fallen on a request of one case, and explains an error of that case alone.
-- A process that was killed served one case at most: each kill explains one error, of a case that was going on.
-- What was on for a while explains the errors of all cases of that time.
+- A fault of the API affects a request of one known case, and explains an error of that case alone.
+- A killed process served one case at most: each kill explains one error, of a case that was running.
+- A lasting fault explains the errors of all cases of that time.
 """
 
 import math
@@ -18,16 +18,16 @@ CONNECTION = "connection"
 TOOL = "tool"
 """A tool of the CLI's own loop could not be called."""
 NO_DESCRIPTOR = "no descriptor"
-"""The operating system's own error, where something is read before a request is made."""
+"""An error of the operating system, where a file is read before a request is made."""
 OTHER = "other"
-"""No error that a case should end with."""
+"""An error with which no case should end."""
 
 _DOES: Mapping[str, frozenset[str]] = {
     "429": frozenset({"429"}),
     "500": frozenset({"500"}),
     "529": frozenset({"529"}),
     "cut": frozenset({CONNECTION}),
-    # As an event in the stream; after a whole block it can only be told as a broken connection.
+    # As an event in the stream; after a complete block it can only be reported as a connection error.
     "event": frozenset({"529", CONNECTION}),
     "kill": frozenset({CONNECTION}),
     "bridge": frozenset({TOOL, CONNECTION}),
@@ -36,17 +36,17 @@ _DOES: Mapping[str, frozenset[str]] = {
     "descriptors": frozenset({CONNECTION, NO_DESCRIPTOR}),
 }
 AIMED = frozenset({"429", "500", "529", "cut", "event"})
-"""Faults of the API, of which is known on whom they fell."""
+"""Faults of the API, for which the affected request is known."""
 SINGLE = frozenset({"kill", "bridge"})
-"""Faults that harm one case each, at most."""
+"""Faults that affect one case each, at most."""
 
-# Between the death of a process and the moment in which its case notices; seconds.
+# Seconds between the death of a process and the moment when its case detects it.
 _NOTICED_WITHIN = 1.0
 
 
 @dataclass
-class Happening:
-    """A fault, and when it was on."""
+class FaultRecord:
+    """A fault, and the time when it was active."""
 
     fault: str
     begun: float
@@ -55,7 +55,7 @@ class Happening:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a case ended: `error` is `RIGHT`, an HTTP status as text, or one of the names above."""
+    """Outcome of a case: `error` is `RIGHT`, an HTTP status as text, or one of the names above."""
 
     kind: str
     mark: str
@@ -64,52 +64,52 @@ class Ended:
     error: str = RIGHT
     said: str = ""
     runs: int = 1
-    """How many runs of agents were begun."""
+    """Number of agent runs started."""
 
 
 @dataclass
 class Verdict:
-    """What came of some cases."""
+    """Verdict on some cases."""
 
     outcomes: Counter[str] = field(default_factory=Counter[str])
     causes: Counter[str] = field(default_factory=Counter[str])
-    """How many errors each fault has caused."""
+    """Number of errors that each fault has caused."""
     broken: list[str] = field(default_factory=list[str])
-    """The ends that nothing explains."""
+    """Outcomes without a cause."""
 
 
 def judge(
-    ends: Iterable[Ended], happenings: Sequence[Happening], hits: Mapping[str, Iterable[int]] | None = None
+    ends: Iterable[Ended], records: Sequence[FaultRecord], hits: Mapping[str, Iterable[int]] | None = None
 ) -> Verdict:
-    """Say of each end whether it was right.
+    """Return for each outcome whether it was right.
 
     Args:
-        ends: The ends of all cases of a round.
-        happenings: What was done in it.
-        hits: By the mark of a case, the indices in `happenings` of what has fallen on its requests.
+        ends: The outcomes of all cases of a round.
+        records: The faults of the round.
+        hits: By the mark of a case, the indices in `records` of the faults that affected its requests.
     """
     verdict = Verdict()
-    unused = sorted((one for one in happenings if one.fault in SINGLE), key=lambda one: one.begun)
-    # Each kill goes to the run that ended first of those that it can explain, so that no other one lacks it.
+    unused = sorted((one for one in records if one.fault in SINGLE), key=lambda one: one.begun)
+    # Each kill is assigned to the run that ended first of those that it can explain, so that no later one lacks it.
     for end in sorted(ends, key=lambda end: end.ended):
         verdict.outcomes[end.error] += 1
         if end.error == RIGHT:
             continue
-        fallen = [happenings[index] for index in (hits or {}).get(end.mark, ())]
-        cause = _cause(end, fallen, happenings) or _killed(end, unused)
+        fallen = [records[index] for index in (hits or {}).get(end.mark, ())]
+        cause = _cause(end, fallen, records) or _killed(end, unused)
         if cause is None:
-            verdict.broken.append(f"{end.kind} {end.mark} ended with {end.error}, which nothing explains: {end.said}")
+            verdict.broken.append(f"{end.kind} {end.mark} ended with {end.error}, without a known cause: {end.said}")
         else:
             verdict.causes[cause] += 1
     return verdict
 
 
-def _cause(end: Ended, fallen: Iterable[Happening], happenings: Iterable[Happening]) -> str | None:
-    lasting = [one for one in happenings if one.fault not in AIMED | SINGLE and _meets(end, one)]
+def _cause(end: Ended, fallen: Iterable[FaultRecord], records: Iterable[FaultRecord]) -> str | None:
+    lasting = [one for one in records if one.fault not in AIMED | SINGLE and _meets(end, one)]
     return next((one.fault for one in (*fallen, *lasting) if end.error in _DOES.get(one.fault, ())), None)
 
 
-def _killed(end: Ended, unused: list[Happening]) -> str | None:
+def _killed(end: Ended, unused: list[FaultRecord]) -> str | None:
     for one in unused:
         if end.error in _DOES[one.fault] and _meets(end, one):
             unused.remove(one)
@@ -117,5 +117,5 @@ def _killed(end: Ended, unused: list[Happening]) -> str | None:
     return None
 
 
-def _meets(end: Ended, one: Happening) -> bool:
+def _meets(end: Ended, one: FaultRecord) -> bool:
     return end.begun <= one.ended + _NOTICED_WITHIN and one.begun <= end.ended

@@ -1,6 +1,6 @@
-"""Kinds of cases: what agents are asked, in one run or in two, and what their answers must have.
+"""Kinds of cases: the prompts of agents, in one run or in two, and the required answers.
 
-A case gets its mark into its prompts and looks at all that comes back: a mark of another case, or none, is wrong.
+A case puts its mark into its prompts and checks every result: a mark of another case, or none, is wrong.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from .answers import FAILED, MARK
 
 Transport = Literal["sdk", "stdio"]
 
-# How long a tool takes, so that others can come between; seconds.
+# Seconds that a tool takes, so that other runs can overlap.
 _LOOK_SECONDS = 0.01
-# A run is cancelled within this time, which is about as long as one takes; seconds.
+# Seconds within which a run is cancelled; about the duration of a run.
 _CANCEL_WITHIN = 0.3
 
 
 class WrongAnswerError(Exception):
-    """An answer that is not the one to this case."""
+    """An answer that belongs to another case."""
 
 
 class ToolFailedError(Exception):
@@ -37,53 +37,53 @@ class ToolFailedError(Exception):
 
 
 class Found(BaseModel):
-    """What was found."""
+    """Structured output of a case."""
 
     mark: str
 
 
 @dataclass
 class Case:
-    """One case: its mark, where its agents run, and its own chances."""
+    """One case: its mark, its providers, and its own random numbers."""
 
     mark: str
     provider: ClaudeCodeProvider
     other: ClaudeCodeProvider
-    """Where it may go on, as if on another machine."""
+    """Provider for a continuation, as if on another machine."""
     random: Random
     runs: int = 0
-    """How many runs of agents it has begun."""
+    """Number of agent runs that it has started."""
 
     @property
     def model(self) -> ClaudeCodeModel:
-        """A model on the processes of this case."""
+        """Return a model on the processes of this case."""
         return ClaudeCodeModel(provider=self.provider)
 
     async def ask(self, agent: Agent[object, Any], prompt: str | None, **options: Any) -> AgentRunResult[Any]:
-        """Run an agent, and count that."""
+        """Run an agent, and count the run."""
         self.runs += 1
         return await agent.run(prompt, **options)
 
     def read(
         self, agent: Agent[object, Any], prompt: str
     ) -> AbstractAsyncContextManager[StreamedRunResult[object, Any]]:
-        """Run an agent and stream its answer, and count that."""
+        """Run an agent and stream its answer, and count the run."""
         self.runs += 1
         return agent.run_stream(prompt)
 
     def check(self, answer: str, *, has_looked: bool = False) -> None:
-        """See that an answer is that of this case.
+        """Check that an answer belongs to this case.
 
         Raises:
             ToolFailedError: The tool could not be called.
-            WrongAnswerError: It is another one, or none.
+            WrongAnswerError: It is another answer, or none.
         """
         if {*MARK.findall(answer)} != {self.mark}:
             raise WrongAnswerError(f"{self.mark} got {answer[:300]!r}")
         if FAILED in answer:
             raise ToolFailedError(answer[:300])
         if has_looked and f"saw {self.mark}" not in answer:
-            raise WrongAnswerError(f"{self.mark} has not seen what its tool said: {answer[:300]!r}")
+            raise WrongAnswerError(f"{self.mark} does not contain the result of its tool: {answer[:300]!r}")
 
 
 Kind = Callable[[Case], Coroutine[Any, Any, None]]
@@ -103,7 +103,7 @@ def looking(model: ClaudeCodeModel, **options: Any) -> Agent[object, Any]:
 
 
 async def text(case: Case) -> None:
-    """A text, and one more with the history, on other processes."""
+    """A text, and a second run with the history, on other processes."""
     first = await case.ask(Agent(case.model), f"Find {case.mark}.")
     case.check(first.output)
     model = ClaudeCodeModel(provider=case.other)
@@ -129,7 +129,7 @@ async def streamed(case: Case) -> None:
 
 
 async def left(case: Case) -> None:
-    """A stream that is left, and a run after it."""
+    """A stream that is left early, and a run after it."""
     async with case.read(Agent(case.model), f"Leave {case.mark}.") as stream:
         async for _ in stream.stream_text(debounce_by=None):
             break
@@ -137,13 +137,13 @@ async def left(case: Case) -> None:
 
 
 async def cancelled(case: Case) -> None:
-    """A run that is cancelled at some moment, and one after it."""
+    """A run that is cancelled at a random moment, and one after it."""
     await cancel_soon(looking(case.model), case)
     case.check((await case.ask(Agent(case.model), f"Find {case.mark}.")).output)
 
 
 async def approved(case: Case) -> None:
-    """A run that stops at an approval and goes on from its written history, on other processes."""
+    """A run that stops for an approval and continues from its serialized history, on other processes."""
     agent: Agent[object, Any] = Agent(case.model, output_type=[str, DeferredToolRequests])
 
     @agent.tool_plain(requires_approval=True)
@@ -177,14 +177,14 @@ async def cli_bridge(case: Case) -> None:
 
 
 async def cli_cancelled(case: Case) -> None:
-    """The CLI's own loop, cancelled at some moment, and a loop after it."""
+    """The CLI's own loop, cancelled at a random moment, and a loop after it."""
     agent = _handed_over(case, case.random.choice(("sdk", "stdio")))
     await cancel_soon(agent, case)
     case.check((await case.ask(agent, f"Find {case.mark}.")).output, has_looked=True)
 
 
 async def cancel_soon(agent: Agent[object, Any], case: Case) -> None:
-    """Begin a run and cancel it."""
+    """Start a run and cancel it."""
     task = asyncio.create_task(case.ask(agent, f"Cancel {case.mark}."))
     try:
         await asyncio.wait({task}, timeout=case.random.uniform(0, _CANCEL_WITHIN))
@@ -192,7 +192,7 @@ async def cancel_soon(agent: Agent[object, Any], case: Case) -> None:
         task.cancel()
         await asyncio.wait({task})
     if not task.cancelled():
-        task.exception()  # looked at; what has failed before it was cancelled is nobody's
+        task.exception()  # retrieved: an error before the cancellation is not of interest
 
 
 def _handed_over(case: Case, transport: Transport) -> Agent[object, Any]:
@@ -214,4 +214,4 @@ LIGHT: dict[str, Kind] = {
     "cli-bridge": cli_bridge,
     "cli-cancelled": cli_cancelled,
 }
-"""What runs all the time."""
+"""Cases that run all the time."""

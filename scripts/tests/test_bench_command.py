@@ -1,4 +1,4 @@
-"""The command line of the benchmarks, with made-up benchmarks and with one of the real ones."""
+"""The command line of the benchmarks, with artificial benchmarks and with one of the real ones."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def no_peer() -> Generator[tuple[Path | None, str]]:
 @pytest.mark.parametrize(
     ("bound", "words", "status", "said", "unsaid"),
     [
-        (Bound("median", 3.0), [], 0, "All 1 bounds are kept.", "issed"),
+        (Bound("median", 3.0), [], 0, "All 1 bounds are met.", "issed"),
         (Bound("ratio", 2.9), [], 1, "Missed: Title: ours (at most 2.9 times the floor).", "are kept"),
         (Bound("median", 0.0), ["--quick"], 0, "Title", "issed"),
     ],
     ids=["kept", "missed", "quick"],
 )
-def test_a_missed_bound_exits_with_1_and_a_quick_run_judges_nothing(
+def test_a_missed_bound_exits_with_1_and_a_quick_run_checks_no_bounds(
     bound: Bound, words: list[str], status: int, said: str, unsaid: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(SUITES, {KEY: bound}, peer, "", ["--only", "good", *words]) == status
@@ -60,7 +60,7 @@ def test_a_missed_bound_exits_with_1_and_a_quick_run_judges_nothing(
     assert unsaid not in printed
 
 
-def test_what_fails_is_named_and_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_benchmark_is_named_and_does_not_stop_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(SUITES[::-1], {}, peer, "", []) == 1
     printed = capsys.readouterr().out
     assert "RuntimeError: it broke" in printed
@@ -92,7 +92,7 @@ def test_the_peer_is_measured_when_asked_for_and_where_there_is_an_index(capsys:
     assert "peer" not in capsys.readouterr().out
 
 
-def test_a_benchmark_that_is_not_there_is_refused_and_a_single_one_has_nothing_to_choose_from() -> None:
+def test_an_unknown_benchmark_is_rejected_and_a_single_suite_has_no_selection() -> None:
     for suites, words in ((SUITES, ["--only", "nothing"]), (SUITES[:1], ["--list"])):
         with pytest.raises(SystemExit):
             parser(suites, "").parse_args(words)

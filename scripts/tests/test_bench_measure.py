@@ -16,7 +16,7 @@ def test_p90_is_the_value_that_nine_of_ten_do_not_exceed() -> None:
     assert quantile([float(number) for number in range(1, 101)], 0.99) == 99
 
 
-def test_nothing_has_no_statistics() -> None:
+def test_an_empty_sequence_has_no_statistics() -> None:
     for statistic in (median, p90):
         with pytest.raises(ValueError, match="nothing was measured"):
             statistic([])
@@ -30,23 +30,23 @@ def test_ratios_are_taken_between_neighbours() -> None:
     assert ratios_of_neighbours([2.0, 40.0, 6.0], [1.0, 20.0, 2.0]) == [2, 2, 3]
 
 
-def test_of_the_longer_sequence_those_at_even_distances_count() -> None:
+def test_ratios_use_values_at_even_distances_of_the_longer_sequence() -> None:
     assert spread([0, 1, 2, 3, 4, 5], 3) == [0, 2, 4]
     assert ratios_of_neighbours([10.0, 30.0], [1.0, 9.0, 3.0, 9.0]) == [10, 10]
 
 
-def test_a_floor_of_zero_is_refused() -> None:
-    with pytest.raises(ValueError, match="no multiples"):
+def test_a_floor_of_zero_is_rejected() -> None:
+    with pytest.raises(ValueError, match="contains a zero"):
         ratios_of_neighbours([1.0], [0.0])
 
 
-def test_each_round_begins_with_another_one() -> None:
+def test_each_round_begins_with_another_contender() -> None:
     assert [rotated("abc", by)[0] for by in range(-1, 4)] == ["c", "a", "b", "c", "a"]
     assert sorted(rotated("abc", 5)) == ["a", "b", "c"]
     assert rotated("", 1) == []
 
 
-async def test_rounds_to_warm_up_do_not_count() -> None:
+async def test_warm_up_rounds_do_not_count() -> None:
     done: list[str] = []
 
     async def first() -> None:
@@ -81,7 +81,7 @@ def test_a_group_compares_all_with_its_floor_but_not_the_floor_with_itself() -> 
         (Bound("ratio", 1.9), False),
     ],
 )
-def test_a_bound_is_kept_up_to_its_limit(bound: Bound | None, kept: bool | None) -> None:
+def test_a_bound_is_met_up_to_its_limit(bound: Bound | None, kept: bool | None) -> None:
     assert Figure("s", "g", "n", "ms", 1, median=4.0, p90=4.0, ratio=2.0, bound=bound).kept is kept
 
 

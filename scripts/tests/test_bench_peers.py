@@ -1,4 +1,4 @@
-"""The environment of the benchmarks' peer, where there is no index."""
+"""The environment of the benchmarks' peer without a package index."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ OURS = Figure("text", "Warm run", "ClaudeCodeModel", "ms", 9, 25.0, 31.0, 2.5, B
     ("value", "text"),
     [(0.01234, "0.012"), (1.234, "1.23"), (12.34, "12.3"), (123.4, "123"), (12345.6, "12,346"), (-1642.0, "-1,642")],
 )
-def test_numbers_have_the_digits_that_mean_something(value: float, text: str) -> None:
+def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
     assert number(value) == text
 
 

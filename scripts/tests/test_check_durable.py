@@ -1,4 +1,4 @@
-"""The pure parts of scripts/check_durable.py, and the files it works from."""
+"""The pure parts of scripts/check_durable.py, and its input files."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from check_durable import (
 from workspace import required_name
 
 
-def test_unknown_engine_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_engine_is_rejected(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["check_durable.py", "temporal", "temporary"])
     with pytest.raises(SystemExit):
         main()
 
-    assert "no such engine: temporary" in capsys.readouterr().err
+    assert "unknown engine: temporary" in capsys.readouterr().err
 
 
-def test_comments_and_empty_lines_require_nothing(tmp_path: Path) -> None:
+def test_comments_and_empty_lines_are_no_requirements(tmp_path: Path) -> None:
     path = tmp_path / "some.txt"
     path.write_text("# of use\n\na==1  # because\nb==2 ; python_version < '3.13'\n", encoding="utf-8")
 
@@ -45,7 +45,7 @@ def test_each_engine_has_one_exact_version() -> None:
     assert {required_name(one) for one in read_requirements(OVERRIDES)} <= set(names)
 
 
-def test_a_pin_of_the_engines_stands_in_the_place_of_one_of_the_workspace() -> None:
+def test_a_pin_of_the_engines_replaces_that_of_the_workspace() -> None:
     assert merged(["a==1", "b==1 ; python_version < '3.13'"], ["b==2", "c==3"]) == ["a==1", "b==2", "c==3"]
 
 
@@ -54,13 +54,13 @@ def test_no_file_of_requirements_names_an_index() -> None:
         assert "://" not in path.read_text(encoding="utf-8")
 
 
-def test_the_type_checker_is_sent_to_the_examples_from_anywhere(tmp_path: Path) -> None:
+def test_the_type_checker_finds_the_examples_from_any_folder(tmp_path: Path) -> None:
     settings = json.loads(json.dumps(type_settings(tmp_path)))
 
     assert EXAMPLES in [(tmp_path / path).resolve() for path in settings["include"]]
 
 
-def test_only_a_missing_way_to_the_index_is_an_excuse() -> None:
+def test_only_an_unreachable_index_skips_the_check() -> None:
     assert UNREACHABLE.search("Caused by: dns error: failed to lookup address information")
     assert UNREACHABLE.search("error: Failed to fetch\n  Caused by: error sending request for url")
     assert not UNREACHABLE.search("Because there is no version of dbos==99 and you require dbos==99")

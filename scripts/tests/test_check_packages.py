@@ -1,4 +1,4 @@
-"""The pure parts of scripts/check_packages.py and scripts/check_alone.py, and how scripts/commands.py runs things."""
+"""The pure parts of scripts/check_packages.py and scripts/check_alone.py, and the commands of scripts/commands.py."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_wheel_has_its_types_and_its_license(tmp_path: Path, names: list[str], l
     assert missing(tmp_path) == [f"{wheel.name} has no {one}" for one in lacks]
 
 
-def test_only_members_and_pinned_versions_belong_beside_a_package_and_the_sdk_only_where_it_is_needed() -> None:
+def test_only_members_and_pinned_versions_may_be_installed_and_the_sdk_only_where_it_is_needed() -> None:
     pins, sdk = ["dep==1", "fork==2 ; os_name == 'nt'", "claude-agent-sdk==3"], {"claude-agent-sdk": "3"}
 
     assert strangers("cc-types", {"cc-types": "0.1.0", "dep": "1", "fork": "2"}, pins, ["cc-types"]) == []
@@ -50,7 +50,7 @@ def test_only_members_and_pinned_versions_belong_beside_a_package_and_the_sdk_on
     assert strangers("cc-session", sdk, pins, []) == []
 
 
-def test_an_import_anywhere_that_nothing_declares_is_found(tmp_path: Path) -> None:
+def test_an_undeclared_import_is_found_anywhere(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "a.py").write_text("import json\nfrom . import b\nimport pytest, extra.part", "utf-8")
     (tmp_path / "inner" / "b.py").write_text("def f():\n    from not_there.deep import x", "utf-8")
@@ -58,12 +58,12 @@ def test_an_import_anywhere_that_nothing_declares_is_found(tmp_path: Path) -> No
     assert undeclared(tmp_path, ["extra"]) == ["b.py imports not_there, which is not declared"]
 
 
-def test_unknown_package_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_package_is_rejected(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["check_packages.py", "cc-types", "cc-z"])
     with pytest.raises(SystemExit):
         main()
 
-    assert "no such package: cc-z" in capsys.readouterr().err
+    assert "unknown package: cc-z" in capsys.readouterr().err
 
 
 async def test_failed_command_shows_its_output(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ async def test_failed_command_shows_its_output(tmp_path: Path) -> None:
         await run(["sh", "-c", "echo told you >&2; exit 3"], tmp_path)
 
 
-async def test_command_that_is_cancelled_leaves_no_process(tmp_path: Path) -> None:
+async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
     for turns in (*range(12), None):
         started = tmp_path / f"started-{turns}"
         command = f"sleep 61 >/dev/null 2>&1 & echo $! >{started}.part; mv {started}.part {started}; wait"
@@ -83,19 +83,19 @@ async def test_command_that_is_cancelled_leaves_no_process(tmp_path: Path) -> No
             await work
 
         if started.exists():
-            async with asyncio.timeout(5):  # it was killed, which takes its moment
+            async with asyncio.timeout(5):  # the process was killed, which takes a moment
                 while is_running(int(started.read_text())):  # noqa: ASYNC110  # there is no event for it
                     await asyncio.sleep(0.01)
 
 
 def is_running(pid: int) -> bool:
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE  # for which init has not waited yet
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE  # its exit status may not be read by init yet
     return False
 
 
 async def get_on(started: Path, turns: int | None) -> None:
-    """Let so many turns of the loop pass, and the command get on in the last; or wait until its child is there."""
+    """Run some iterations of the event loop, the last with time for the command; or wait for its child process."""
     if turns is None:
         async with asyncio.timeout(10):
             while not started.exists():  # noqa: ASYNC110, ASYNC240  # there is no event for it
@@ -103,4 +103,4 @@ async def get_on(started: Path, turns: int | None) -> None:
         return
     for _ in range(turns):
         await asyncio.sleep(0)
-    time.sleep(0.1)  # noqa: ASYNC251  # the command gets on, and the loop does not
+    time.sleep(0.1)  # noqa: ASYNC251  # the command continues, and the loop does not

@@ -1,4 +1,4 @@
-"""The pages of the documentation do what they say: their blocks run, on the loopback API, with the real CLI."""
+"""Tests of the documentation: the blocks of its pages run, on the loopback API, with the real CLI."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ from doc_pages import ROOT, Page, read_page, run_page
 PAGES = [read_page(path) for path in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "SKILL.md"]]
 
 
-# Bounds tell a hang; the first page of a test worker waits for the interpreter that all of them share.
+# The limit only detects a hang; the first page of a test worker waits for the interpreter that all of them share.
 @pytest.mark.slow
 @pytest.mark.timeout(210)
 @pytest.mark.parametrize("page", [page for page in PAGES if page.blocks], ids=lambda page: page.name)
-def test_a_page_does_what_it_says(page: Page, loopback: LoopbackServer, tmp_path: Path) -> None:
+def test_a_page_runs_with_the_output_that_it_shows(page: Page, loopback: LoopbackServer, tmp_path: Path) -> None:
     run_page(page, tmp_path, loopback.env())
     if missing := page.missing():
-        pytest.skip(f"the page runs, but for what needs {', '.join(missing)}")
+        pytest.skip(f"the page runs, except for blocks that need {', '.join(missing)}")
 
 
-def test_every_block_is_run_or_says_why_not() -> None:
+def test_every_block_runs_or_has_a_reason_not_to() -> None:
     blocks = [block for page in PAGES for block in page.blocks]
     assert {block.language for block in blocks} <= {"python", "sh", "js", "dockerfile"}
     unexplained = [block for block in blocks if block.language not in ("python", "sh") and not block.not_run]
@@ -36,7 +36,7 @@ def test_every_block_is_run_or_says_why_not() -> None:
         ("```sh\necho one two\n```\n\n```text\none … three\n```\n", r"page\.md:1 printed"),
     ],
 )
-def test_a_block_that_does_something_else_is_named(
+def test_a_block_with_other_output_is_named(
     text: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = page_with(tmp_path, text, monkeypatch)
@@ -44,7 +44,7 @@ def test_a_block_that_does_something_else_is_named(
         run_page(page, tmp_path, {})
 
 
-def test_a_fence_that_would_not_be_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fence_that_would_not_run_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="indented"):
         page_with(tmp_path, "- a point\n\n    ```python\n    print(1)\n    ```\n", monkeypatch)
 

@@ -1,4 +1,4 @@
-"""No file is long without saying why."""
+"""Every long file gives a reason for its length."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ MOST = 400
 REASON = "Over 400 lines"
 
 
-def test_a_long_file_says_at_its_head_why_it_is_one() -> None:
+def test_a_long_file_gives_a_reason_at_its_head() -> None:
     texts = {path: path.read_text("utf-8") for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
     long = {path: text for path, text in texts.items() if text.count("\n") > MOST}
 

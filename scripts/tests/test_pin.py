@@ -29,7 +29,7 @@ odd   =   [ 1,2 ]
 """
 
 
-def test_only_a_name_with_several_versions_keeps_its_markers() -> None:
+def test_only_a_name_with_several_versions_keeps_its_environment_markers() -> None:
     forks = ["fork==1 ; python_full_version < '3.12'", "fork==2 ; python_full_version >= '3.12'"]
 
     assert unmarked(["colorama==0.4.6 ; sys_platform == 'win32'", *forks]) == ["colorama==0.4.6", *forks]
@@ -53,12 +53,12 @@ def test_replaced_pins_read_back_and_leave_the_rest_byte_for_byte(pins: list[str
         "# pins of the build: end\n# pins of the build: begin\n",
     ],
 )
-def test_block_without_its_two_marks_is_refused(broken: str) -> None:
+def test_block_without_its_two_markers_is_rejected(broken: str) -> None:
     with pytest.raises(PinError, match="pins of the build: begin"):
         replace_block(broken, "build", [])
 
 
-def test_differences_name_both_sides_and_the_block_and_no_spelling_of_a_marker() -> None:
+def test_differences_name_both_sides_and_the_block_and_ignore_environment_markers() -> None:
     assert differences("build", ["a==1", "b==1"], ["a==1", "b==2"]) == ["build: - b==1", "build: + b==2"]
     assert differences("build", ["a==1 ; x > '3.12'"], ["a==1 ; (x > '3.12' and y) or (not y)"]) == []
 
@@ -71,7 +71,7 @@ def test_requirement_names_its_distribution(requirement: str, name: str) -> None
     assert required_name(requirement) == name == required_name(name)
 
 
-def test_a_check_upgrades_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_and_upgrade_exclude_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["pin.py", "--check", "--upgrade"])
     with pytest.raises(SystemExit):
         main()

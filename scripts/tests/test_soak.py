@@ -1,4 +1,4 @@
-"""The parts of scripts/soak: what is asked and answered, whom faults fall on, what is left, the plan, the command."""
+"""The parts of scripts/soak: prompts and answers, the requests hit by faults, leaks, the plan, the command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from soak.faults import FAULTS
 from soak.memory import Memory
 from soak.noise import Noise
 from soak.plan import planned, round_seconds
-from soak.rest import end_orphans, left_over, looked
+from soak.rest import end_orphans, left_over, stable
 from soak.room import Room, room
 from soak.soak import KINDS, Settings
 
@@ -42,7 +42,7 @@ def result(text: str, *, is_error: bool = False) -> list[dict[str, Any]]:
 # The model's side.
 
 
-async def test_answer_has_the_mark_of_the_prompt_in_the_form_that_is_asked_for() -> None:
+async def test_answer_has_the_mark_of_the_prompt_in_the_requested_format() -> None:
     text = await respond(body("Find <17>."))
     called = await respond(body("Find <17>.", tools=[{"name": "final_result"}]))
     native = await respond(body("Find <17>.", output_config={"format": {}}))
@@ -54,7 +54,7 @@ async def test_answer_has_the_mark_of_the_prompt_in_the_form_that_is_asked_for()
 
 
 @pytest.mark.parametrize("name", ["look", "mcp__pydantic_tools__look"])
-async def test_tool_is_called_with_the_mark_and_its_result_or_failure_told(name: str) -> None:
+async def test_tool_is_called_with_the_mark_and_its_result_or_failure_is_in_the_answer(name: str) -> None:
     tools = [{"name": "other"}, {"name": name}]
 
     assert await respond(body("Find <17>.", tools=tools)) == [
@@ -64,16 +64,16 @@ async def test_tool_is_called_with_the_mark_and_its_result_or_failure_told(name:
     assert FAILED in str(await respond(body("Find <17>.", result("no", is_error=True), tools=tools)))
 
 
-async def test_marks_are_found_in_texts_and_blocks_and_those_of_two_runs_in_a_request_refused() -> None:
+async def test_marks_are_found_in_texts_and_blocks_and_a_request_with_two_is_rejected() -> None:
     assert marks_of(body("a <1>", [{"type": "text", "text": "b <2>"}])) == ["<1>", "<2>"]
     with pytest.raises(MixedUpError):
         await respond(body("Find <17>.", result("saw <18>")))
 
 
-# Whom a fault falls on.
+# Requests hit by faults.
 
 
-def test_faults_fall_on_one_of_the_next_requests_each() -> None:
+def test_each_fault_hits_one_of_the_next_requests() -> None:
     one, several = Aim(), Aim()
     one.place(0, arrived=2)
     for fault, arrived in enumerate((0, 0, 1)):
@@ -85,7 +85,7 @@ def test_faults_fall_on_one_of_the_next_requests_each() -> None:
     assert one.waiting(0) == 0
 
 
-def test_requests_that_are_forgotten_still_count() -> None:
+def test_deleted_requests_still_count() -> None:
     aim = Aim()
     aim.place(0, arrived=1)
 
@@ -108,13 +108,13 @@ def ask(url: str, mark: str) -> int | None:
         connection.close()
 
 
-async def test_api_fails_as_told_and_tells_whom_that_hit_until_it_is_drained(tmp_path: Path) -> None:
+async def test_api_fails_on_command_and_reports_the_hit_requests_until_it_is_drained(tmp_path: Path) -> None:
     async with Api(str(tmp_path)) as api:
         url = api.env["ANTHROPIC_BASE_URL"]
         await api.fail(5, status=529)
-        # The first request brings the fault in, and the second one gets it.
+        # The first request adds the fault, and the second one is hit.
         statuses = [await to_thread.run_sync(ask, url, mark) for mark in ("<1>", "<2>", "<3>")]
-        await api.tell()
+        await api.update()
         assert (statuses, api.hits, api.requests, api.errors) == ([200, 529, 200], {"<2>": {5}}, 3, [])
 
         await api.stop()
@@ -128,7 +128,7 @@ async def test_api_fails_as_told_and_tells_whom_that_hit_until_it_is_drained(tmp
         await api.fail(3, status=500)
         await api.drain()
         assert await to_thread.run_sync(ask, url, "<7>") == 200
-        await api.tell()
+        await api.update()
 
     assert api.hits == {"<2>": {5}}
     assert os.listdir(tmp_path) == []
@@ -137,7 +137,7 @@ async def test_api_fails_as_told_and_tells_whom_that_hit_until_it_is_drained(tmp
 # The folder.
 
 
-def test_folder_is_where_temporary_files_go_and_gone_afterwards() -> None:
+def test_temporary_files_go_to_the_folder_which_is_removed_afterwards() -> None:
     before, variable = tempfile.gettempdir(), os.environ.get("TMPDIR")
     with room() as made:
         Path(tempfile.mkdtemp(), "file").touch()
@@ -147,19 +147,19 @@ def test_folder_is_where_temporary_files_go_and_gone_afterwards() -> None:
     assert not made.path.exists()
 
 
-def test_full_folder_takes_nothing_until_it_is_over(tmp_path: Path) -> None:
+def test_full_folder_accepts_no_files_until_the_end_of_the_fault(tmp_path: Path) -> None:
     with Room(tmp_path, "read-only folder").full():
         assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o500
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
     assert [*tmp_path.iterdir()] == []
 
 
-# What is left.
+# Leaks.
 
 
 @pytest.mark.slow
-async def test_each_thing_that_is_left_is_told(tmp_path: Path) -> None:
-    before = await looked(tmp_path)  # other tests of this process may have left what closes now
+async def test_each_leak_is_reported(tmp_path: Path) -> None:
+    before = await stable(tmp_path)  # other tests of this process may have left closing resources
     assert await left_over(before, tmp_path, seconds=5) == ([], frozenset())
     descriptor = os.open(tmp_path / "left.txt", os.O_CREAT | os.O_RDONLY)
     waiting = asyncio.ensure_future(asyncio.Event().wait())
@@ -172,7 +172,7 @@ async def test_each_thing_that_is_left_is_told(tmp_path: Path) -> None:
         waiting.cancel()
         process.kill()
         await process.wait()
-        del process  # asyncio's own object has a future that nobody waits for
+        del process  # asyncio's own object has a future without a waiter
 
     assert files == {"left.txt"}
     assert "file left.txt" in told
@@ -182,8 +182,8 @@ async def test_each_thing_that_is_left_is_told(tmp_path: Path) -> None:
     assert (await left_over(before, tmp_path, files, seconds=5))[0] == []
 
 
-async def test_what_pydantic_ai_leaves_behind_is_ended() -> None:
-    """If it leaves nothing any more, `end_orphans()` has no object."""
+async def test_tasks_left_by_pydantic_ai_are_cancelled() -> None:
+    """If pydantic-ai leaves no tasks any more, `end_orphans()` is not needed."""
     agent: Agent[object, str] = Agent(TestModel())
     for turns in range(20):
         run = asyncio.create_task(agent.run("Hello?"))
@@ -196,7 +196,7 @@ async def test_what_pydantic_ai_leaves_behind_is_ended() -> None:
     assert await end_orphans() == 0
 
 
-def test_noise_is_heard_once() -> None:
+def test_each_error_of_the_event_loop_is_collected_once() -> None:
     noise = Noise()
     error = logging.LogRecord("asyncio", logging.ERROR, "", 0, "Task exception was never retrieved", None, None)
     noise.emit(error)
@@ -215,7 +215,7 @@ def test_same_seed_gives_the_same_rounds() -> None:
     assert first == again != other
 
 
-def test_rounds_bring_each_fault_alone_some_together_and_calm() -> None:
+def test_rounds_have_each_fault_alone_some_together_and_none() -> None:
     rounds = [planned(0, number, [*FAULTS], 10) for number in range(60)]
 
     assert {one.faults[0] for one in rounds if len(one.faults) == 1} == {*FAULTS}
@@ -231,7 +231,7 @@ def test_short_soak_has_several_rounds() -> None:
 # Memory, and the command line.
 
 
-def test_memory_that_grows_or_a_large_process_is_a_problem() -> None:
+def test_growing_memory_or_a_large_process_is_a_problem() -> None:
     memory = Memory(rests=[100.0, 300.0, 250.0], most_cli=900.0)
 
     assert memory.problems(most_growth=200, most_cli=1_000) == []
@@ -246,7 +246,7 @@ def test_command_line_names_faults_in_the_order_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("words", [["--minutes", "0"], ["--at-once", "-1"], ["--only", "rain"]])
-def test_command_line_refuses_what_makes_no_sense(words: list[str]) -> None:
+def test_command_line_rejects_invalid_values(words: list[str]) -> None:
     with pytest.raises(SystemExit):
         parser().parse_args(words)
 

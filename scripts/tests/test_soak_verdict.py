@@ -1,4 +1,4 @@
-"""What explains an error, and what is told of it in the end."""
+"""Causes of errors, and the final report."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from soak.plan import Round
 from soak.report import again, as_json, progress, summary, table
 from soak.soak import Settings
 from soak.totals import Totals
-from soak.verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended, Happening, Verdict, judge
+from soak.verdict import CONNECTION, NO_DESCRIPTOR, OTHER, RIGHT, TOOL, Ended, FaultRecord, Verdict, judge
 
 SETTINGS = Settings(minutes=1, seed=7, at_once=8, pool=6, faults=tuple(FAULTS))
 
@@ -28,29 +28,29 @@ def test_only_a_right_answer_needs_no_cause(error: str) -> None:
     assert error in broken
 
 
-def test_fault_of_the_api_explains_errors_of_its_own_case_alone() -> None:
-    happenings, hits = [Happening("429", 11, 11)], {"<1>": {0}}
+def test_fault_of_the_api_explains_errors_of_its_own_case_only() -> None:
+    records, hits = [FaultRecord("429", 11, 11)], {"<1>": {0}}
 
-    assert not judge([ended("429", "<1>")], happenings, hits).broken
+    assert not judge([ended("429", "<1>")], records, hits).broken
     for end in (ended("429", "<2>"), ended("529", "<1>"), ended(CONNECTION, "<1>")):
-        assert judge([end], happenings, hits).broken
-    # An error event may be told as a broken connection.
-    assert not judge([ended("529"), ended(CONNECTION)], [Happening("event", 11, 11)], hits).broken
+        assert judge([end], records, hits).broken
+    # An error event may be reported as a connection error.
+    assert not judge([ended("529"), ended(CONNECTION)], [FaultRecord("event", 11, 11)], hits).broken
 
 
-def test_each_kill_explains_one_error_of_a_case_that_was_going_on_and_goes_where_it_is_needed() -> None:
-    kill, later = Happening("kill", 11, 11), Happening("kill", 14, 14)
+def test_each_kill_explains_one_error_of_a_running_case_and_goes_where_it_is_needed() -> None:
+    kill, later = FaultRecord("kill", 11, 11), FaultRecord("kill", 14, 14)
     two = [ended(CONNECTION, "<1>", 10, 20), ended(CONNECTION, "<2>", 10.5, 12)]
 
     assert judge([ended(CONNECTION)], [kill]).causes == {"kill": 1}
     assert len(judge(two, [kill]).broken) == 1
     assert judge(two, [kill, later]).causes == {"kill": 2}
-    # Before a case has begun, and after it.
-    assert judge([ended(CONNECTION)], [Happening("kill", 5, 5), Happening("kill", 12.5, 12.5)]).broken
+    # Before the start of a case, and after its end.
+    assert judge([ended(CONNECTION)], [FaultRecord("kill", 5, 5), FaultRecord("kill", 12.5, 12.5)]).broken
 
 
-def test_what_was_on_explains_the_errors_of_its_time() -> None:
-    on = Happening("api", 9, math.inf)
+def test_a_lasting_fault_explains_the_errors_of_its_time() -> None:
+    on = FaultRecord("api", 9, math.inf)
 
     assert not judge([ended(CONNECTION, "<1>"), ended(CONNECTION, "<2>")], [on]).broken
     assert judge([ended("429")], [on]).broken
@@ -58,10 +58,10 @@ def test_what_was_on_explains_the_errors_of_its_time() -> None:
 
 
 def test_wrong_answer_is_never_explained() -> None:
-    happenings = [Happening(fault, 0, math.inf) for fault in FAULTS]
-    hits = {"<1>": set(range(len(happenings)))}
+    records = [FaultRecord(fault, 0, math.inf) for fault in FAULTS]
+    hits = {"<1>": set(range(len(records)))}
 
-    assert judge([ended(OTHER)], happenings, hits).broken
+    assert judge([ended(OTHER)], records, hits).broken
 
 
 # Figures and reports.
@@ -77,20 +77,20 @@ def totals_of_two() -> Totals:
     return totals
 
 
-def test_summary_tells_cases_faults_and_ends_and_how_to_see_again_what_was_broken() -> None:
+def test_summary_has_cases_faults_outcomes_and_a_command_to_reproduce_violations() -> None:
     totals = totals_of_two()
     told = summary(SETTINGS, totals, "tmpfs")
 
     assert "2 runs (1.0/s) in 2 cases, 8 at once on 6 processes, in 2 s and 1 rounds; seed 7" in told
-    assert "invariants broken: 0" in told
-    assert "To see it again" not in told
+    assert "violated invariants: 0" in told
+    assert "To reproduce" not in told
 
     totals.breaks(4, ["one", "two"])
     assert again(SETTINGS, totals).startswith("uv run scripts/soak --seed 7 --round 4 --minutes 1 ")
     assert "  round 4: two" in summary(SETTINGS, totals, "none")
 
 
-def test_only_the_first_of_many_breaks_are_kept() -> None:
+def test_only_the_first_of_many_violations_are_kept() -> None:
     totals = Totals()
     totals.breaks(0, ["again"] * 1_000)
 

@@ -1,6 +1,6 @@
-"""Cases of an agent at work, what the API says in each, and how one is run: the same for all engines, and for none.
+"""Cases of an agent at work, the API's answers, and a function that runs one: the same for all engines, and for none.
 
-Run a case with an engine's capability in the agent, and what comes out is to be what comes out without one.
+Run a case with an engine's capability in the agent, and the result has to be the same as without it.
 """
 
 import json
@@ -34,7 +34,7 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 Body: TypeAlias = dict[str, Any]
 CaseAgent: TypeAlias = Agent[str, Any]
 
-# The engine repeats what failed.
+# The engine retries failures.
 PROVIDER = ClaudeCodeProvider(pool=2, max_retries=0)
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -51,7 +51,7 @@ class City(BaseModel):
 
 @dataclass(frozen=True)
 class Case:
-    """What an agent is asked, and what the API answers, one reply for each round."""
+    """Prompt of an agent, and the API's answers, one reply for each round."""
 
     name: str
     replies: tuple[Any, ...]
@@ -60,11 +60,11 @@ class Case:
     output_type: Any = str
     thinking: bool = False
     by_id: bool = False
-    """Whether the agent has the model's id in the place of the model."""
+    """`True` if the agent has the model's id instead of the model."""
 
 
 def make_agent(case: Case, *capabilities: AbstractCapability[str], suffix: str = "") -> CaseAgent:
-    """The agent of a case, whose name and instructions are those of the case."""
+    """Return the agent of a case, with the case's name and instructions."""
     settings = AnthropicModelSettings(anthropic_thinking={"type": "adaptive"})
     agent: CaseAgent = Agent(
         "claude-code:claude-sonnet-5" if case.by_id else ClaudeCodeModel(provider=PROVIDER),
@@ -80,7 +80,7 @@ def make_agent(case: Case, *capabilities: AbstractCapability[str], suffix: str =
 
 
 async def run_case(agent: CaseAgent, case: Case, handler: EventStreamHandler[str] | None = None) -> Any:
-    """Run a case; return its messages, output and usage, or the error of the API that it ended with, as JSON."""
+    """Run a case; return its messages, output and usage, or the API error that ended it, as JSON."""
     prompt = case.prompt if isinstance(case.prompt, str) else [*case.prompt]
     try:
         result = await agent.run(prompt, deps="sunny", event_stream_handler=handler)
@@ -102,7 +102,7 @@ async def run_case(agent: CaseAgent, case: Case, handler: EventStreamHandler[str
 
 
 def recorder(name: str) -> EventStreamHandler[str]:
-    """A handler that writes down each event as it comes, into the file that `EVENTS` names."""
+    """Return a handler that appends each event to the file in `EVENTS`."""
 
     async def record(_context: RunContext[str], events: AsyncIterable[AgentStreamEvent]) -> None:
         async for event in events:
@@ -117,7 +117,7 @@ def _note(event: dict[str, object]) -> None:
 
 
 def respond(body: Body) -> Any:
-    """Answer a request of any case; which one it is the last system block says."""
+    """Answer a request of any case; the last system block names the case."""
     case = CASES[body["system"][-1]["text"].splitlines()[-1]]
     reply = case.replies[sum(message["role"] == "assistant" for message in body["messages"])]
     usage = {"input_tokens": 100, "output_tokens": 20}
@@ -147,7 +147,7 @@ def _twice(agent: CaseAgent) -> None:
 def _outside(agent: CaseAgent) -> None:
     @agent.tool
     async def ask_outside(ctx: RunContext[str]) -> str:  # pyright: ignore[reportUnusedFunction]  # the agent's
-        """Ask somebody else."""
+        """Ask another system."""
         raise CallDeferred
 
 

@@ -1,6 +1,6 @@
-"""Runs the commands of a client script from examples/, one for each line on stdin, without a new interpreter for each.
+"""Run the commands of a client script from examples/, one for each line on stdin, in one interpreter.
 
-A line is a JSON list of words; the answer is a line with a JSON object that has what was printed, or what went wrong.
+A line is a JSON list of words; the answer is a line with a JSON object that has the output, or the error.
 """
 
 import asyncio

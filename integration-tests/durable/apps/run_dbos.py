@@ -1,4 +1,4 @@
-"""All cases, each in a workflow of DBOS on the database that `DATABASE` names; prints what came out as JSON."""
+"""Run all cases, each in a workflow of DBOS on the database in `DATABASE`; print the results as JSON."""
 
 import asyncio
 import json

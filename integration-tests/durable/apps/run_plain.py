@@ -1,4 +1,4 @@
-"""All cases without an engine; prints what came out as JSON."""
+"""Run all cases without an engine; print the results as JSON."""
 
 import asyncio
 import json

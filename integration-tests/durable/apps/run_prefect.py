@@ -1,4 +1,4 @@
-"""All cases, each in a flow of Prefect on the server that `PREFECT_API_URL` names; prints what came out as JSON."""
+"""Run all cases, each in a flow of Prefect on the server in `PREFECT_API_URL`; print the results as JSON."""
 
 import asyncio
 import json

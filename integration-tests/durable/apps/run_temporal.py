@@ -1,6 +1,6 @@
-"""All cases, each in a workflow of Temporal on the server at `TEMPORAL_ADDRESS`; prints what came out as JSON.
+"""Run all cases, each in a workflow of Temporal on the server in `TEMPORAL_ADDRESS`; print the results as JSON.
 
-One more is watched from outside: its events go over the workflow to whoever subscribes.
+One more is observed from outside: subscribers of the workflow get its events.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ class Run:
 
     @workflow.run
     async def run(self, name: str, streamed: bool) -> Any:
-        """Return what came out."""
+        """Return the result."""
         return await run_case((STREAMED if streamed else AGENTS)[name], CASES[name])
 
 
 @workflow.defn(name="watched")
 class Watched:
-    """Runs the case with the long text, for others to watch."""
+    """Runs the case with the long text, for observers."""
 
     __pydantic_ai_agents__ = [WATCHED]
 
@@ -49,13 +49,13 @@ class Watched:
 
     @workflow.run
     async def run(self) -> Any:
-        """Return what came out."""
+        """Return the result."""
         async with self._events:
             return await run_case(WATCHED, CASES["text"])
 
 
 async def watch(client: Client) -> list[tuple[str, float]]:
-    """The kinds of the events, and when they came."""
+    """Return the kinds of the events, and their times."""
     durability = TemporalDurability[str].from_agent(WATCHED)
     assert durability is not None
     handle = await client.start_workflow(Watched.run, id="watched", task_queue="cases")

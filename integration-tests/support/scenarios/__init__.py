@@ -27,5 +27,5 @@ _ALL = [
     *wrappers,
 ]
 
-# In order of their models, so that few processes have to be started.
+# Sorted by model, so that few processes have to be started.
 SCENARIOS: list[Scenario] = sorted(_ALL, key=lambda scenario: scenario.model_name)

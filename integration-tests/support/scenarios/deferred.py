@@ -1,4 +1,4 @@
-"""Calls that are answered from outside: external tools and approvals, at once, later, twice, or in another way."""
+"""Calls with results from outside: external tools and approvals, immediate, later, repeated, or changed."""
 
 from dataclasses import replace
 from typing import Any
@@ -35,7 +35,7 @@ TWO_CALLS = [call("delete", path="a"), call("delete", path="b")]
 
 
 def careful(model: AnthropicModel) -> Agent[object, Output]:
-    """An agent that deletes only what may be deleted."""
+    """Return an agent whose deletions need an approval."""
     agent = Agent(model, output_type=[str, DeferredToolRequests])
 
     @agent.tool_plain(requires_approval=True)
@@ -52,13 +52,13 @@ def careful(model: AnthropicModel) -> Agent[object, Output]:
 
 
 def asked(result: AgentRunResult[Output]) -> DeferredToolRequests:
-    """What a run wants to be answered."""
+    """Return the deferred requests of a run."""
     assert isinstance(result.output, DeferredToolRequests)
     return result.output
 
 
 def from_storage(result: AgentRunResult[Any]) -> list[ModelMessage]:
-    """The messages of a run, as they come back from where they were stored."""
+    """Return the messages of a run after a round trip through storage."""
     return ModelMessagesTypeAdapter.validate_json(result.all_messages_json())
 
 
@@ -103,7 +103,7 @@ async def an_approval_beside_tools_that_run_at_once(model: AnthropicModel) -> ob
 
 @deferred.scenario(steps([call("delete", path="a")], "Gone.", "And now?"))
 async def a_history_that_is_resumed_twice(model: AnthropicModel) -> object:
-    """MODEL-12, MODEL-55: whatever a process holds, each resumption gets its own answer."""
+    """MODEL-12, MODEL-55: independent of the state of a process, each resumption gets its own answer."""
     agent = careful(model)
     first = await agent.run("Clean up.")
     [part] = asked(first).approvals
@@ -127,7 +127,7 @@ async def a_new_prompt_beside_an_approval(model: AnthropicModel) -> object:
 
 @deferred.scenario(steps([call("delete", path="a")], "Something else."), raises=UserError)
 async def a_new_prompt_while_a_call_is_open(model: AnthropicModel) -> object:
-    """MODEL-51, MODEL-55: the framework wants the call to be answered first."""
+    """MODEL-51, MODEL-55: the framework requires a result for the call first."""
     agent = careful(model)
     first = await agent.run("Clean up.")
     return await agent.run("Never mind.", message_history=first.all_messages(), deferred_tool_results=None)
@@ -160,7 +160,7 @@ SEARCH = ToolDefinition(
 
 @deferred.scenario(steps([call("search_page", words=w) for w in "abcd"], "Found."), on=(SONNET, HAIKU))
 async def external_tools(model: AnthropicModel) -> object:
-    """MODEL-15, MODEL-55, MODEL-56: results, failures, retries and more, given by somebody else."""
+    """MODEL-15, MODEL-55, MODEL-56: results, failures, retries and more, from outside."""
     agent = Agent(model, output_type=[str, DeferredToolRequests], toolsets=[ExternalToolset[object]([SEARCH])])
     first = await agent.run("Search.")
     assert isinstance(first.output, DeferredToolRequests)
@@ -212,7 +212,7 @@ async def approvals_that_a_handler_gives_within_the_run(model: AnthropicModel) -
 
 @deferred.scenario(steps([call("delete", path="a")], "Gone."))
 async def a_resumption_with_other_instructions_and_tools(model: AnthropicModel) -> object:
-    """MODEL-12, MODEL-55: what else has changed meanwhile reaches the API as well."""
+    """MODEL-12, MODEL-55: other changes in the meantime reach the API as well."""
     agent = careful(model)
     first = await agent.run("Clean up.")
     [part] = asked(first).approvals

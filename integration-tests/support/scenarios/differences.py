@@ -1,4 +1,4 @@
-"""The differences that Claude Code in between makes, each as what becomes of what `AnthropicModel` shows."""
+"""Differences that Claude Code causes, each as a function from the data of `AnthropicModel` to the expected data."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -7,7 +7,7 @@ from both_ways import Seen
 
 
 def integers_as_doubles(seen: Seen) -> Seen:
-    """The CLI keeps numbers as JavaScript has them."""
+    """The CLI keeps numbers as JavaScript doubles."""
     return replace(seen, bodies=[_doubled(body) for body in seen.bodies])
 
 
@@ -24,6 +24,6 @@ def _doubled(value: Any) -> Any:
 
 
 def in_its_own_name(seen: Seen) -> Seen:
-    """Errors that name the model's class and the provider name ours."""
+    """Errors with the names of the model's class and the provider have ours."""
     says = seen.outcome["says"].replace("AnthropicModel", "ClaudeCodeModel").replace("'anthropic'", "'claude-code'")
     return replace(seen, outcome={**seen.outcome, "says": says})

@@ -1,4 +1,4 @@
-"""Histories: those of other models, cut, repaired, long, strange, and changed on the way to the model."""
+"""Histories: from other models, cut, repaired, long, unusual, and changed on the way to the model."""
 
 import warnings
 from typing import Any
@@ -13,7 +13,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     NativeToolCallPart,
     NativeToolReturnPart,
-    RetryPromptPart,  # pyright: ignore[reportDeprecated]  # histories that were stored have it
+    RetryPromptPart,  # pyright: ignore[reportDeprecated]  # stored histories contain it
     SystemPromptPart,
     TextPart,
     ThinkingPart,
@@ -51,7 +51,7 @@ def returned(content: Any = 2, id: str = "toolu_1", **fields: Any) -> ToolReturn
 
 
 async def go_on(model: AnthropicModel, *history: ModelMessage, prompt: str | list[str] | None = "Go on.") -> object:
-    """A run on a history, with a tool that it may know, and another one on its result."""
+    """Run on a history, with a tool that it may contain, and run again on the result."""
     agent = Agent(model, tools=[lucky_number])
     first = await agent.run(prompt, message_history=[*history])
     return [first, await agent.run("And then?", message_history=first.all_messages())]
@@ -68,7 +68,7 @@ async def three_turns(model: AnthropicModel) -> object:
 
 @histories.scenario(echo)
 async def a_fork_in_the_middle(model: AnthropicModel) -> object:
-    """MODEL-12, MODEL-14: two conversations with a common beginning, in turns."""
+    """MODEL-12, MODEL-14: two conversations with a common beginning, in alternation."""
     agent = Agent(model)
     root = (await agent.run("Root.")).all_messages()
     left = (await agent.run("Left.", message_history=root)).all_messages()
@@ -82,7 +82,7 @@ async def a_fork_in_the_middle(model: AnthropicModel) -> object:
 
 @histories.scenario(echo)
 async def sixty_turns(model: AnthropicModel) -> object:
-    """MODEL-14, MODEL-67: a long history that no process has seen before."""
+    """MODEL-14, MODEL-67: a long history that is new to every process."""
     history: list[ModelMessage] = []
     for number in range(60):
         history += [said(f"Question {number}?"), answered(TextPart(f"Answer {number}."))]
@@ -91,7 +91,7 @@ async def sixty_turns(model: AnthropicModel) -> object:
 
 @histories.scenario(steps("One.", "Two.", "Three."))
 async def a_processor_that_drops_and_edits(model: AnthropicModel) -> object:
-    """MODEL-12: what a process holds is not what is asked for any more."""
+    """MODEL-12: the state of the process does not match the request any more."""
 
     def shorten(messages: list[ModelMessage]) -> list[ModelMessage]:
         return messages[-1:] if len(messages) > 3 else messages
@@ -137,7 +137,7 @@ async def instructions_and_settings_that_change_in_each_step(model: AnthropicMod
 
 @histories.scenario(echo)
 async def several_system_prompts_and_instructions(model: AnthropicModel) -> object:
-    """MODEL-11: the standing system parts, then the instructions, in order."""
+    """MODEL-11: the permanent system parts, then the instructions, in order."""
     agent = Agent(model, deps_type=str, system_prompt=["First.", "Second."], instructions=["Fourth.", "Fifth."])
 
     @agent.system_prompt
@@ -162,14 +162,14 @@ async def a_dynamic_system_prompt_in_two_runs(model: AnthropicModel) -> object:
 
 @histories.scenario(echo, on=(SONNET, HAIKU))
 async def a_system_part_in_mid_conversation(model: AnthropicModel) -> object:
-    """MODEL-11: it arrives wrapped, in its place."""
+    """MODEL-11: it arrives wrapped, at its position."""
     history = [said("Hi."), answered(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
     return await Agent(model).run("Go on.", message_history=history)
 
 
 @histories.scenario(echo, on=OPUS)
 async def a_system_part_where_the_model_would_take_one(model: AnthropicModel) -> object:
-    """MODEL-03, MODEL-11: it arrives as a system message, in its place."""
+    """MODEL-03, MODEL-11: it arrives as a system message, at its position."""
     history = [said("Hi."), answered(TextPart("Hello.")), ModelRequest([SystemPromptPart("Be brief now.")])]
     return await Agent(model).run("Go on.", message_history=history)
 
@@ -183,7 +183,7 @@ async def a_system_prompt_that_is_put_back(model: AnthropicModel) -> object:
 
 @histories.scenario(echo, on=(SONNET, HAIKU))
 async def thinking_of_our_own(model: AnthropicModel) -> object:
-    """MODEL-05, MODEL-20: signed thinking, made by either model, is a thinking block again."""
+    """MODEL-05, MODEL-20: signed thinking, from either model, becomes a thinking block again."""
     history = [
         said("Hi."),
         answered(ThinkingPart("They greet.", signature="c2ln", provider_name=model.system), TextPart("Hello.")),
@@ -193,7 +193,7 @@ async def thinking_of_our_own(model: AnthropicModel) -> object:
 
 @histories.scenario(echo)
 async def thinking_that_another_provider_has_signed(model: AnthropicModel) -> object:
-    """MODEL-05, MODEL-20: that of the other way is accepted too."""
+    """MODEL-05, MODEL-20: thinking from the other way is accepted too."""
     parts = [ThinkingPart("They greet.", signature="c2ln", provider_name="anthropic"), TextPart("Hello.")]
     return await go_on(model, said("Hi."), answered(*parts))
 
@@ -247,7 +247,7 @@ OF_ANOTHER = [
 
 @histories.scenario(lambda body: "Yes.", on=(SONNET, HAIKU))
 async def the_history_of_another_provider(model: AnthropicModel) -> object:
-    """MODEL-20, MODEL-21: foreign thinking, foreign ids, and arguments that are no JSON."""
+    """MODEL-20, MODEL-21: foreign thinking, foreign ids, and arguments that are not JSON."""
     return await go_on(model, *OF_ANOTHER)
 
 
@@ -266,7 +266,7 @@ async def native_parts_and_files_of_another_provider(model: AnthropicModel) -> o
 
 @histories.scenario(lambda body: "Yes.")
 async def returns_of_every_outcome(model: AnthropicModel) -> object:
-    """MODEL-15: it is an error exactly for the outcomes that the framework calls errors."""
+    """MODEL-15: it is an error exactly for the outcomes that the framework defines as errors."""
     outcomes = ("success", "failed", "denied", "retried", "interrupted")
     calls = [called(f"toolu_{outcome}") for outcome in outcomes]
     returns = [returned(outcome, f"toolu_{outcome}", outcome=outcome) for outcome in outcomes]
@@ -275,7 +275,7 @@ async def returns_of_every_outcome(model: AnthropicModel) -> object:
 
 @histories.scenario(lambda body: "Yes.")
 async def an_old_retry_part(model: AnthropicModel) -> object:
-    """MODEL-18: it becomes a return that was retried."""
+    """MODEL-18: it becomes a retried tool return."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         retry = RetryPromptPart("Try again.", tool_name="lucky_number", tool_call_id="toolu_1")  # pyright: ignore[reportDeprecated]
@@ -310,7 +310,7 @@ async def neighbours_of_one_role(model: AnthropicModel) -> object:
 
 @histories.scenario(lambda body: "Yes.")
 async def a_summary_of_an_application(model: AnthropicModel) -> object:
-    """MODEL-23: a compaction part without a provider stands for all before it, as text."""
+    """MODEL-23: a compaction part without a provider replaces all messages before it, as text."""
     before = [said("A long story."), answered(TextPart("Indeed."))]
     summary = ModelResponse([CompactionPart("They told a story.")])
     return await go_on(model, *before, summary, said("And then?"), answered(TextPart("The end.")))
@@ -329,7 +329,7 @@ STRANGE = [
 
 @histories.scenario(lambda body: "Yes.", on=(SONNET, OPUS))
 async def a_summary_of_the_provider(model: AnthropicModel) -> object:
-    """MODEL-23: it goes back to the provider as it came, with what it needs."""
+    """MODEL-23: it is returned to the provider unchanged, with the fields that the provider needs."""
     before = [said("A long story."), answered(TextPart("Indeed."))]
     summary = answered(CompactionPart("They told a story.", provider_name=model.system), by=model.system)
     return await go_on(model, *before, summary, said("And then?"), answered(TextPart("The end.")))
@@ -347,13 +347,13 @@ async def unicode_of_every_kind(model: AnthropicModel) -> object:
 
 @histories.scenario(lambda body: "Yes.")
 async def a_prompt_of_nothing_but_space(model: AnthropicModel) -> object:
-    """MODEL-10: what cannot be carried is refused, as the API would refuse it."""
+    """MODEL-10: unsupported content is rejected, as the API would reject it."""
     return await Agent(model).run(" \n ")
 
 
 @histories.scenario(lambda body: "Yes.")
 async def empty_strings_beside_others(model: AnthropicModel) -> object:
-    """MODEL-13, MODEL-22: the framework leaves them out."""
+    """MODEL-13, MODEL-22: the framework omits them."""
     prompt = ["", "Hello.", ""]
     return await go_on(model, said("Hi."), answered(TextPart(""), TextPart("Hello."), TextPart("")), prompt=prompt)
 
@@ -382,12 +382,12 @@ async def a_number_that_javascript_does_not_have(model: AnthropicModel) -> objec
 
 @histories.scenario(lambda body: "Yes.")
 async def a_response_of_huge_usage(model: AnthropicModel) -> object:
-    """MODEL-62: nothing is compacted behind the framework's back."""
+    """MODEL-62: no compaction happens without the framework."""
     huge = ModelResponse([TextPart("Yes.")], usage=RequestUsage(input_tokens=900_000, output_tokens=90_000))
     return await go_on(model, said("Hi."), huge)
 
 
 @histories.scenario(lambda body: {"content": "Yes.", "usage": {"input_tokens": 999_000, "output_tokens": 500}})
 async def answers_of_huge_usage(model: AnthropicModel) -> object:
-    """MODEL-62: the process that has answered leaves its history as it is."""
+    """MODEL-62: the process that has answered leaves its history unchanged."""
     return await go_on(model, said("Hi."), answered(TextPart("Hello.")))

@@ -1,4 +1,4 @@
-"""Tools that run where the model does: they reach the API as they are, and so do their calls and results after them."""
+"""Native tools, which run at the provider: they reach the API unchanged, and so do their calls and results."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ SEARCH: list[Block] = [
 
 @native.scenario(steps(SEARCH, "You are welcome."), on=(SONNET, HAIKU))
 async def a_search_of_the_web(model: AnthropicModel) -> object:
-    """MODEL-22, MODEL-58, MODEL-60, MODEL-83: and the conversation after it."""
+    """MODEL-22, MODEL-58, MODEL-60, MODEL-83: with a continued conversation."""
     search = WebSearchTool(max_uses=3, allowed_domains=["weather.example"], user_location={"city": "Paris"})
     agent = Agent(model, capabilities=[NativeTool(search)])
     first = await agent.run("How is the weather?")
@@ -132,7 +132,7 @@ CONTAINER = {"id": "container_1", "expires_at": "2030-01-01T00:00:00Z"}
 
 
 def in_a_container(body: Body) -> Reply:
-    """Run the code, and say so when asked again."""
+    """Run the code, and confirm it on the next prompt."""
     if any(message["role"] == "assistant" for message in body["messages"]):
         return stopped("end_turn", text("Still 42."), container=CONTAINER)
     return stopped("end_turn", *RAN, text("42."), container=CONTAINER)
@@ -140,14 +140,14 @@ def in_a_container(body: Body) -> Reply:
 
 @native.scenario(in_a_container)
 async def code_that_the_provider_runs(model: AnthropicModel) -> object:
-    """MODEL-60, MODEL-83: the container of the first answer is asked for again."""
+    """MODEL-60, MODEL-83: the next request has the container of the first answer."""
     agent = Agent(model, capabilities=[NativeTool(CodeExecutionTool())])
     first = await agent.run("What is 6 * 7?")
     return [first, await agent.run("Sure?", message_history=first.all_messages())]
 
 
 def pausing(body: Body) -> Reply:
-    """Stop within a call, and go on where that stopped."""
+    """Pause within a call, and continue from there."""
     if body["messages"][-1]["role"] == "assistant":
         return stopped("end_turn", RAN[1], text("42."), container=CONTAINER)
     return stopped("pause_turn", text("I will run it."), RAN[0], container=CONTAINER)
@@ -155,7 +155,7 @@ def pausing(body: Body) -> Reply:
 
 @native.scenario(pausing)
 async def an_answer_that_pauses(model: AnthropicModel) -> object:
-    """MODEL-36, MODEL-60: the framework sends it back, and the API goes on."""
+    """MODEL-36, MODEL-60: the framework sends it back, and the API continues."""
     return await Agent(model, capabilities=[NativeTool(CodeExecutionTool())]).run("What is 6 * 7?")
 
 
@@ -220,7 +220,7 @@ def summing_up(body: Body) -> Reply:
 
 @native.scenario(summing_up, on=OPUS)
 async def a_summary_that_is_asked_for(model: AnthropicModel) -> object:
-    """MODEL-23: and the conversation that goes on with it."""
+    """MODEL-23: with a continued conversation."""
     first = await Agent(model).run("Hello.")
     context = ModelRequestContext(
         model=model,

@@ -1,4 +1,4 @@
-"""Outputs of an agent: texts, tools, native and prompted JSON, functions, unions, and what happens to wrong ones."""
+"""Outputs of an agent: texts, tools, native and prompted JSON, functions, unions, and the handling of wrong ones."""
 
 from pydantic import BaseModel, Field
 from pydantic_ai import (
@@ -47,13 +47,13 @@ async def a_text(model: AnthropicModel) -> object:
 
 @outputs.scenario()
 async def a_type_alone(model: AnthropicModel) -> object:
-    """MODEL-32: the model thinks by default, so the output is asked for in native mode."""
+    """MODEL-32: the model thinks by default, so the output is requested in native mode."""
     return await Agent(model, output_type=City).run("A city, please.")
 
 
 @outputs.scenario(on=HAIKU)
 async def a_type_alone_by_a_tool(model: AnthropicModel) -> object:
-    """MODEL-32: the model does not think by default, so the output is asked for by a tool."""
+    """MODEL-32: the model does not think by default, so the output is requested by a tool."""
     return await Agent(model, output_type=City).run("A city, please.")
 
 
@@ -90,7 +90,7 @@ async def a_tool(model: AnthropicModel) -> object:
 
 @outputs.scenario(on=(SONNET, HAIKU))
 async def a_tool_and_then_another_run(model: AnthropicModel) -> object:
-    """MODEL-17: the run ends without another request; the next one sends the final result with its prompt."""
+    """MODEL-17: the run ends without another request; the next run sends the final result with its prompt."""
     agent = Agent(model, output_type=ToolOutput(City))
     first = await agent.run("A city, please.")
     return [first, await agent.run("Another one.", message_history=first.all_messages())]
@@ -111,7 +111,7 @@ async def a_tool_with_wrong_arguments_first(model: AnthropicModel) -> object:
 
 @outputs.scenario(steps("I will not.", [call("final_result", **PARIS)]), on=HAIKU)
 async def a_text_where_a_tool_was_wanted(model: AnthropicModel) -> object:
-    """MODEL-34: the text is returned, and refused by the framework."""
+    """MODEL-34: the text is returned, and rejected by the framework."""
     return await Agent(model, output_type=ToolOutput(City)).run("A city, please.")
 
 
@@ -214,7 +214,7 @@ async def _all_at_once(model: AnthropicModel, strategy: EndStrategy) -> object:
     noted: list[str] = []
     agent = Agent(model, output_type=ToolOutput(City), end_strategy=strategy)
 
-    # Not a thread each, or they would note their words in any order.
+    # Not in a thread each, or they would record their words in any order.
     @agent.tool_plain
     async def note(word: str) -> str:
         """Note a word."""

@@ -1,4 +1,4 @@
-"""Responses that are no plain answers: refusals, limits, thinking, errors; and what is counted."""
+"""Responses other than plain answers: refusals, limits, thinking, errors; and usage."""
 
 from decimal import Decimal
 
@@ -35,7 +35,7 @@ DETAILED = {
 
 @responses.scenario(steps(stopped("refusal", text("I cannot."))), on=(SONNET, HAIKU))
 async def a_refusal_with_words(model: AnthropicModel) -> object:
-    """MODEL-36: one request, and the finish reason is the content filter's."""
+    """MODEL-36: one request, and the finish reason is `content_filter`."""
     return await Agent(model).run("Something bad.")
 
 
@@ -59,7 +59,7 @@ async def a_conversation_after_a_refusal(model: AnthropicModel) -> object:
 
 @responses.scenario(steps(stopped("max_tokens", text("A long sto")), "ry."), on=(SONNET, HAIKU))
 async def a_text_that_was_cut_at_the_limit(model: AnthropicModel) -> object:
-    """MODEL-36: it is the output, and is said to be cut."""
+    """MODEL-36: it is the output, and marked as cut."""
     agent = Agent(model)
     first = await agent.run("A story.", model_settings={"max_tokens": 10})
     return [first, await agent.run("Go on.", message_history=first.all_messages())]
@@ -89,19 +89,19 @@ async def a_context_window_that_is_full(model: AnthropicModel) -> object:
 
 
 def only_when_asked_twice(body: Body) -> Reply:
-    """Nothing, and a text after the framework has said that it wants one."""
+    """Answer with nothing, and with a text after the framework's retry prompt."""
     return "Here I am." if "Please return text" in str(body["messages"][-1]) else []
 
 
 @responses.scenario(only_when_asked_twice)
 async def an_empty_answer(model: AnthropicModel) -> object:
-    """MODEL-36: the framework asks again, once."""
+    """MODEL-36: the framework retries once."""
     return await Agent(model).run("Are you there?")
 
 
 @responses.scenario(steps([thought("Hm.")], "Here I am."))
 async def an_answer_of_thinking_alone(model: AnthropicModel) -> object:
-    """MODEL-20, MODEL-36: the framework asks again, once."""
+    """MODEL-20, MODEL-36: the framework retries once."""
     return await Agent(model).run("Are you there?")
 
 
@@ -128,7 +128,7 @@ async def a_limit_of_output_tokens(model: AnthropicModel) -> object:
 
 @responses.scenario(echo, raises=UsageLimitExceeded)
 async def a_limit_of_cost(model: AnthropicModel) -> object:
-    """MODEL-40: the framework's own price for the request counts."""
+    """MODEL-40: the framework's own price for the request is used."""
     return await Agent(model).run("Hello.", usage_limits=UsageLimits(cost_limit=Decimal("0.0001")))
 
 

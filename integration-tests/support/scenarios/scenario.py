@@ -1,9 +1,9 @@
-"""What a scenario is: an agent at work, what the API says to it, and what may differ when Claude Code stands between.
+"""Scenarios: an agent at work, the answers of the API, and the differences that Claude Code may cause.
 
-A module of scenarios is a theme. Each scenario is a function that gets a model, lets an agent work with it, and returns
-what is to be compared: a result, events, or several of them. It runs twice, with `AnthropicModel` on the loopback API
-and with `ClaudeCodeModel` through the real CLI to the same API; what it returns or raises, the warnings, and the bodies
-of all requests must agree. The docstring names the items of the model contract that the scenario shows to hold.
+A module of scenarios is a theme. Each scenario is a function that gets a model, runs an agent with it, and returns
+the data to compare: a result, events, or several of them. It runs twice, with `AnthropicModel` on the loopback API
+and with `ClaudeCodeModel` through the real CLI to the same API; its result or error, the warnings, and the bodies
+of all requests must agree. The docstring names the items of the model contract that the scenario verifies.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,11 +17,11 @@ from pydantic_ai.settings import ModelSettings
 from api_script import Respond
 from both_ways import Run, Seen
 
-# It thinks by default, and asks for structured outputs in native mode. Its answers may be long, so the client streams.
+# Thinks by default, and requests structured outputs in native mode. Its answers may be long, so the client streams.
 SONNET = "claude-sonnet-5"
-# It takes sampling parameters and can be forced to call a tool. It is asked for short answers, which come whole.
+# Takes sampling parameters and can be forced to call a tool. Its answers are short and not streamed.
 HAIKU = "claude-haiku-4-5"
-# It takes system messages in mid-conversation, and tools that are added by reference.
+# Takes system messages in mid-conversation, and tools that are added by reference.
 OPUS = "claude-opus-5-5"
 
 Differ = Callable[[Seen], Seen]
@@ -47,12 +47,12 @@ class Scenario:
 
     @property
     def settings(self) -> ModelSettings | None:
-        """The settings of the model."""
+        """Return the settings of the model."""
         return _SETTINGS.get(self.model_name)
 
 
 class Theme:
-    """The scenarios of one module, in the order in which they stand there."""
+    """The scenarios of one module, in source order."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -71,13 +71,13 @@ class Theme:
         """Add a scenario.
 
         Args:
-            respond: What the API answers; by default each tool is called once, and then summed up.
+            respond: The API's answers; by default each tool is called once, and then the results are summed up.
             on: The models.
-            raises: The error that it ends with, both ways.
-            differ: From what is seen of `AnthropicModel` to what is to be seen through Claude Code, where a limit that
-                is documented makes a difference. It must make one.
+            raises: The error that ends it, both ways.
+            differ: Maps the data of `AnthropicModel` to the expected data of Claude Code, where a documented limit
+                makes a difference. It must make one.
             is_unordered: Its requests come in no particular order.
-            defect: What is wrong at present; the scenario is expected to fail until it is mended.
+            defect: A known defect; the scenario is expected to fail until it is fixed.
         """
 
         def add(run: Callable[[AnthropicModel], Awaitable[object]]) -> Run:
@@ -99,6 +99,6 @@ def like(
     settings: ModelSettings | None = None,
     profile: ModelProfile | None = None,
 ) -> AnthropicModel:
-    """A model of the same kind on the same provider."""
+    """Return a model of the same kind on the same provider."""
     kind: Any = type(model)
     return kind(name or model.model_name, provider=model.provider, settings=settings or model.settings, profile=profile)

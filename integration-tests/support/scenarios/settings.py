@@ -1,4 +1,4 @@
-"""Settings: each reaches the body as `AnthropicModel` writes it, on a warm process too, or is warned about."""
+"""Settings: each reaches the body as `AnthropicModel` writes it, also on a warm process, or gives a warning."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ EVERY_MODEL = (SONNET, HAIKU, OPUS)
 
 
 async def one_after_the_other(model: AnthropicModel, *each: ModelSettings) -> object:
-    """A run for each settings, on the history of the one before, so that they change on a warm process."""
+    """Run once for each settings, on the history of the run before, so that they change on a warm process."""
     agent = Agent(model)
     results: list[Any] = []
     for number, chosen in enumerate(each):
@@ -30,7 +30,7 @@ async def one_after_the_other(model: AnthropicModel, *each: ModelSettings) -> ob
 
 @settings.scenario(echo, on=EVERY_MODEL)
 async def sampling_that_changes(model: AnthropicModel) -> object:
-    """MODEL-26: where the model does not take it, there is a warning."""
+    """MODEL-26: where the model does not support it, there is a warning."""
     return await one_after_the_other(
         model,
         {"temperature": 0.25, "top_p": 0.5, "top_k": 3},
@@ -42,7 +42,7 @@ async def sampling_that_changes(model: AnthropicModel) -> object:
 
 @settings.scenario(echo)
 async def tiers_metadata_and_more(model: AnthropicModel) -> object:
-    """MODEL-26: what the framework does not know reaches the body too."""
+    """MODEL-26: settings unknown to the framework reach the body too."""
     return await one_after_the_other(
         model,
         {"service_tier": "default"},
@@ -79,7 +79,7 @@ async def every_level_of_thinking(model: AnthropicModel) -> object:
 
 @settings.scenario(echo, on=OPUS)
 async def levels_of_thinking_where_they_could_change_within_a_conversation(model: AnthropicModel) -> object:
-    """MODEL-03, MODEL-28: a change of effort is said by a message, so that what is cached stays so."""
+    """MODEL-03, MODEL-28: a change of effort is sent as a message, so that the cache stays valid."""
     return await one_after_the_other(model, *LEVELS)
 
 
@@ -106,7 +106,7 @@ CHOICES: list[Any] = ["auto", "none", ToolOrOutput(function_tools=["lucky_number
 
 
 def one_number(body: dict[str, Any]) -> Any:
-    """Call the tool if it is there to be called, once."""
+    """Call the tool once if it is available."""
     last = body["messages"][-1]["content"][-1]
     may_call = body.get("tool_choice", {}).get("type") != "none" and last["type"] != "tool_result"
     return [call("lucky_number", low=1, high=3)] if may_call else "Two."
@@ -127,7 +127,7 @@ async def forms_of_tool_choice(model: AnthropicModel) -> object:
 
 @settings.scenario(steps([call("final_result", **PARIS)]), on=EVERY_MODEL)
 async def a_tool_that_must_be_called(model: AnthropicModel) -> object:
-    """MODEL-29: by force where the model allows it."""
+    """MODEL-29: forced where the model allows it."""
     return await Agent(model, output_type=ToolOutput(City)).run("A city.")
 
 

@@ -1,4 +1,4 @@
-"""Streaming: the same events in the same order, however they are pulled, and the same history as without it."""
+"""Streaming: the same events in the same order with every API of the framework, and the same history as without it."""
 
 from collections.abc import AsyncIterable
 from typing import Any, cast
@@ -27,7 +27,7 @@ A_TURN = steps(
 
 
 async def events_of(agent: Agent[object, Any], prompt: str, **options: Any) -> list[object]:
-    """All events of a run; of the last one the whole result."""
+    """Return all events of a run; with the last one the whole result."""
     async with agent.run_stream_events(prompt, **options) as stream:
         return [event.result if isinstance(event, AgentRunResultEvent) else event async for event in stream]
 
@@ -65,10 +65,10 @@ async def events_of_thinking_tools_and_texts(model: AnthropicModel) -> object:
     on=(SONNET, HAIKU),
 )
 async def events_of_redacted_thinking_and_parallel_calls(model: AnthropicModel) -> object:
-    """MODEL-20, MODEL-37, MODEL-43: and all of it goes back with the next run."""
+    """MODEL-20, MODEL-37, MODEL-43: and the next run sends all of it back."""
     agent = Agent(model)
 
-    # Not a thread each, or their results would come in any order.
+    # Not in a thread each, or their results would come in any order.
     @agent.tool_plain(name="lucky_number")
     async def number(low: int, high: int) -> int:
         """A number between two."""
@@ -80,7 +80,7 @@ async def events_of_redacted_thinking_and_parallel_calls(model: AnthropicModel) 
 
 @streams.scenario(A_TURN, on=(SONNET, HAIKU))
 async def the_same_turn_without_streaming(model: AnthropicModel) -> object:
-    """MODEL-37, MODEL-47: the history is the one that streaming leaves."""
+    """MODEL-37, MODEL-47: the history is the same as with streaming."""
     agent = Agent(model, tools=[lucky_number])
     whole = await agent.run("A number.")
     streamed = (await events_of(agent, "A number."))[-1]
@@ -111,10 +111,10 @@ async def text_as_it_grows_and_as_deltas(model: AnthropicModel) -> object:
 
 @streams.scenario(steps(LONG))
 async def text_that_is_debounced(model: AnthropicModel) -> object:
-    """MODEL-44: the stream is opened, pulled and closed in different tasks."""
+    """MODEL-44: the stream is opened, read and closed in different tasks."""
     async with Agent(model).run_stream("Count.") as stream:
         pieces = [piece async for piece in stream.stream_text(debounce_by=0.01)]
-    # How many pieces there are depends on the time.
+    # The number of pieces depends on the time.
     return [pieces[-1], stream.all_messages()]
 
 
@@ -134,7 +134,7 @@ async def tool_output_as_it_grows(model: AnthropicModel) -> object:
 
 @streams.scenario(A_TURN)
 async def responses_as_they_grow(model: AnthropicModel) -> object:
-    """MODEL-46: usage and finish reason are current all along."""
+    """MODEL-46: usage and finish reason are current at every step."""
     agent = Agent(model, tools=[lucky_number])
     seen: list[object] = []
     async with agent.iter("A number.") as run:
@@ -161,7 +161,7 @@ async def a_limit_in_the_middle_of_a_streamed_run(model: AnthropicModel) -> obje
 
 @streams.scenario(steps(LONG, "Next."))
 async def leaving_a_stream_in_the_middle(model: AnthropicModel) -> object:
-    """MODEL-45, MODEL-51: what comes after is not disturbed."""
+    """MODEL-45, MODEL-51: later runs are not disturbed."""
     agent = Agent(model)
     first = ""
     async with agent.run_stream("Count.") as stream:
@@ -180,7 +180,7 @@ async def cancelling_a_stream(model: AnthropicModel) -> object:
             await stream.cancel()
     [response] = [message for message in stream.all_messages() if isinstance(message, ModelResponse)]
     after = await agent.run("Go on.", message_history=stream.all_messages())
-    # Whether the framework has set a price on what was cancelled depends on the time.
+    # Whether the framework has set a price for the cancelled request depends on the time.
     return [stream.cancelled, response.state, response.parts, after.output]
 
 
@@ -196,7 +196,7 @@ async def cancelling_a_run_by_a_token(model: AnthropicModel) -> object:
 
 @streams.scenario(A_TURN)
 async def node_by_node(model: AnthropicModel) -> object:
-    """MODEL-42: a run that the caller walks through."""
+    """MODEL-42: a run that the caller iterates."""
     agent = Agent(model, tools=[lucky_number])
     names: list[str] = []
     async with agent.iter("A number.") as run:
@@ -222,7 +222,7 @@ async def nodes_of_which_some_are_streamed(model: AnthropicModel) -> object:
 
 @streams.scenario(A_TURN, on=(SONNET, HAIKU))
 async def a_stream_that_ends_with_the_first_text(model: AnthropicModel) -> object:
-    """MODEL-45: a run that streams its output takes the first text for it, and still runs the tools beside it."""
+    """MODEL-45: a run that streams its output uses the first text as output, and still runs the tools beside it."""
     agent = Agent(model, tools=[lucky_number])
     async with agent.run_stream("A number.") as stream:
         output = await stream.get_output()

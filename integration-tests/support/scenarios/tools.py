@@ -1,4 +1,4 @@
-"""Function tools: the framework runs them, so that dependencies, retries, order and results are as it has them."""
+"""Function tools: the framework runs them, so dependencies, retries, order and results are the framework's."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ tools = Theme("tools")
 
 @dataclass
 class Log:
-    """Dependencies that remember."""
+    """Dependencies with a log."""
 
     lines: list[str] = field(default_factory=list[str])
 
@@ -119,7 +119,7 @@ async def a_sequential_tool_is_a_barrier(model: AnthropicModel) -> object:
 
 @tools.scenario(steps([call("nothing_of_this_name", depth=3), call("lucky_number", low=1, high=3)], "Never mind."))
 async def an_unknown_tool(model: AnthropicModel) -> object:
-    """MODEL-38: the framework answers the call, and its words are what the API gets."""
+    """MODEL-38: the framework answers the call, and the API gets its text."""
     return await Agent(model, tools=[lucky_number]).run("A number.")
 
 
@@ -150,7 +150,7 @@ async def retries_until_they_are_used_up(model: AnthropicModel) -> object:
 
 @tools.scenario(steps([call("broken")]), raises=ZeroDivisionError)
 async def a_tool_that_crashes(model: AnthropicModel) -> object:
-    """MODEL-51: the error of the tool ends the run, and the open call harms nobody."""
+    """MODEL-51: the tool's error ends the run, and the open call has no effect on later runs."""
     agent = Agent(model)
 
     @agent.tool_plain
@@ -163,12 +163,12 @@ async def a_tool_that_crashes(model: AnthropicModel) -> object:
 
 @tools.scenario(steps([call("missing"), call("lucky_number", low=1, high=3)], "I see."))
 async def a_tool_that_has_failed_for_good(model: AnthropicModel) -> object:
-    """MODEL-15: a failed result is an error on the wire; the other one beside it is none."""
+    """MODEL-15: a failed result is an error on the wire; the other result beside it is not."""
     agent = Agent(model, tools=[lucky_number])
 
     @agent.tool_plain
     def missing() -> None:
-        """Look for what is not there."""
+        """Look for a missing file."""
         raise ToolFailed("There is no such file.")
 
     return await agent.run("Look.")
@@ -210,7 +210,7 @@ async def results_of_every_kind(model: AnthropicModel) -> object:
 
 @tools.scenario(steps([call("look", at="tower")], "Nice."), on=(SONNET, HAIKU))
 async def a_result_with_content_and_metadata(model: AnthropicModel) -> object:
-    """MODEL-16: what is beside the result reaches the next body after it."""
+    """MODEL-16: content beside the result reaches the next body after it."""
     agent = Agent(model)
 
     @agent.tool_plain
@@ -251,7 +251,7 @@ async def files_as_results(model: AnthropicModel) -> object:
 
 @tools.scenario(steps([call("listen")], "I cannot hear."))
 async def a_sound_as_a_result(model: AnthropicModel) -> object:
-    """MODEL-04: what the API has no block for becomes a note."""
+    """MODEL-04: content without a block type in the API becomes a note."""
     agent = Agent(model)
 
     @agent.tool_plain
@@ -298,7 +298,7 @@ async def names_that_could_collide(model: AnthropicModel) -> object:
 
 @tools.scenario(on=(SONNET, HAIKU))
 async def a_schema_with_everything(model: AnthropicModel) -> object:
-    """MODEL-53: name, description and schema are sent, and nothing that is local."""
+    """MODEL-53: name, description and schema are sent, and no local data."""
     agent = Agent(model)
 
     @agent.tool_plain(metadata={"secret": 1}, timeout=5, sequential=True, strict=None, retries=3)

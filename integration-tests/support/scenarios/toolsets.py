@@ -1,4 +1,4 @@
-"""Toolsets and capabilities: the framework decides which tools are offered, and Claude Code offers just those."""
+"""Toolsets and capabilities: the framework selects the tools, and Claude Code offers exactly these."""
 
 import sys
 from pathlib import Path
@@ -61,7 +61,7 @@ async def prepared(model: AnthropicModel) -> object:
 
 @toolsets.scenario(steps([call("add", a=1, b=2)], [call("negate", a=3)], "Minus three."))
 async def dynamic_for_each_step(model: AnthropicModel) -> object:
-    """MODEL-12, MODEL-56: a toolset that is made anew in each step."""
+    """MODEL-12, MODEL-56: a toolset that is created in each step."""
     agent = Agent(model)
 
     @agent.toolset
@@ -73,7 +73,7 @@ async def dynamic_for_each_step(model: AnthropicModel) -> object:
 
 @toolsets.scenario(steps([call("learn", word="negate")], [call("negate", a=3)], "Minus three."), on=(SONNET, HAIKU))
 async def a_tool_that_is_added_in_mid_run(model: AnthropicModel) -> object:
-    """MODEL-12, MODEL-56: it is offered next."""
+    """MODEL-12, MODEL-56: the next request offers it."""
     toolset = FunctionToolset[object]()
 
     @toolset.tool_plain

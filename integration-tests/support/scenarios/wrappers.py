@@ -1,4 +1,4 @@
-"""The model within other models, without an agent, in other threads, and many times at once; and what is traced."""
+"""The model within other models, without an agent, in other threads, and many times at once; and its traces."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ from .tools import lucky_number
 wrappers = Theme("wrappers")
 
 A_NUMBER = steps([call("lucky_number", low=1, high=3)], "Two.")
-# Times, places and names of the two ways.
+# Times, places and names that differ between the two ways.
 _OF_THE_WAY = (
     "server.",
     "claude_code.",
@@ -89,7 +89,7 @@ async def a_fallback_that_is_not_needed(model: AnthropicModel) -> object:
 
 
 async def spans_of(run: Callable[[TracerProvider], Awaitable[object]]) -> list[dict[str, Any]]:
-    """What is traced of a run: the names of the spans and their attributes, but for those of the way."""
+    """Return the spans of a run: names and attributes, except those that depend on the way."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -110,7 +110,7 @@ def _from_json(value: object) -> object:
 
 @wrappers.scenario(steps([thought("Hm."), call("lucky_number", low=1, high=3)], "Two."), on=(SONNET, HAIKU))
 async def spans_of_a_run(model: AnthropicModel) -> object:
-    """MODEL-08, MODEL-71: one span for each API call, and what they say is right."""
+    """MODEL-08, MODEL-71: one span for each API call, with correct attributes."""
 
     async def run(tracing: TracerProvider) -> object:
         traced = InstrumentedModel(model, InstrumentationSettings(tracer_provider=tracing))
@@ -132,7 +132,7 @@ async def spans_of_a_stream(model: AnthropicModel) -> object:
 
     spans = await spans_of(run)
     for span in spans:
-        # The time to the first piece is not the same twice.
+        # The time to the first piece differs between runs.
         if span["name"].startswith("chat "):
             assert 0 < span.pop("gen_ai.client.operation.time_to_first_chunk") < 60
     return spans
@@ -140,7 +140,7 @@ async def spans_of_a_stream(model: AnthropicModel) -> object:
 
 @wrappers.scenario(echo)
 async def spans_without_content(model: AnthropicModel) -> object:
-    """MODEL-72: a wish to leave content out is respected."""
+    """MODEL-72: the setting to exclude content is respected."""
 
     async def run(tracing: TracerProvider) -> object:
         bare = InstrumentationSettings(tracer_provider=tracing, include_content=False)
@@ -166,7 +166,7 @@ async def requests_without_an_agent(model: AnthropicModel) -> object:
 
 
 def rhyming(body: Body) -> Reply:
-    """What the tool asks for, and else a call of it, and then its result."""
+    """Answer the tool's request, else call the tool, else return its result."""
     prompt = str(body["messages"][-1]["content"])
     if "What rhymes with" in prompt:
         return "Trouse."
@@ -175,7 +175,7 @@ def rhyming(body: Body) -> Reply:
 
 @wrappers.scenario(rhyming, on=(SONNET, HAIKU))
 async def a_tool_that_asks_the_model_without_an_agent(model: AnthropicModel) -> object:
-    """MODEL-65: while its call is open; a server's request for a sample is the same."""
+    """MODEL-65: while its call is open; a server's sampling request is the same."""
     agent = Agent(model, instructions="Be brief.")
 
     @agent.tool_plain
@@ -189,7 +189,7 @@ async def a_tool_that_asks_the_model_without_an_agent(model: AnthropicModel) -> 
 
 @wrappers.scenario(steps([thought("Hm."), text("I call. "), call("lookup", key="a")]), on=(SONNET, HAIKU))
 async def a_stream_that_is_drained_elsewhere(model: AnthropicModel) -> object:
-    """MODEL-68: durable engines store the response and the events, and play them again where the agent runs."""
+    """MODEL-68: durable engines store the response and the events, and replay them where the agent runs."""
     lookup = ToolDefinition(name="lookup", parameters_json_schema={"type": "object", "properties": {"key": {}}})
     offer = ModelRequestParameters(function_tools=[lookup])
     prompt = ModelRequest.user_text_prompt("Look up.")
@@ -213,7 +213,7 @@ async def twenty_runs_at_once(model: AnthropicModel) -> object:
 
 @wrappers.scenario(steps(stopped("refusal", text("No.")), "Never."))
 async def a_fallback_on_a_response(model: AnthropicModel) -> object:
-    """MODEL-50, MODEL-51: the framework does not like the response, and asks the next model."""
+    """MODEL-50, MODEL-51: the framework rejects the response, and calls the next model."""
 
     def was_filtered(response: Any) -> bool:
         return response.finish_reason == "content_filter"

@@ -1,4 +1,4 @@
-"""The real SDK over a scripted transport, and small SDKs that are odd in one way each."""
+"""Fixtures: the real SDK over a scripted transport, and small SDKs with one difference each."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ OddSDK: TypeAlias = Callable[..., str]
 
 
 class ScriptedTransport(Transport):
-    """Answers the handshake, and the first prompt with the frames it was given."""
+    """A transport that answers the handshake, and the first prompt with the given frames."""
 
     def __init__(self, *frames: Frame) -> None:
         self._frames = frames
@@ -64,7 +64,7 @@ def transport() -> Callable[..., Transport]:
 
 @pytest.fixture
 def odd_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OddSDK]:
-    """Makes an SDK of the given files and gives its name."""
+    """Return a function that writes an SDK with the given files and returns its name."""
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
     def make(**files: str) -> str:

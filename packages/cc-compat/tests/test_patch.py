@@ -27,7 +27,7 @@ USER = "from .message_parser import parse_message as parse"
 
 
 def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
-    """SDK-ADD-09: also one under another name, and one taken after the import."""
+    """SDK-ADD-09: also a reference under another name, and one taken after the import."""
     package = odd_sdk(
         init="__version__ = '0.1'; from ._internal import user", message_parser=RAISES, user=USER, late=USER
     )
@@ -44,7 +44,7 @@ def test_every_reference_is_replaced(odd_sdk: OddSDK) -> None:
 
 
 @pytest.mark.parametrize(("parser", "skips"), [(RAISES, False), (SKIPS, True)])
-def test_status_tells_an_sdk_that_raises_from_one_that_skips_and_both_get_a_warning(
+def test_status_distinguishes_an_sdk_that_raises_from_one_that_skips_and_both_warn(
     odd_sdk: OddSDK, caplog: pytest.LogCaptureFixture, parser: str, skips: bool
 ) -> None:
     """SDK-ADD-10"""
@@ -59,17 +59,17 @@ def test_status_tells_an_sdk_that_raises_from_one_that_skips_and_both_get_a_warn
 @pytest.mark.parametrize(
     ("parser", "reason"),
     [
-        (None, "cannot be imported in the way it used to be: ModuleNotFoundError"),
-        ("raise RuntimeError('broken')", "cannot be imported in the way it used to be: RuntimeError('broken')"),
-        ("class MessageParseError(Exception): ...", "not where it used to be"),
-        ("MessageParseError = None\ndef parse_message(data): ...", "not where it used to be"),
-        ("class MessageParseError: ...\ndef parse_message(data): ...", "not where it used to be"),
-        (RAISES.replace("Unknown message type", "Unexpected message type"), "a new way with unknown types"),
-        (SKIPS.replace("None", "data"), "a new way with unknown types"),
-        (RAISES.replace("raise MessageParseError", "raise KeyError"), "a new way with unknown types"),
+        (None, "cannot be imported as expected: ModuleNotFoundError"),
+        ("raise RuntimeError('broken')", "cannot be imported as expected: RuntimeError('broken')"),
+        ("class MessageParseError(Exception): ...", "no parser at the known place"),
+        ("MessageParseError = None\ndef parse_message(data): ...", "no parser at the known place"),
+        ("class MessageParseError: ...\ndef parse_message(data): ...", "no parser at the known place"),
+        (RAISES.replace("Unknown message type", "Unexpected message type"), "handles unknown types in a new way"),
+        (SKIPS.replace("None", "data"), "handles unknown types in a new way"),
+        (RAISES.replace("raise MessageParseError", "raise KeyError"), "handles unknown types in a new way"),
     ],
 )
-def test_an_odd_sdk_is_left_alone(odd_sdk: OddSDK, parser: str | None, reason: str) -> None:
+def test_an_unexpected_sdk_is_left_unchanged(odd_sdk: OddSDK, parser: str | None, reason: str) -> None:
     """SDK-EC-4, SDK-ADD-10, SDK-DP-3"""
     files = {} if parser is None else {"message_parser": parser}
 
@@ -82,7 +82,7 @@ def test_an_odd_sdk_is_left_alone(odd_sdk: OddSDK, parser: str | None, reason: s
     assert not is_wrapped(getattr(module, "parse_message", None))
 
 
-def test_a_missing_sdk_is_no_reason_to_fail() -> None:
+def test_a_missing_sdk_does_not_raise() -> None:
     """SDK-DP-3"""
     status = apply("no_such_sdk")
 
@@ -90,7 +90,7 @@ def test_a_missing_sdk_is_no_reason_to_fail() -> None:
     assert status.sdk_version is None
 
 
-def test_a_module_that_is_set_to_none_is_passed_over(odd_sdk: OddSDK, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_is_none_is_skipped(odd_sdk: OddSDK, monkeypatch: pytest.MonkeyPatch) -> None:
     package = odd_sdk(message_parser=RAISES)
     monkeypatch.setitem(sys.modules, "odd_sdk.blocked", None)  # pyright: ignore[reportArgumentType]
 

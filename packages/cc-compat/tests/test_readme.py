@@ -25,8 +25,8 @@ def test_the_example_runs() -> None:
     assert run("-c", example).startswith("True An unknown type ")
 
 
-def test_the_table_holds_for_five_versions() -> None:
-    """SDK-ADD-11, SDK-ADD-12: from the oldest to the newest; what it says was found by the script."""
+def test_the_table_is_correct_for_five_versions() -> None:
+    """SDK-ADD-11, SDK-ADD-12: from the oldest to the newest version; the script wrote the table."""
     header, _, *versions = rows()
     table = [dict(zip(header, version, strict=True)) for version in versions]
 
@@ -38,7 +38,7 @@ def test_the_table_holds_for_five_versions() -> None:
     assert {row["200 at once"] for row in table} == {"200 results, 200 warnings"}
 
 
-def test_the_last_row_holds_for_the_installed_sdk() -> None:
+def test_the_last_row_is_correct_for_the_installed_sdk() -> None:
     """SDK-ADD-12"""
     pytest.importorskip("cc_convert")
     if not CHECK.exists():

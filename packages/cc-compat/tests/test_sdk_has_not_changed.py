@@ -1,4 +1,4 @@
-"""What the patch relies on in the SDK that is installed. When one of these fails, read `cc_compat.patch` again."""
+"""Facts about the installed SDK that the patch depends on. When a test fails, read `cc_compat.patch` again."""
 
 import ast
 import importlib
@@ -17,7 +17,7 @@ ROOT = Path(claude_agent_sdk.__file__).parent
 
 
 def uses_of_the_parser() -> set[tuple[str, str]]:
-    """Every file of the SDK that names the parser, with the way it does."""
+    """Return every file of the SDK that names the parser, with the matching text."""
     uses: set[tuple[str, str]] = set()
     for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -26,8 +26,8 @@ def uses_of_the_parser() -> set[tuple[str, str]]:
     return uses
 
 
-def test_the_sdk_uses_its_parser_in_the_places_that_are_known() -> None:
-    """SDK-ADD-09: a new place is not necessarily missed, but somebody should look."""
+def test_the_sdk_uses_its_parser_in_the_known_places() -> None:
+    """SDK-ADD-09: the patch may cover a new place as well, but a person should check."""
     assert uses_of_the_parser() == {
         ("_internal/message_parser.py", "FunctionDef"),
         ("_internal/client.py", "alias"),
@@ -66,7 +66,7 @@ def test_the_installed_sdk_is_patched_and_skips_by_itself() -> None:
     )
 
 
-def test_a_second_import_finds_the_same() -> None:
+def test_a_second_import_has_the_same_status() -> None:
     """SDK-FR-007"""
     before = cc_compat.status()
 
@@ -76,7 +76,7 @@ def test_a_second_import_finds_the_same() -> None:
     assert again.status() == before
 
 
-def test_importing_survives_an_sdk_that_does_not(tmp_path: Path) -> None:
+def test_importing_survives_an_sdk_whose_import_fails(tmp_path: Path) -> None:
     """SDK-DP-3"""
     (tmp_path / "claude_agent_sdk.py").write_text("raise ImportError('no such machine')", "utf-8")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import cc_compat; print(cc_compat.status().reason)"
@@ -87,6 +87,6 @@ def test_importing_survives_an_sdk_that_does_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("phrase", ["issues/599", "before 0.1.44", "Delete it when"])
-def test_the_patch_says_that_it_is_one(phrase: str) -> None:
+def test_the_patch_names_the_issue_the_versions_and_its_removal(phrase: str) -> None:
     """SDK-DP-4"""
     assert phrase in (importlib.import_module("cc_compat.patch").__doc__ or "")

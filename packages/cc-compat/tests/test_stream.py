@@ -1,4 +1,4 @@
-"""Queries of the real SDK, with a message in the middle that no SDK knows."""
+"""Queries with the real SDK, with an unknown message in the middle."""
 
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -56,7 +56,7 @@ async def test_an_unknown_message_in_the_middle_does_not_cost_the_result(
 
 
 async def test_the_client_reads_on_too(transport: Scripted, caplog: pytest.LogCaptureFixture) -> None:
-    """SDK-SC-003: the client imports the parser each time it reads, and gets the wrapper."""
+    """SDK-SC-003: the client imports the parser on each read, and gets the wrapper."""
     messages: list[object] = []
     async with ClaudeSDKClient(ClaudeAgentOptions(), transport(UNKNOWN, RESULT)) as client:
         with anyio.fail_after(20):

@@ -5,7 +5,7 @@ import pytest
 
 from cc_compat.wrapper import is_wrapped, surviving_unknown_types
 
-# From the parser's own module, as the patch takes it: the SDK has no public name for it in every version.
+# From the parser's own module, as in the patch: not every version of the SDK has a public name for it.
 MessageParseError: type[Exception] = importlib.import_module("claude_agent_sdk._errors").MessageParseError
 
 

@@ -36,13 +36,13 @@ def test_the_error_type_follows_from_the_status(status: int | None, error_type: 
         (None, "authentication_failed", False),
     ],
 )
-def test_overload_and_what_may_pass_are_retryable_and_without_a_status_the_type_decides(
+def test_temporary_failures_are_retryable_and_without_a_status_the_type_decides(
     status: int | None, error_type: str | None, *, retryable: bool
 ) -> None:
     assert APIError(status=status, error_type=error_type, message="No").retryable is retryable
 
 
-def test_the_message_tells_status_type_and_request() -> None:
+def test_the_message_has_status_type_and_request() -> None:
     error = APIError(status=529, message="Overloaded.", request_id="req_1", retry_after=2.5)
 
     assert str(error) == (
@@ -56,5 +56,5 @@ def test_the_message_tells_status_type_and_request() -> None:
     ("status", "advice"),
     [(401, "Log in"), (400, "Change the request"), (500, "Try again later"), (429, "fewer requests")],
 )
-def test_the_message_says_what_to_do(status: int, advice: str) -> None:
+def test_the_message_has_advice(status: int, advice: str) -> None:
     assert advice in str(APIError(status=status, message="No"))

@@ -18,7 +18,7 @@ from cc_types import (
 
 
 class RefusedByPolicyError(ControlTimeoutError):
-    """An error of some other package, with a constructor of its own."""
+    """An error of another package, with a constructor of its own."""
 
     def __init__(self, tool: str, *, rule: int) -> None:
         super().__init__(subtype=f"policy {tool}", seconds=1.5)
@@ -86,7 +86,7 @@ def test_repr_shows_the_facts() -> None:
     assert len(repr(CLIJSONDecodeError(line="x" * 1_000_000, reason="Expecting value"))) < 300
 
 
-def test_a_missing_cli_is_a_connection_that_could_not_be_made_and_names_the_places_and_what_to_do() -> None:
+def test_a_missing_cli_is_a_connection_error_with_the_searched_places_and_advice() -> None:
     error, other = CLINotFoundError(path="/opt/claude"), CLINotFoundError(searched=["/usr/bin", "/usr/local/bin"])
 
     assert isinstance(error, CLIConnectionError)
@@ -96,7 +96,7 @@ def test_a_missing_cli_is_a_connection_that_could_not_be_made_and_names_the_plac
     assert str(CLINotFoundError()).startswith("Claude Code's CLI was not found. Install")
 
 
-def test_an_exited_process_tells_code_phase_and_stderr() -> None:
+def test_an_exited_process_reports_code_phase_and_stderr() -> None:
     """SDK-ADD-04: the exit code and the end of stderr."""
     error = ProcessExitedError(exit_code=1, stderr_tail="no such option: --bare\n", phase="initialize")
 
@@ -122,7 +122,7 @@ def test_only_the_tail_of_stderr_is_kept() -> None:
         (None, None, ["Claude Code exited. It wrote nothing to stderr"]),
     ],
 )
-def test_an_exit_code_says_whether_a_signal_has_ended_the_process_and_an_unknown_one_is_left_out(
+def test_an_exit_code_names_the_signal_and_an_unknown_one_is_left_out(
     exit_code: int | None, signal: str | None, said: list[str]
 ) -> None:
     error = ProcessExitedError(exit_code=exit_code)
@@ -131,7 +131,7 @@ def test_an_exit_code_says_whether_a_signal_has_ended_the_process_and_an_unknown
     assert all(words in str(error) for words in said)
 
 
-def test_a_line_that_is_no_json_is_quoted_in_part() -> None:
+def test_an_invalid_json_line_is_quoted_in_part() -> None:
     """SDK-ADD-04: the raw line is a fact, the message only quotes it."""
     line = "Traceback " * 1_000
 
@@ -156,7 +156,7 @@ def test_a_control_timeout_is_a_timeout_error() -> None:
         raise ControlTimeoutError(subtype="interrupt", seconds=60.0)
 
 
-def test_a_refused_control_request_says_what_the_cli_answered() -> None:
+def test_a_rejected_control_request_has_the_answer_of_the_cli() -> None:
     error = ControlRequestError(subtype="rewind_conversation", message="A turn is running.")
 
     assert error.message == "A turn is running."

@@ -21,7 +21,7 @@ json_values = st.recursive(
 
 @each_recorded_result
 def test_every_field_of_a_recorded_result_is_known(line: str) -> None:
-    """SDK-FR-001, SDK-ADD-01: nothing that the CLI sends is left without a type."""
+    """SDK-FR-001, SDK-ADD-01: every field that the CLI sends has a type."""
     response = CLIResponse.model_validate_json(line)
 
     assert response.model_extra == {}
@@ -44,7 +44,7 @@ def test_a_response_survives_json_and_pickle(line: str) -> None:
     assert pickle.loads(pickle.dumps(response)) == response
 
 
-def test_a_recorded_success_says_what_it_took() -> None:
+def test_a_recorded_success_has_its_cost_and_duration() -> None:
     """SDK-FR-001"""
     response = CLIResponse.model_validate_json(LINES[0])
 
@@ -56,7 +56,7 @@ def test_a_recorded_success_says_what_it_took() -> None:
     assert response.model_usage["claude-sonnet-5"].cost_usd == response.total_cost_usd == 0.0008
 
 
-def test_an_api_error_is_no_success_although_its_subtype_says_so_nor_is_a_limit_which_has_no_text() -> None:
+def test_an_api_error_is_no_success_despite_its_subtype_and_neither_is_a_limit() -> None:
     error, limit = map(CLIResponse.model_validate_json, LINES[1:3])
 
     assert not error.succeeded and not limit.succeeded
@@ -101,7 +101,7 @@ def test_both_names_of_a_field_are_read_and_the_cli_s_is_written() -> None:
     }
 
 
-def test_what_the_cli_leaves_out_or_sends_as_null_has_a_default() -> None:
+def test_missing_and_null_fields_have_a_default() -> None:
     response = CLIResponse(subtype="success", is_error=False)
     null = CLIResponse.model_validate({"subtype": "success", "is_error": False, "usage": None, "result": None})
 
@@ -109,7 +109,7 @@ def test_what_the_cli_leaves_out_or_sends_as_null_has_a_default() -> None:
     assert (null.usage, null.result) == (CLIUsage(), "")
 
 
-def test_half_a_character_in_the_text_does_not_make_it_unwritable() -> None:
+def test_a_lone_surrogate_in_the_text_does_not_make_it_unwritable() -> None:
     """SDK-ADD-02: JavaScript can cut a string in the middle of an emoji, and JSON escapes carry that."""
     half: dict[str, object] = {"né \ud83d": ["\ud83d", 3]}
     denial = {"tool_name": "Write", "tool_use_id": "toolu_1", "tool_input": half}
@@ -147,6 +147,6 @@ def test_a_deferred_call_has_its_arguments() -> None:
     assert response.deferred_tool_use == DeferredToolUse(id="toolu_1", name="Bash", input={"command": "ls"})
 
 
-def test_a_message_of_another_kind_is_refused() -> None:
+def test_a_message_of_another_type_is_rejected() -> None:
     with pytest.raises(ValidationError):
         CLIResponse.model_validate({"type": "assistant", "subtype": "success", "is_error": False})

@@ -30,14 +30,14 @@ def test_a_full_usage_is_typed_to_the_leaves() -> None:
     assert usage.model_extra == {}
 
 
-def test_null_counts_are_zero_and_what_the_api_adds_is_kept() -> None:
+def test_null_counts_are_zero_and_unknown_fields_are_kept() -> None:
     """SDK-ADD-03: the API writes null for a cache that was not used."""
     assert CLIUsage.model_validate(dict.fromkeys(FULL)) == CLIUsage()
     assert CLIUsage.model_validate({"audio_tokens": 3}).model_extra == {"audio_tokens": 3}
 
 
 @pytest.mark.parametrize("count", [-1, "many", 1.5])
-def test_a_count_that_is_none_and_a_cost_that_is_not_finite_are_refused(count: object) -> None:
+def test_a_negative_count_and_an_infinite_cost_are_rejected(count: object) -> None:
     with pytest.raises(ValidationError):
         CLIUsage.model_validate({"input_tokens": count})
     with pytest.raises(ValidationError):

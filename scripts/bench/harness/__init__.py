@@ -1,1 +1,1 @@
-"""What all benchmarks share: figures, statistics, reports, the command line. It knows none of the benchmarks."""
+"""Shared parts of the benchmarks: figures, statistics, reports, the command line. It imports no benchmark."""

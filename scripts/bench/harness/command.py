@@ -1,4 +1,4 @@
-"""The command line: which benchmarks run, how hard they try, where the figures go, and the exit status."""
+"""The command line: selection of benchmarks, effort, output of the figures, and the exit status."""
 
 import argparse
 import asyncio
@@ -15,19 +15,19 @@ from pathlib import Path
 from .figures import Bound, Effort, Figure, Machine, Suite
 from .report import NOTE, as_json, show
 
-# The longest takes two minutes on two idle cores. One that takes this long hangs and must not hold the others.
+# The longest takes two minutes on two idle cores. One that runs this long hangs and must not block the others.
 _SUITE_SECONDS = 1_200.0
 
 Bounds = Mapping[tuple[str, str, str], Bound]
-"""The limits, by suite, group and name of a figure."""
+"""Limits, by suite, group and name of a figure."""
 
 Peer = Callable[[], AbstractContextManager[tuple[Path | None, str]]]
-"""Makes the environment of the peer: its interpreter, or None and why there is none."""
+"""Creates the peer's environment: its interpreter, or None and the reason."""
 
 
 @dataclass
 class Outcome:
-    """What a run found."""
+    """Result of a run."""
 
     figures: list[Figure] = field(default_factory=list[Figure])
     notes: list[str] = field(default_factory=list[str])
@@ -35,14 +35,14 @@ class Outcome:
 
 
 def parser(suites: Sequence[Suite], description: str) -> argparse.ArgumentParser:
-    """Return what reads the command line; who has a single suite need not choose."""
+    """Return the argument parser; with a single suite there is no selection."""
     made = argparse.ArgumentParser(description=description)
     if len(suites) > 1:
         names = [suite.name for suite in suites]
         made.add_argument("--only", nargs="+", metavar="NAME", choices=names, help="run these benchmarks only")
         made.add_argument("--list", action="store_true", help="print the names of all benchmarks, and do nothing else")
-    made.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    made.add_argument("--quick", action="store_true", help="repeat little, and judge nothing: does it run at all?")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
+    made.add_argument("--quick", action="store_true", help="few repetitions, no bounds: test only that they run")
     made.add_argument(
         "--peer",
         action="store_true",
@@ -54,7 +54,7 @@ def parser(suites: Sequence[Suite], description: str) -> argparse.ArgumentParser
 def main(
     suites: Sequence[Suite], bounds: Bounds, peer: Peer, description: str, arguments: Sequence[str] | None = None
 ) -> int:
-    """Do what the command line says, and return the exit status: 1 if a bound was missed or a benchmark failed."""
+    """Run the command line, and return the exit status: 1 if a bound was missed or a benchmark failed."""
     options = parser(suites, description).parse_args(arguments)
     if getattr(options, "list", False):
         width = max(len(suite.name) for suite in suites)
@@ -78,7 +78,7 @@ def main(
 
 
 def run(suites: Sequence[Suite], bounds: Bounds, effort: Effort) -> Outcome:
-    """Run benchmarks one after the other; one that fails does not keep the others from running."""
+    """Run benchmarks one after the other; a failure does not stop the others."""
     outcome = Outcome()
     for suite in suites:
         print(f"\n== {suite.name}: {suite.title}", flush=True)
@@ -101,24 +101,24 @@ async def _bounded(suite: Suite, effort: Effort) -> list[Figure]:
 
 
 def unmeasured(suite: Suite, figures: Iterable[Figure], bounds: Bounds) -> list[str]:
-    """Say for which bounds of a suite there is no figure."""
+    """Print the bounds of a suite that have no figure."""
     measured = {figure.key for figure in figures}
     return [f"Not measured: {', '.join(key)}." for key in bounds if key[0] == suite.name and key not in measured]
 
 
 def summary(outcome: Outcome, *, judged: bool) -> str:
-    """The last lines: what was noted, failed and missed."""
+    """Return the last lines: notes, failures and missed bounds."""
     lines = ["", NOTE, *outcome.notes, *(f"Failed: {name}." for name in outcome.failed)]
     missed = [figure for figure in outcome.figures if figure.kept is False]
     if judged:
         lines += [f"Missed: {figure.group}: {figure.name} ({figure.bound})." for figure in missed]
         if not missed:
-            lines.append(f"All {sum(figure.bound is not None for figure in outcome.figures)} bounds are kept.")
+            lines.append(f"All {sum(figure.bound is not None for figure in outcome.figures)} bounds are met.")
     return "\n".join(lines)
 
 
 def this_machine() -> Machine:
-    """Return what figures of this run depend on."""
+    """Return the facts about this machine on which the figures depend."""
     return Machine(
         date=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         cpus=os.cpu_count() or 1,
@@ -129,7 +129,7 @@ def this_machine() -> Machine:
 
 
 def _cli_version() -> str:
-    # The SDK says which CLI its wheel brings; to start that one and ask would take a while.
+    # The SDK contains the version of the CLI in its wheel; starting the CLI for it would be slow.
     from claude_agent_sdk._cli_version import __cli_version__
 
     return __cli_version__

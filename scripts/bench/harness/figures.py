@@ -1,4 +1,4 @@
-"""A figure: what was measured, how often, and whether it keeps to its bound. Plain values, made by benchmarks."""
+"""A figure: a measured quantity, its number of measurements, and its bound. Plain values, created by benchmarks."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Bound:
     least: bool = False
 
     def keeps(self, value: float) -> bool:
-        """Whether a value is within it."""
+        """Return whether a value meets the bound."""
         return value >= self.limit if self.least else value <= self.limit
 
     def __str__(self) -> str:
@@ -27,9 +27,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class Figure:
-    """Many measurements of one thing, summed up.
+    """Summary of many measurements of one quantity.
 
-    `suite`, `group` and `name` identify it. Figures of a group have the same unit and belong into one chart. `ratio` is
+    `suite`, `group` and `name` identify it. Figures of a group have the same unit and belong in one chart. `ratio` is
     the median of the ratios to the group's floor, each taken between neighbours in time.
     """
 
@@ -45,12 +45,12 @@ class Figure:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What bounds are looked up by."""
+        """Return the key for the table of bounds."""
         return self.suite, self.group, self.name
 
     @property
     def kept(self) -> bool | None:
-        """Whether it keeps to its bound; None if it has none."""
+        """Return whether the figure meets its bound; None if it has none."""
         if self.bound is None:
             return None
         value = self.median if self.bound.of == "median" else self.ratio
@@ -59,41 +59,41 @@ class Figure:
 
 @dataclass(frozen=True)
 class Group:
-    """The place of figures that are compared with each other."""
+    """A group of figures that are compared with each other."""
 
     suite: str
     title: str
     unit: str = "ms"
 
     def figure(self, name: str, values: Sequence[float], floor: Sequence[float] | None = None) -> Figure:
-        """Sum up measurements, and compare them with those of the floor that were made beside them."""
+        """Summarise measurements, and compare them with those of the floor from the same rounds."""
         ratio = None if floor is None else median(ratios_of_neighbours(values, floor))
         return Figure(self.suite, self.title, name, self.unit, len(values), median(values), p90(values), ratio)
 
     def figures(self, values: dict[str, list[float]], floor: str | None = None) -> list[Figure]:
-        """Sum up several things, all beside the one that is named as the floor."""
+        """Summarise several contenders, all compared with the one named as the floor."""
         beside = values.get(floor) if floor else None
         return [self.figure(name, found, None if name == floor else beside) for name, found in values.items()]
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much trouble a run takes."""
+    """Effort of a run."""
 
     quick: bool = False
-    """Far fewer repetitions: enough to see that all works, too few for a verdict."""
+    """Far fewer repetitions: enough to test that all works, too few for a verdict."""
 
     peer: Path | None = None
-    """The Python interpreter of an environment that has the peer from the package index, if it is measured."""
+    """Python interpreter of an environment with the peer from the package index, if it is measured."""
 
     def times(self, full: int, quick: int = 2) -> int:
-        """Return how often to repeat something."""
+        """Return the number of repetitions."""
         return quick if self.quick else full
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A benchmark: a name for the command line, a line about it, and what measures."""
+    """A benchmark: a name for the command line, a title, and the function that measures."""
 
     name: str
     title: str
@@ -102,7 +102,7 @@ class Suite:
 
 @dataclass(frozen=True)
 class Machine:
-    """What was measured on, and when."""
+    """Facts about the machine, and the time of the run."""
 
     date: str
     cpus: int

@@ -11,19 +11,19 @@ from rich.table import Table
 
 from .figures import Figure, Machine
 
-NOTE = "Ratios count, single times do not: they depend on the computer and on what else it does."
-# Where the output goes into a file; a terminal says its own.
+NOTE = "Compare ratios, not single times: those depend on the computer and its load."
+# Width for output into a file; a terminal has its own.
 _WIDTH = 140
 
 
 def number(value: float) -> str:
-    """A number with three digits that mean something, and no more decimals than helps."""
+    """Return a number with three significant digits, and no more decimals than useful."""
     decimals = next((decimals for least, decimals in ((100, 0), (10, 1), (1, 2)) if abs(value) >= least), 3)
     return f"{value:,.{decimals}f}"
 
 
 def table(title: str, figures: Iterable[Figure], *, judged: bool = True) -> Table:
-    """The figures of a group; a bound that is missed stands out."""
+    """Return the figures of a group as a table that marks missed bounds."""
     made = Table("", title=title, title_justify="left", box=SIMPLE)
     for name in ("median", "p90", "n", "times the floor"):
         made.add_column(name, justify="right")
@@ -52,6 +52,6 @@ def show(figures: Iterable[Figure], *, judged: bool = True) -> None:
 
 
 def as_json(figures: Iterable[Figure], machine: Machine, notes: Iterable[str] = ()) -> str:
-    """All figures as one JSON object: `machine`, `notes`, and `figures` with the fields of `Figure`, and `kept`."""
+    """Return a JSON object: `machine`, `notes`, and `figures` with the fields of `Figure` and `kept`."""
     listed = [{**asdict(figure), "kept": figure.kept} for figure in figures]
     return json.dumps({"machine": asdict(machine), "notes": [NOTE, *notes], "figures": listed}, indent=1)

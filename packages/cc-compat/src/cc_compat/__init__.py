@@ -1,7 +1,7 @@
 """One isolated patch of the message parser in claude-agent-sdk. Importing this package applies it.
 
-Afterwards a message of a type that the installed SDK does not know gives a warning and no longer ends the stream.
-`cc_compat.patch` says which upstream issue this is about, which versions need it, and when to delete it.
+With the patch, a message of a type that the installed SDK does not know causes a warning and no longer ends the stream.
+`cc_compat.patch` names the upstream issue, the versions that need the patch, and the condition for its removal.
 """
 
 from .patch import apply
@@ -13,5 +13,5 @@ _status = apply()
 
 
 def status() -> Status:
-    """What was found in the SDK when this package was imported, and whether the patch is in place."""
+    """Return whether the patch was applied on import, and the reason."""
     return _status

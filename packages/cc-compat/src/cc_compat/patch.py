@@ -1,16 +1,16 @@
-"""The one place that touches what claude-agent-sdk keeps private: its `parse_message`.
+"""The patch of claude-agent-sdk's private `parse_message`; no other module touches private parts of the SDK.
 
-Expected: a message of a type that an SDK does not know, which a newer CLI may send at any time, is passed over.
+Expected: the SDK skips messages of unknown types, which a newer CLI may send at any time.
 Actual: up to 0.1.39 `parse_message` raises `MessageParseError("Unknown message type: …")`, the generator that called it
-is finished, and the result that follows is lost. From 0.1.44 on it returns `None` and says so at debug level only.
+is finished, and the result that follows is lost. From 0.1.44 on it returns `None` and logs at debug level only.
 Upstream: https://github.com/anthropics/claude-agent-sdk-python/issues/599, and 603 in the same place.
-Needed by: versions before 0.1.44; their streams then hold a `None` in that place. For later ones the wrapper adds a
-warning, nothing else.
-Delete it when: no supported version is older than 0.1.44 and nobody wants the warning.
+Needed by: versions before 0.1.44; their streams then yield `None` for such a message. For later ones the wrapper only
+adds a warning.
+Delete it when: no supported version is older than 0.1.44 and the warning is not needed.
 
-The SDK's `client.py` imports the parser each time it reads, `_internal/client.py` once when it is imported. So the
-wrapper goes into the parser's own module, and into every module that holds a reference already. Where the SDK does not
-look the way it is expected to, nothing is touched.
+The SDK's `client.py` imports the parser on each read, `_internal/client.py` once at import. So the wrapper replaces the
+parser in its own module and in every loaded module with a reference to it. If the SDK differs from this description,
+nothing is changed.
 """
 
 import importlib
@@ -32,13 +32,13 @@ _lock = threading.Lock()
 
 
 def apply(package: str = "claude_agent_sdk") -> Status:
-    """Put the wrapper in place, once. An SDK that looks odd is left alone and never makes this raise."""
+    """Install the wrapper once. An unexpected SDK is left unchanged and never makes this raise."""
     with _lock:
         try:
             sdk = importlib.import_module(package)
             parser = importlib.import_module(f"{package}._internal.message_parser")
         except Exception as error:
-            return Status(applied=False, reason=f"{package} cannot be imported in the way it used to be: {error!r}.")
+            return Status(applied=False, reason=f"{package} cannot be imported as expected: {error!r}.")
         return _apply_to(package, parser, getattr(sdk, "__version__", None))
 
 
@@ -46,12 +46,12 @@ def _apply_to(package: str, parser: ModuleType, version: str | None) -> Status:
     parse = getattr(parser, "parse_message", None)
     error_type = getattr(parser, "MessageParseError", None)
     if not _is_parser(parse) or not _is_error_type(error_type):
-        return Status(applied=False, reason="The parser is not where it used to be.", sdk_version=version)
-    # One layer and no more: what lies under ours may be somebody else's wrapper.
+        return Status(applied=False, reason="The SDK has no parser at the known place.", sdk_version=version)
+    # One layer only: below our wrapper there may be the wrapper of another package.
     original: _Parser = getattr(parse, "__wrapped__", parse) if is_wrapped(parse) else parse
     skips = _skips_unknown(original, error_type)
     if skips is None:
-        return Status(applied=False, reason="The parser has a new way with unknown types.", sdk_version=version)
+        return Status(applied=False, reason="The parser handles unknown types in a new way.", sdk_version=version)
     wrapper = parse if is_wrapped(parse) else surviving_unknown_types(original, error_type)
     return Status(
         applied=True,
@@ -63,7 +63,7 @@ def _apply_to(package: str, parser: ModuleType, version: str | None) -> Status:
 
 
 def _skips_unknown(parse: _Parser, error_type: type[Exception]) -> bool | None:
-    """What the parser does with an unknown type: skip it, raise in the way known here, or something new."""
+    """Return `True` if the parser skips an unknown type, `False` if it raises the known error, `None` for all else."""
     try:
         return True if parse(_PROBE) is None else None
     except Exception as error:
@@ -72,7 +72,7 @@ def _skips_unknown(parse: _Parser, error_type: type[Exception]) -> bool | None:
 
 
 def _put_in_place(package: str, original: _Parser, wrapper: _Parser) -> tuple[str, ...]:
-    """Replace every reference that a loaded module of the SDK holds, and name them all."""
+    """Replace every reference in the loaded modules of the SDK, and return their names."""
     places: list[str] = []
     for module_name, module in sorted(sys.modules.copy().items()):
         if module_name == package or module_name.startswith(f"{package}."):

@@ -1,4 +1,4 @@
-"""What the patch found in the SDK, and what it did about it."""
+"""Status of the patch."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ __all__ = ["Status"]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What happened when `cc_compat` was imported."""
+    """Result of applying the patch when `cc_compat` was imported."""
 
     applied: bool
-    """Whether the wrapper is in place. If not, the SDK is exactly as it was installed."""
+    """`True` if the wrapper is installed. If not, the SDK is unchanged."""
     reason: str
-    """Why it is, or why not, in a sentence."""
+    """Reason for `applied`, as a sentence."""
     sdk_version: str | None = None
-    """The version of the SDK, as it tells it."""
+    """Version of the SDK, from its `__version__`."""
     sdk_skips_unknown: bool | None = None
-    """Whether this SDK skips unknown messages without our help; `None` if that could not be found out."""
+    """`True` if this SDK skips unknown messages without the patch; `None` if unknown."""
     patched: tuple[str, ...] = ()
-    """Where references to the parser were replaced, as dotted names."""
+    """Dotted names of the replaced references to the parser."""

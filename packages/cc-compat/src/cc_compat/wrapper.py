@@ -1,4 +1,4 @@
-"""A parser that survives a message of a type it has never heard of. Knows no SDK: parser and error type are given."""
+"""A wrapper for message parsers that skips unknown types. It imports no SDK: parser and error type are parameters."""
 
 import functools
 import logging
@@ -13,12 +13,12 @@ _logger = logging.getLogger(__name__)
 _Message = TypeVar("_Message")
 
 UNKNOWN_TYPE = "Unknown message type: "
-"""How the SDK's error for an unknown type begins. Nothing else tells it from a malformed message of a known type."""
+"""Prefix of the SDK's error for an unknown type. Only this distinguishes it from a malformed message."""
 
 _MARK = "__cc_compat__"
 _EXCERPT_CHARACTERS = 500
 
-# Bounded on the way, so that a message of megabytes is not spelled out first and cut afterwards.
+# Limits the depth first, so that a message of megabytes is not formatted and then cut.
 _excerpt = reprlib.Repr()
 _excerpt.maxlevel = 4
 _excerpt.maxdict = _excerpt.maxlist = 10
@@ -28,10 +28,10 @@ _excerpt.maxstring = _excerpt.maxother = 100
 def surviving_unknown_types(
     parse: Callable[..., _Message], error_type: type[Exception]
 ) -> Callable[..., _Message | None]:
-    """Wrap a parser, so that an unknown message type gives `None` and a warning.
+    """Wrap a parser, so that an unknown message type returns `None` and logs a warning.
 
-    Every other error passes, and so does the one for unknown types if it is worded in a way not known here: better a
-    failure that is seen than a message lost for the wrong reason.
+    Every other error propagates, also an error for unknown types with another wording: a visible failure is better
+    than a lost message.
     """
 
     @functools.wraps(parse)
@@ -51,7 +51,7 @@ def surviving_unknown_types(
 
 
 def is_wrapped(parse: object) -> bool:
-    """Whether a parser has been wrapped already."""
+    """Return whether a parser has been wrapped already."""
     return hasattr(parse, _MARK)
 
 

@@ -1,6 +1,6 @@
-"""What Claude Code reports, as typed values: results, usage, errors.
+"""Data types for Claude Code's output: results, usage, errors.
 
-The bottom layer: it knows pydantic and JSON, and nothing of processes, SDKs or frameworks.
+The lowest layer: it depends on pydantic and JSON only, not on processes, SDKs or frameworks.
 """
 
 from .api_error import APIError, PlanLimitError

@@ -1,4 +1,4 @@
-"""The errors that the Messages API itself answered with, as Claude Code passed them on."""
+"""The error classes for error responses of the Messages API that Claude Code passed on."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ _TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-# What the API and, in its own words, the CLI call a failure that may pass by itself.
+# Error types that the API and the CLI use for failures that a retry may solve.
 _PASSING_TYPES = frozenset(
     {"api_error", "overloaded", "overloaded_error", "rate_limit", "rate_limit_error", "server_error", "timeout_error"}
 )
@@ -35,9 +35,9 @@ _PASSING_STATUSES = frozenset({408, 409, 429})
 _ADVICE = {
     401: "Log in to Claude Code or set ANTHROPIC_API_KEY.",
     402: "Check the billing of the account.",
-    403: "Check what the credentials in use may do.",
+    403: "Check the permissions of the credentials in use.",
     404: "Check the name of the model.",
-    413: "Send less at once.",
+    413: "Send a shorter request.",
     429: "Wait, then try again with fewer requests at a time.",
 }
 
@@ -46,15 +46,15 @@ class APIError(ClaudeCodeError):
     """The Messages API answered a turn with an error."""
 
     status: int | None
-    """The HTTP status, or `None` if there was no response or the CLI did not tell."""
+    """The HTTP status, or `None` if there was no response or the CLI did not report it."""
     error_type: str
-    """The API's name for the error, such as `overloaded_error`; follows from the status when not given."""
+    """The API's name for the error, such as `overloaded_error`; derived from the status when not given."""
     message: str
-    """What the API said."""
+    """The error message of the API."""
     request_id: str | None
-    """The API's id of the request, for its support."""
+    """The API's id of the request, for Anthropic's support."""
     retry_after: float | None
-    """How many seconds the API asked to wait."""
+    """Delay in seconds before a retry, as requested by the API."""
     details: Mapping[str, JsonValue]
     """The fields of the API's error beside its type and message."""
 
@@ -82,7 +82,7 @@ class APIError(ClaudeCodeError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may succeed later."""
+        """Return whether a retry of the same request may succeed."""
         if self.status is None:
             return self.error_type in _PASSING_TYPES
         return self.status in _PASSING_STATUSES or self.status >= 500

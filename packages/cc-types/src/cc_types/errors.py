@@ -1,8 +1,8 @@
-"""What can go wrong between a caller and Claude Code: one base, and a class for each thing a caller can act on.
+"""Exceptions for failures between a caller and Claude Code: one base, and a class for each reaction of a caller.
 
-Every error takes facts as keyword arguments, keeps them as attributes and writes its own sentence, which says what
-happened and what to do about it. Errors cross processes and survive `copy` and `pickle`, also subclasses with
-constructors of their own. This module does not know who raises them, nor any SDK.
+Every error takes facts as keyword arguments, stores them as attributes and builds its own message: the failure, and the
+action to take. Errors can be sent between processes and survive `copy` and `pickle`, also subclasses with constructors
+of their own. This module depends on no SDK and on none of its callers.
 """
 
 import reprlib
@@ -24,7 +24,7 @@ __all__ = [
     "ProcessExitedError",
 ]
 
-# A crash report ends with its cause, and an exception should not carry megabytes of log.
+# Limits the message: a crash report needs only the last lines, and an exception should not hold megabytes of log.
 _STDERR_TAIL_CHARACTERS = 4_000
 _EXCERPT_CHARACTERS = 100
 
@@ -33,7 +33,7 @@ _repr.maxstring = _repr.maxother = 200
 
 
 class ClaudeCodeError(Exception):
-    """Something between the caller and Claude Code failed. The base of every error of these packages."""
+    """A failure between the caller and Claude Code. The base class of all errors of these packages."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class ClaudeCodeError(Exception):
         return f"{type(self).__name__}({facts or _repr.repr(str(self))})"
 
     def __reduce__(self) -> tuple[Callable[..., "ClaudeCodeError"], tuple[object, ...], Mapping[str, object]]:
-        # The default calls `type(self)(*self.args)`, which a constructor that takes keywords only cannot answer.
+        # The default calls `type(self)(*self.args)`, which fails for a constructor with keyword arguments only.
         return _restore, (type(self), self.args), vars(self)
 
 
@@ -54,23 +54,21 @@ def _restore(kind: type[ClaudeCodeError], args: tuple[object, ...]) -> ClaudeCod
 
 
 class CLIConnectionError(ClaudeCodeError):
-    """Claude Code cannot be reached: it did not start, has gone, or its pipes are closed."""
+    """Claude Code cannot be reached: it did not start, it has exited, or its pipes are closed."""
 
     reason: str
-    """What happened, as a sentence without a full stop."""
+    """The failure, as a sentence without a full stop."""
 
-    def __init__(
-        self, *, reason: str, advice: str = "Start a new session, or look at what the CLI wrote to stderr."
-    ) -> None:
+    def __init__(self, *, reason: str, advice: str = "Start a new session, or read the CLI's stderr.") -> None:
         self.reason = reason
         super().__init__(f"{reason}. {advice}")
 
 
 class CLINotFoundError(CLIConnectionError):
-    """There is no Claude Code CLI where one was expected."""
+    """The Claude Code CLI was not found."""
 
     path: str | None
-    """The path that was asked for, or `None` when the usual places were searched."""
+    """The path that was given, or `None` when the usual places were searched."""
     searched: tuple[str, ...]
     """The places that were searched, in order."""
 
@@ -85,14 +83,14 @@ class CLINotFoundError(CLIConnectionError):
 
 
 class ProcessExitedError(CLIConnectionError):
-    """The CLI process ended while something was still expected of it."""
+    """The CLI process exited before its work was done."""
 
     exit_code: int | None
-    """The exit code; negative for a signal, as `subprocess` has it; `None` if it is not known."""
+    """The exit code; negative for a signal, as in `subprocess`; `None` if unknown."""
     stderr_tail: str
-    """The end of what the process wrote to stderr."""
+    """The last 4,000 characters of the process's stderr."""
     phase: str | None
-    """What the process was doing, such as `initialize` or `turn`."""
+    """The phase in which the process exited, such as `initialize` or `turn`."""
 
     def __init__(self, *, exit_code: int | None, stderr_tail: str = "", phase: str | None = None) -> None:
         self.exit_code = exit_code
@@ -107,10 +105,10 @@ class ProcessExitedError(CLIConnectionError):
 
     @property
     def signal(self) -> str | None:
-        """The name of the signal that ended the process, such as `SIGKILL`, if one did."""
+        """Return the name of the signal that ended the process, such as `SIGKILL`, or `None`."""
         if self.exit_code is None:
             return None
-        # A shell in between reports 128 + n where `subprocess` reports -n.
+        # A shell between us and the CLI reports 128 + n where `subprocess` reports -n.
         number = -self.exit_code if self.exit_code < 0 else self.exit_code - 128
         return signals.Signals(number).name if number in _SIGNAL_NUMBERS else None
 
@@ -124,7 +122,7 @@ class ProcessExitedError(CLIConnectionError):
         if self.signal == "SIGKILL":
             return "The system may have run out of memory: run fewer processes at once, or allow more memory."
         if self.stderr_tail.strip():
-            return "Fix what it complains about, then start a new session."
+            return "Fix the problem that its stderr reports, then start a new session."
         return "It wrote nothing to stderr: run the CLI by hand with the same options to see why."
 
 
@@ -137,7 +135,7 @@ class CLIJSONDecodeError(ClaudeCodeError):
     line: str
     """The line, as received."""
     reason: str
-    """What the decoder said."""
+    """The message of the JSON decoder."""
 
     def __init__(self, *, line: str, reason: str) -> None:
         self.line = line
@@ -149,10 +147,10 @@ class CLIJSONDecodeError(ClaudeCodeError):
 
 
 class MessageParseError(ClaudeCodeError):
-    """The CLI sent JSON that is not a message this version understands."""
+    """The CLI sent JSON that is not a message known to this version."""
 
     reason: str
-    """What is missing or wrong."""
+    """The missing or invalid part."""
     data: "JsonValue"
     """The message, as received."""
 
@@ -166,12 +164,12 @@ class MessageParseError(ClaudeCodeError):
 
 
 class ControlTimeoutError(ClaudeCodeError, TimeoutError):
-    """The CLI did not answer a control request in time."""
+    """The CLI did not answer a control request before the timeout."""
 
     subtype: str
-    """Which control request, such as `initialize` or `interrupt`."""
+    """The subtype of the control request, such as `initialize` or `interrupt`."""
     seconds: float
-    """How long the answer was waited for."""
+    """The timeout in seconds."""
 
     def __init__(self, *, subtype: str, seconds: float) -> None:
         self.subtype = subtype
@@ -183,12 +181,12 @@ class ControlTimeoutError(ClaudeCodeError, TimeoutError):
 
 
 class ControlRequestError(ClaudeCodeError):
-    """The CLI refused a control request."""
+    """The CLI rejected a control request."""
 
     subtype: str
-    """Which control request."""
+    """The subtype of the control request."""
     message: str
-    """What the CLI answered."""
+    """The CLI's error message."""
 
     def __init__(self, *, subtype: str, message: str) -> None:
         self.subtype = subtype

@@ -1,4 +1,4 @@
-"""What JSON can say, as one type: pydantic's own alias, so that a field of this type is validated all the way down."""
+"""Type of any JSON value: pydantic's own alias, so that nested values are validated as well."""
 
 from pydantic import JsonValue
 

@@ -1,4 +1,4 @@
-"""What one model used and cost, over all threads of a session, in the CLI's own words."""
+"""Tokens and cost of one model over all threads of a session, under the CLI's field names."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ class ModelUsage(WireModel):
     """Tokens and cost of one model."""
 
     input_tokens: Annotated[Count, on_the_wire("inputTokens")] = 0
-    """Input tokens that neither came from the cache nor went into it."""
+    """Input tokens that were neither read from the cache nor written to it."""
     output_tokens: Annotated[Count, on_the_wire("outputTokens")] = 0
     """Output tokens, thinking included."""
     cache_read_input_tokens: Annotated[Count, on_the_wire("cacheReadInputTokens")] = 0
@@ -21,24 +21,24 @@ class ModelUsage(WireModel):
     cache_creation_ephemeral_5m_input_tokens: Annotated[
         Count | None, on_the_wire("cacheCreationEphemeral5mInputTokens")
     ] = None
-    """Those written for five minutes; `None` from a CLI that does not tell."""
+    """Cache writes with a lifetime of five minutes; `None` if the CLI does not report them."""
     cache_creation_ephemeral_1h_input_tokens: Annotated[
         Count | None, on_the_wire("cacheCreationEphemeral1hInputTokens")
     ] = None
-    """Those written for an hour; `None` from a CLI that does not tell."""
+    """Cache writes with a lifetime of one hour; `None` if the CLI does not report them."""
     thinking_tokens: Annotated[Count | None, on_the_wire("thinkingTokens")] = None
-    """Tokens of thinking, already counted in the output tokens; `None` from a CLI that does not tell."""
+    """Thinking tokens, included in the output tokens; `None` if the CLI does not report them."""
     web_search_requests: Annotated[Count, on_the_wire("webSearchRequests")] = 0
-    """Web searches."""
+    """Number of web searches."""
     cost_usd: Annotated[USDollars, on_the_wire("costUSD")] = 0.0
-    """What all of it cost."""
+    """Total cost."""
     context_window: Annotated[Count, on_the_wire("contextWindow")] = 0
-    """How many tokens the model can take in."""
+    """Context window of the model, in tokens."""
     max_output_tokens: Annotated[Count, on_the_wire("maxOutputTokens")] = 0
-    """How many tokens the model may put out at once."""
+    """Most output tokens of one response."""
     canonical_model: Annotated[str | None, on_the_wire("canonicalModel")] = None
-    """The model whose price was applied, where the name in use is an alias."""
+    """The model whose price was applied, if the name in use is an alias."""
     provider: str | None = None
-    """Who served the model, such as `firstParty` or `bedrock`."""
+    """Provider of the model, such as `firstParty` or `bedrock`."""
     cost_basis: Annotated[str | None, on_the_wire("costBasis")] = None
-    """Which prices were applied, such as `list`."""
+    """Price list that was applied, such as `list`."""

@@ -1,4 +1,4 @@
-"""The CLI's result message: how a turn ended, what came of it, and what it took."""
+"""The CLI's result message: how a turn ended, its result, time and cost."""
 
 from typing import Annotated, Literal
 
@@ -13,25 +13,25 @@ __all__ = ["CLIResponse", "DeferredToolUse", "PermissionDenial"]
 
 
 class PermissionDenial(WireModel):
-    """A tool call that was not allowed."""
+    """A tool call that was denied."""
 
     tool_name: str
-    """The tool."""
+    """Name of the tool."""
     tool_use_id: str
     """The model's id of the call."""
     tool_input: JsonObject = Field(default_factory=dict[str, JsonValue])
-    """The arguments of the call."""
+    """Arguments of the call."""
 
 
 class DeferredToolUse(WireModel):
-    """A tool call that a hook put off; the run stopped before it."""
+    """A tool call that a hook deferred; the run stopped before it."""
 
     id: str
     """The model's id of the call."""
     name: str
-    """The tool."""
+    """Name of the tool."""
     input: JsonObject = Field(default_factory=dict[str, JsonValue])
-    """The arguments of the call."""
+    """Arguments of the call."""
 
 
 def _empty_if_null(value: object) -> object:
@@ -43,90 +43,90 @@ def _unused_if_null(value: object) -> object:
 
 
 class CLIResponse(WireModel):
-    """The end of a turn, as the CLI reports it.
+    """Result of a turn, as the CLI reports it.
 
-    `subtype` alone does not tell success: a turn that ended with an error of the API has the subtype `success`. Ask
+    `subtype` alone does not show success: a turn that ended with an API error has the subtype `success`. Use
     `succeeded`.
     """
 
     type: Literal["result"] = "result"
-    """The kind of message."""
+    """Type of the message."""
     subtype: str
-    """`success`, or which limit or failure ended the turn, such as `error_max_turns`."""
+    """`success`, or the limit or failure that ended the turn, such as `error_max_turns`."""
     is_error: bool
-    """Whether the turn failed."""
+    """`True` if the turn failed."""
     duration_ms: Count = 0
-    """Wall-clock time of the turn."""
+    """Wall-clock time of the turn, in milliseconds."""
     duration_api_ms: Count = 0
-    """Time spent in requests to the API."""
+    """Time spent in API requests, in milliseconds."""
     num_turns: Count = 0
-    """Rounds between model and tools; 0 for a message that asked nothing."""
+    """Number of requests to the model; 0 for a message that needed none."""
     session_id: str | None = None
-    """The session that the turn belongs to."""
+    """Session of the turn."""
     result: Annotated[str, BeforeValidator(_empty_if_null), Whole] = ""
-    """The final text; empty where the CLI reports none."""
+    """Final text; empty if the CLI reports none."""
     stop_reason: str | None = None
-    """Why the model stopped, such as `end_turn`."""
+    """Reason why the model stopped, such as `end_turn`."""
     terminal_reason: str | None = None
-    """Why the turn ended, such as `completed`, `max_turns` or `aborted_tools`."""
+    """Reason why the turn ended, such as `completed`, `max_turns` or `aborted_tools`."""
     total_cost_usd: USDollars | None = None
-    """What the session has cost so far, earlier turns included: take differences."""
+    """Cost of the session so far, earlier turns included: subtract to get the cost of one turn."""
     usage: Annotated[CLIUsage, BeforeValidator(_unused_if_null)] = Field(default_factory=CLIUsage)
     """Tokens of this turn, main thread only."""
     model_usage: Annotated[dict[str, ModelUsage] | None, on_the_wire("modelUsage")] = None
-    """Tokens and cost by model, all threads, over the session so far: take differences."""
+    """Tokens and cost by model, all threads, over the session so far: subtract to get those of one turn."""
     model_usage_since_last_result: dict[str, ModelUsage] | None = None
-    """The same since the result before this one. Only in stream-json, not in the SDK's messages."""
+    """The same since the previous result. Only in stream-json, not in the SDK's messages."""
     structured_output: JsonObject | None = None
-    """The answer as an object, if a schema was asked for."""
+    """Structured answer, if a schema was given."""
     permission_denials: list[PermissionDenial] | None = None
-    """Tool calls that were not allowed."""
+    """Tool calls that were denied."""
     deferred_tool_use: DeferredToolUse | None = None
-    """The tool call that the run stopped before."""
+    """Tool call before which the run stopped."""
     errors: Annotated[list[str] | None, Whole] = None
-    """What went wrong, in words."""
+    """Error messages."""
     api_error_status: int | None = None
-    """The HTTP status, if the API answered with an error."""
+    """HTTP status, if the API answered with an error."""
     api_error_type: str | None = None
-    """The API's name for its error, such as `overloaded_error`."""
+    """The API's error type, such as `overloaded_error`."""
     api_error_code: str | None = None
-    """The API's code for its error, if it has one."""
+    """The API's error code, if any."""
     startup_failure_reason: str | None = None
-    """Why the CLI could not start the session."""
+    """Reason why the CLI could not start the session."""
     uuid: str | None = None
-    """The id of this message."""
+    """Id of this message."""
     origin: dict[str, JsonValue] | None = None
-    """What started the turn, if not a prompt of the caller's."""
+    """Trigger of the turn, if it was not a prompt of the caller."""
     user_message_uuid: str | None = None
-    """The id of the prompt that started the turn."""
+    """Id of the prompt that started the turn."""
     user_message_uuids: list[str] | None = None
-    """The ids of all prompts that the turn took in."""
+    """Ids of all prompts that belong to the turn."""
     queued_turn_count: int | None = None
-    """Prompts that still wait."""
+    """Number of prompts in the queue."""
     result_index: int | None = None
-    """Which result of the process this is, from 0."""
+    """Index of this result in its process, from 0."""
     ttft_ms: int | None = None
-    """Time to the first token."""
+    """Time to the first token, in milliseconds."""
     ttft_stream_ms: int | None = None
-    """Time to the first event of the stream."""
+    """Time to the first event of the stream, in milliseconds."""
     time_to_request_ms: int | None = None
-    """Time until the first request left for the API."""
+    """Time until the first API request was sent, in milliseconds."""
     first_content_frame_ms: int | None = None
-    """Time to the first piece of content."""
+    """Time to the first part of the content, in milliseconds."""
     subagent_stats: dict[str, JsonValue] | None = None
-    """Subagents started, ended and refused."""
+    """Numbers of subagents started, ended and refused."""
     safety_stops: int | None = None
     """How often a safeguard stopped the turn."""
     interrupted_by_shutdown: bool | None = None
-    """Whether the CLI was shut down during the turn."""
+    """`True` if the CLI was shut down during the turn."""
     stopped_by_permission_check: bool | None = None
-    """Whether a permission check ended the turn by itself."""
+    """`True` if a permission check ended the turn."""
     fast_mode_state: str | None = None
     """`off`, `cooldown` or `on`."""
     fast_mode_disabled_reason: str | None = None
-    """Why fast mode cannot be had."""
+    """Reason why fast mode is not available."""
 
     @property
     def succeeded(self) -> bool:
-        """Whether the turn ended as it should."""
+        """Return whether the turn ended without an error."""
         return self.subtype == "success" and not self.is_error

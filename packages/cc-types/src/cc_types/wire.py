@@ -1,4 +1,4 @@
-"""How every value off the wire is read and written: by either name, frozen, and with what it does not know kept."""
+"""Base class and field types for values of the wire format: frozen, read by either name, unknown fields kept."""
 
 from typing import Annotated, ClassVar, cast
 
@@ -13,14 +13,14 @@ __all__ = ["Count", "JsonObject", "USDollars", "Whole", "WireModel", "on_the_wir
 class WireModel(BaseModel):
     """A value that the CLI sends.
 
-    Fields are accepted under their Python name and under the CLI's, and written under the CLI's. A field that this
-    version does not know is kept in `model_extra` and written back.
+    Fields are read under their Python name or the CLI's, and written under the CLI's. Unknown fields are kept in
+    `model_extra` and written back.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="allow", frozen=True, serialize_by_alias=True, validate_by_name=True
     )
-    # The place where pydantic looks for the type of unknown fields; the base class declares it with `Any`.
+    # pydantic looks here for the type of unknown fields; the base class declares it with `Any`.
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
@@ -29,7 +29,7 @@ def _zero_if_null(value: object) -> object:
 
 
 Count = Annotated[int, BeforeValidator(_zero_if_null), Field(ge=0)]
-"""How many of something. The API writes `null` where nothing was counted; that is 0."""
+"""A count. The API writes `null` where nothing was counted; that is read as 0."""
 
 USDollars = Annotated[float, Field(allow_inf_nan=False)]
 """An amount of money, in US dollars."""
@@ -46,12 +46,12 @@ def _whole(value: object) -> object:
 
 
 Whole: BeforeValidator = BeforeValidator(_whole)
-"""Whole characters only. Half of one, as cutting a JavaScript string leaves it, can be read but never written again."""
+"""Text without lone surrogates: JavaScript can cut a string inside a character, and such text cannot be encoded."""
 
 JsonObject = Annotated[dict[str, JsonValue], Whole]
-"""An object of JSON that came from the model or from a tool, so that anything may be in it."""
+"""A JSON object from the model or from a tool, with any content."""
 
 
 def on_the_wire(name: str) -> FieldInfo:
-    """The CLI's name for a field. Not `alias=`, which would take the Python name away from type checkers."""
+    """Declare the CLI's name of a field. Not with `alias=`, which would hide the Python name from type checkers."""
     return FieldInfo(validation_alias=name, serialization_alias=name)
