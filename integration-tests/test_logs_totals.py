@@ -9,7 +9,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage
 
 from cc_convert.cli import main
-from cc_convert.events import read_events
+from cc_convert.log_files.events import read_events
 from cc_convert.logs import Logs, Prices, Row, read_logs, read_messages
 from cc_convert.price_table import FAST, MODELS
 from cc_convert.reconcile import reconcile

@@ -34,9 +34,10 @@ __all__ = ["commands", "python"]
 
 # Including modules that these import at their first use.
 _PRELOADED = """
-    anthropic anyio._backends._asyncio cc_compat cc_convert cc_ipc cc_loopback cc_messages.command_line
-    cc_messages.serving cc_model.demo.run cc_model.doctor genai_prices.data hypothesis.strategies langchain_anthropic
-    mcp.server pydantic_ai pytest starlette.applications uvicorn.lifespan.on uvicorn.protocols.http.h11_impl
+    anthropic anyio._backends._asyncio cc_compat cc_convert cc_ipc cc_loopback cc_messages.server.command_line
+    cc_messages.server.run_uvicorn cc_model.demo.run cc_model.doctor genai_prices.data hypothesis.strategies
+    langchain_anthropic mcp.server pydantic_ai pytest starlette.applications uvicorn.lifespan.on
+    uvicorn.protocols.http.h11_impl
 """
 
 # The folder for temporary files before a test changes it.

@@ -202,7 +202,7 @@ def test_a_report_imports_no_models() -> None:
     done = subprocess.run([sys.executable, "-c", code, LOGS], capture_output=True, text=True, check=True, env=env)
 
     loaded = set(done.stdout.split())
-    assert "cc_convert.scan" in loaded
+    assert "cc_convert.log_files.scan" in loaded
     assert not {"pydantic.main", "asyncio", "rich.console", "duckdb", "sqlite3", "multiprocessing"} & loaded
 
 

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cc_convert.cache import Cache
+from cc_convert.log_files.cache import Cache
+from cc_convert.log_files.titles import read_titles
 from cc_convert.logs import read_logs
-from cc_convert.titles import read_titles
 
 Maker: TypeAlias = Callable[..., Any]
 Run: TypeAlias = Callable[..., Any]

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from cc_convert.archive import to_archive
 from cc_convert.cli import main
-from cc_convert.events import read_events
+from cc_convert.log_files.events import read_events
+from cc_convert.log_files.scan import scan_stream
 from cc_convert.logs import merge, read_logs
 from cc_convert.rows import FileScan, Row
-from cc_convert.scan import scan_stream
 
 Maker: TypeAlias = Callable[..., Any]
 
@@ -292,7 +292,7 @@ def test_a_line_of_fifty_megabytes_is_read_within_bounds(log: Any, tmp_path: Pat
 
 def test_a_line_that_is_too_long_is_reported(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOG-04, LOG-57"""
-    monkeypatch.setattr("cc_convert.scan.LONGEST_LINE", 4_000_000)
+    monkeypatch.setattr("cc_convert.log_files.scan.LONGEST_LINE", 4_000_000)
     log.answer("msg_1")
     log.answer("msg_2", content=[{"type": "text", "text": "x" * 30_000_000}])
     log.answer("msg_3")
@@ -306,7 +306,7 @@ def test_a_line_that_is_too_long_is_reported(log: Any, monkeypatch: pytest.Monke
 
 def test_a_log_that_never_ends_a_line_is_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LOG-57"""
-    monkeypatch.setattr("cc_convert.scan.LONGEST_LINE", 4_000_000)
+    monkeypatch.setattr("cc_convert.log_files.scan.LONGEST_LINE", 4_000_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     path = tmp_path / "log.jsonl"
     with path.open("wb") as file:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-import cc_convert.cache as cache_module
+import cc_convert.log_files.cache as cache_module
 from cc_convert.logs import Cache, Logs, LogsNotFoundError, read_logs
 
 Maker: TypeAlias = Callable[..., Any]

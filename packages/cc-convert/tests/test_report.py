@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cc_convert.events import read_events
+from cc_convert.log_files.events import read_events
 from cc_convert.logs import read_logs
 from cc_convert.report.blocks import GAP, blocks, burn_rate
 from cc_convert.report.buckets import Bucket, fill_buckets

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_convert.cache import Cache
+from cc_convert.log_files.cache import Cache
 from cc_convert.search.find import Found, Query, find_passages, passage_of
 
 Maker: TypeAlias = Callable[..., Any]

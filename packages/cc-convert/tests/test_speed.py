@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 from cc_convert import convert_sdk_messages_to_cli_response
-from cc_convert.scan import scan_stream
+from cc_convert.log_files.scan import scan_stream
 
 Frame: TypeAlias = dict[str, Any]
 

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from cc_messages.abilities import Abilities
+from cc_messages.process.abilities import Abilities
 from cc_session import Session
 from cc_types import CLIConnectionError, ControlRequestError
 

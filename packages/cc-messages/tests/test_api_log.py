@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.api_log import APILog
+from cc_messages.process.api_log import APILog
 
 SENDING = """\
 [Anthropic SDK DEBUG] [log_3e634b] sending request {

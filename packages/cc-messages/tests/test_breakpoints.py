@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.breakpoints import with_breakpoints
+from cc_messages.api.breakpoints import with_breakpoints
 
 BREAK = {"cache_control": {"type": "ephemeral"}}
 LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}

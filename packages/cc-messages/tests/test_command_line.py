@@ -19,7 +19,7 @@ import psutil
 import pytest
 from anthropic import Anthropic, APIError, AuthenticationError
 
-from cc_messages import command_line
+from cc_messages.server import command_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -290,7 +290,7 @@ def test_what_is_not_installed_is_named(
     missing: str, no_server: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-40. The package itself is imported without it."""
-    monkeypatch.delitem(sys.modules, "cc_messages.serving", raising=False)
+    monkeypatch.delitem(sys.modules, "cc_messages.server.run_uvicorn", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
     assert command_line.main(["serve", "--port", "0"]) == 1
     told = capsys.readouterr()

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from cc_messages import ClaudeCodeTransport, create_app
-from cc_messages.connections import limited_connections
+from cc_messages.server.connections import limited_connections
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

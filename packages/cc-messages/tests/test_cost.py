@@ -3,7 +3,7 @@
 import pytest
 from claude_agent_sdk import ResultMessage
 
-from cc_messages.cost import with_cost
+from cc_messages.api.cost import with_cost
 
 RESULT = ResultMessage(
     subtype="success",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from cc_messages.counting import APIAccess
+from cc_messages.api.token_count import APIAccess
 from cc_types import APIError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import httpx2
 import psutil
 import pytest
 
-from cc_messages.process import RequestProcess
+from cc_messages.process.process import RequestProcess
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cc_messages.answer import Answer
+from cc_messages.api.message import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
-from cc_messages.api_log import APILog
-from cc_messages.failure import as_logged, error_body, turn_error
+from cc_messages.api.failure import as_logged, error_body, turn_error
+from cc_messages.process.api_log import APILog
 from cc_session import bundled_cli
 from cc_types import APIError, CLIConnectionError
 

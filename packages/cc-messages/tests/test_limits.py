@@ -12,7 +12,7 @@ from anthropic import AsyncAnthropic, RateLimitError
 
 from cc_loopback import LoopbackServer
 from cc_messages import OwnTools, RequestReport, beside_requests
-from cc_messages.limits import LimitWatch
+from cc_messages.api.limits import LimitWatch
 from cc_types import LimitWindow, RateLimits
 
 from .conftest import Client, Connect, Served, eventually

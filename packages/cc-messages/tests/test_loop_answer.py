@@ -13,7 +13,7 @@ from cc_messages.loop.cli_tools import OWN_SERVER
 from cc_messages.loop.conversation import Message
 
 if TYPE_CHECKING:
-    from cc_messages.answer import Event
+    from cc_messages.api.message import Event
 
 DONE: dict[str, Any] = {"type": "text", "text": "Done."}
 NAMES = st.sampled_from(["mcp__tools__add", "mcp__tools__sub", "mcp__files__read_it", "Bash"])

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from cc_messages.api.request import parse_request
+from cc_messages.loop.claude_code_tools import OwnTools
 from cc_messages.loop.cli_tools import Beside
-from cc_messages.loop.own_tools import OwnTools
 from cc_messages.loop.request import LoopRequest
-from cc_messages.request import parse_request
 from cc_types import APIError
 
 JPEG = base64.b64encode(b"\xff\xd8\xff and more ").decode()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cc_messages.models import catalogue, find, page, resolve
+from cc_messages.api.models import catalogue, find, page, resolve
 from cc_types import APIError
 
 if TYPE_CHECKING:

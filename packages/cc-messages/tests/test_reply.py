@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from cc_messages.reply import Body, Head, Reply
+from cc_messages.response_stream import Body, Head, Reply
 from cc_session import start_on_background
 
 HEAD = Head(200, {"content-type": "text/plain"})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cc_messages.request import PLAIN_MODEL, parse_request
+from cc_messages.api.request import PLAIN_MODEL, parse_request
 from cc_session import Login
 from cc_types import APIError
 

@@ -149,7 +149,7 @@ async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(
 ) -> None:
     """MSG-43. The client sees the answer, although it was still sending."""
     # So long it waits where the piece that is too much was the last one.
-    monkeypatch.setattr("cc_messages.request_body._DRAIN_SECONDS", 0.3)
+    monkeypatch.setattr("cc_messages.server.request_body._DRAIN_SECONDS", 0.3)
     served = serve(client, max_body_bytes=1_000_000)
 
     async def pieces(length: int) -> AsyncIterator[bytes]:

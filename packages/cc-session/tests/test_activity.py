@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cc_session._activity import Activity
+from cc_session.process.activity import Activity
 
 CALL: dict[str, Any] = {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "toolu_1"}]}}
 RESULT: dict[str, Any] = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1"}]}}
@@ -28,7 +28,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("cc_session._activity.time", clock)
+    monkeypatch.setattr("cc_session.process.activity.time", clock)
     return clock
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from cc_loopback import LoopbackServer
 from cc_session import Content, HookResult, Session, command_hook
-from cc_session._callbacks import Callers
-from cc_session._hook_calls import for_the_cli
+from cc_session.hooks.callbacks import Callers
+from cc_session.hooks.calls import for_the_cli
 
 Ask = Callable[[Session, Content], Any]
 # A time by which the sleeps of this worker are known.

@@ -11,8 +11,8 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from cc_session._family import MARK, end_all, family_of
-from cc_session._memory import Memory, memory_of
+from cc_session.process.memory import Memory, memory_of
+from cc_session.process.process_tree import MARK, end_all, family_of
 
 Start = Callable[..., subprocess.Popen[str]]
 

@@ -29,9 +29,9 @@ from cc_session import (
     UserPromptSubmitHookInput,
     hook,
 )
-from cc_session._callbacks import Callers
-from cc_session._hook_calls import for_the_cli
-from cc_session.hooks import OnError
+from cc_session.hooks.callbacks import Callers
+from cc_session.hooks.calls import for_the_cli
+from cc_session.hooks.hook import OnError
 
 Ask = Callable[[Session, Content], Any]
 Function = Callable[[Any], Any]
@@ -316,7 +316,7 @@ async def test_a_process_of_ours_that_hangs_blocks_the_call(
     bench: Any, server: LoopbackServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-39: the CLI gives up by itself, and does not run the tool."""
-    monkeypatch.setattr("cc_session._hook_calls._CLI_WAITS_LONGER_SECONDS", 0.3)
+    monkeypatch.setattr("cc_session.hooks.calls._CLI_WAITS_LONGER_SECONDS", 0.3)
     gave_up: list[bool] = []
 
     async def hang(input: PreToolUseHookInput) -> HookResult:

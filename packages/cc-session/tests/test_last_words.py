@@ -1,6 +1,6 @@
 """The last words of a process are the lines of its stderr that are no log."""
 
-from cc_session._last_words import LastWords
+from cc_session.process.last_words import LastWords
 
 SENDING = """\
 [Anthropic SDK DEBUG] [log_3e634b] sending request {

@@ -8,7 +8,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
 from cc_session import HTTPServer, Session, SSEServer, StdioServer
-from cc_session.mcp_servers import wire_servers
+from cc_session.mcp.servers import wire_servers
 
 STDIO = StdioServer("program", ["--flag"], {"TOKEN": "s3cret"})
 HTTP = HTTPServer("https://user:s3cret@host:8443/s3cret?token=s3cret", {"Authorization": "Bearer s3cret"})

@@ -17,12 +17,12 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 
 from cc_session import HookResult, Policy, QueueTimeoutError, Rule, SessionPool, Timeouts, hook
-from cc_session._fleet import PoolLimits
-from cc_session._memory import Memory
-from cc_session._traces import Traces
-from cc_session.launch import Defaults, Launch
-from cc_session.pool_core import Lease, PoolCore, Step, next_step
-from cc_session.worker import Worker
+from cc_session.pool.core import Lease, PoolCore, Step, next_step
+from cc_session.pool.launch import Defaults, Launch
+from cc_session.pool.processes import PoolLimits
+from cc_session.pool.worker import Worker
+from cc_session.process.memory import Memory
+from cc_session.process.side_effects import Traces
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
 
 pytestmark = pytest.mark.timeout(10)
@@ -349,7 +349,7 @@ async def test_a_process_that_is_too_large_is_replaced_when_it_is_given_back(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-66."""
-    monkeypatch.setattr("cc_session._fleet.memory_of", measuring(Memory(60, 50)))
+    monkeypatch.setattr("cc_session.pool.processes.memory_of", measuring(Memory(60, 50)))
     pool = make(max_rss_mb=111)
     assert [(await use(pool)).number for _ in range(2)] == [0, 0]
     assert pool.stats().memory_mb == 110
@@ -364,7 +364,7 @@ async def test_processes_of_yesterday_are_replaced(make: Make, monkeypatch: pyte
     pool = make(size=2)
     await pool.warm(launch(), 2)
     async with lent(pool):
-        monkeypatch.setattr("cc_session.worker.datetime.date", tomorrow)
+        monkeypatch.setattr("cc_session.pool.worker.datetime.date", tomorrow)
     assert (await use(pool)).number == 2
     assert pool.stats().recycled == {"date": 2}
 
@@ -377,7 +377,7 @@ async def test_a_process_that_died_is_replaced_and_its_lease_is_the_first_to_get
     async with lent(pool) as session:
         await session.close()
     await (await use(pool)).close()
-    monkeypatch.setattr("cc_session.worker._SURE_SECONDS", -1.0)
+    monkeypatch.setattr("cc_session.pool.worker._SURE_SECONDS", -1.0)
     (await use(pool)).error = ControlTimeoutError(subtype="mcp_status", seconds=2.0)
     served: list[str] = []
 
@@ -421,7 +421,7 @@ async def test_a_way_back_that_takes_long_is_not_waited_for_and_one_without_an_e
     make: Make, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """SES-67, SES-F05: another process is started meanwhile, if there is room."""
-    monkeypatch.setattr("cc_session._fleet._RESET_SOON_SECONDS", 60.0)
+    monkeypatch.setattr("cc_session.pool.processes._RESET_SOON_SECONDS", 60.0)
     pool = make(size=2)
     async with lent(pool) as slow:
         slow.may_reset.clear()
@@ -431,14 +431,14 @@ async def test_a_way_back_that_takes_long_is_not_waited_for_and_one_without_an_e
     slow.may_reset.set()
     assert await next_one is slow
 
-    monkeypatch.setattr("cc_session._fleet._RESET_SOON_SECONDS", 0.0)
+    monkeypatch.setattr("cc_session.pool.processes._RESET_SOON_SECONDS", 0.0)
     async with lent(pool) as slow:
         slow.may_reset.clear()
     assert (await use(pool)).number == 1
     slow.may_reset.set()
     await all_rest()
 
-    monkeypatch.setattr("cc_session._fleet._RESET_SECONDS", 0.01)
+    monkeypatch.setattr("cc_session.pool.processes._RESET_SECONDS", 0.01)
     async with lent(pool) as slow:
         slow.may_reset.clear()
     await until(lambda: pool.stats().recycled == {"reset": 1})
@@ -507,7 +507,7 @@ async def test_a_lease_cancelled_at_any_moment_is_given_back(
     make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_sure: bool
 ) -> None:
     """SES-75: also in the step of the loop in which its process comes free."""
-    monkeypatch.setattr("cc_session.worker._SURE_SECONDS", 1.0 if is_sure else -1.0)
+    monkeypatch.setattr("cc_session.pool.worker._SURE_SECONDS", 1.0 if is_sure else -1.0)
     pool = make()
     cancelled = 0
     for step in range(20):
@@ -595,7 +595,7 @@ async def test_spare_processes_are_there_before_they_are_needed(make: Make, unti
 
 async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """SES-66: but one is always allowed, and pages that they share count once."""
-    monkeypatch.setattr("cc_session._fleet.memory_of", measuring(Memory(100, 50)))
+    monkeypatch.setattr("cc_session.pool.processes.memory_of", measuring(Memory(100, 50)))
     for limit, starts in ((1, 1), (249, 1), (251, 2)):
         pool = make(size=4, max_total_mb=limit)
         await use(pool)
@@ -609,7 +609,7 @@ async def test_processes_that_are_idle_for_long_end_and_spare_ones_stay_and_are_
     make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """SES-65, SES-66, SES-67: before anybody asks."""
-    monkeypatch.setattr("cc_session._fleet._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("cc_session.pool.processes._LOOK_SECONDS", 0.01)
     pool = make(size=4, prewarm=1, idle_seconds=0.01)
     await pool.warm(launch(), 3)
     async with lent(pool, system_prompt="Leased.") as leased:

@@ -124,7 +124,7 @@ async def test_a_process_that_hangs_in_a_lease_or_while_it_is_idle_is_not_waited
     server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """SES-67, SES-F05: where the way back hangs as well, another process is started meanwhile."""
-    monkeypatch.setattr("cc_session.worker._PING_SECONDS", 1.0)
+    monkeypatch.setattr("cc_session.pool.worker._PING_SECONDS", 1.0)
     async with SessionPool(options, size=2, prewarm=0, timeouts=Timeouts(close=1)) as pool:
         async with pool.lease() as session:
             await session.run("Hello.")

@@ -95,7 +95,7 @@ sys.exit(3)
         pid = session.pid
     assert (raised.value.exit_code, raised.value.stderr_tail) == (3, "The reason.")
     told = [(record.name, record.getMessage()) for record in caplog.records if record.levelname != "DEBUG"]
-    assert told == [("cc_session._connection", f"Process {pid}: Claude Code exited with code 3 during turn")]
+    assert told == [("cc_session.process.connection", f"Process {pid}: Claude Code exited with code 3 during turn")]
 
 
 async def test_a_process_that_is_killed_fails_what_waits_for_it(options: ClaudeAgentOptions) -> None:

@@ -1,4 +1,4 @@
-"""Notices when the private parts of the SDK that `_process.py`, `_translate.py` and others use have changed. SES-78."""
+"""Notices changes in the private parts of the SDK that `process/cli_process.py` and others use. SES-78."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
 from cc_session import Session
-from cc_session._translate import translated
+from cc_session.process.sdk_errors import translated
 from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
 
 
@@ -74,7 +74,7 @@ def test_the_error_of_the_parser_is_where_the_sdk_keeps_it_to_itself() -> None:
 
 
 def test_an_answer_of_the_sdk_begins_with_the_id_of_the_request() -> None:
-    """So that `_activity.py` need not read the rest."""
+    """So that `process/activity.py` need not read the rest."""
     source = inspect.getsource(query.Query)
     assert '"type": "control_response",\n                "response": {\n' in source
     assert source.count('"request_id": request_id,') >= 3
@@ -105,7 +105,7 @@ def test_a_request_of_the_sdk_that_is_not_answered_is_known_by_its_words() -> No
 
 
 async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> None:
-    """By `_sdk_bridges.py`: its entries are told each message, and closed with the client."""
+    """By `mcp/sdk_servers.py`: its entries are told each message, and closed with the client."""
     assert "self._sdk_mcp_bridges.get(server_name)" in inspect.getsource(query)
     assert "for bridge in self._sdk_mcp_bridges.values():" in inspect.getsource(query)
     assert [*inspect.signature(SdkMcpBridge).parameters] == ["name", "server"]
@@ -115,7 +115,7 @@ async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> N
 
 
 def test_a_server_of_the_mcp_package_has_a_low_level_one() -> None:
-    """For `mcp_servers.py`; the SDK takes no other."""
+    """For `mcp/servers.py`; the SDK takes no other."""
     assert isinstance(MCPServer("x")._lowlevel_server, Server)  # pyright: ignore[reportPrivateUsage]
 
 

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .response import convert_sdk_messages_to_cli_response, extract_text_from_assistant_message
-    from .shapes import AssistantMessageLike
-    from .usage import convert_usage_dict_to_cli_usage
+    from .messages.response import convert_sdk_messages_to_cli_response, extract_text_from_assistant_message
+    from .messages.shapes import AssistantMessageLike
+    from .messages.usage import convert_usage_dict_to_cli_usage
 
 __all__ = [
     "AssistantMessageLike",
@@ -31,6 +31,6 @@ def __getattr__(name: str) -> object:
     # On demand: pydantic's models take longer to import than a report over a small log takes in all.
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    value = getattr(import_module(f".messages.{_PLACES[name]}", __name__), name)
     globals()[name] = value
     return value

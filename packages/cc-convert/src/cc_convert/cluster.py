@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from .cache import Packed, pack_scan, unpack_scan
 from .extras import need
+from .log_files.cache import Packed, pack_scan, unpack_scan
+from .log_files.scan import scan_stream
+from .log_files.sources import ENDINGS, LogsNotFoundError
+from .log_files.streams import Blocks, Readable, unpacked
+from .log_files.titles import Titles, best_titles, find_titles
 from .logs import Logs, merge
 from .rows import FileScan, Problem
-from .scan import scan_stream
-from .sources import ENDINGS, LogsNotFoundError
-from .streams import Blocks, Readable, unpacked
-from .titles import Titles, best_titles, find_titles
 
 __all__ = ["connect", "read_logs_on", "read_titles_on", "scan_urls", "titles_of_urls"]
 
@@ -76,7 +76,7 @@ def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = N
 def read_titles_on(
     client: Any, sources: Iterable[str], *, storage_options: Mapping[str, Any] | None = None
 ) -> dict[str, str]:
-    """The title of each session in the logs, as `cc_convert.titles.read_titles` has it, read on a cluster.
+    """The title of each session in the logs, as `cc_convert.log_files.titles.read_titles` has it, read on a cluster.
 
     Takes and raises the same as `read_logs_on`.
     """

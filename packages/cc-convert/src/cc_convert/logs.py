@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
-from .cache import Cache
-from .collector import better
-from .files import Progress, read_files
-from .lineage import attribute
+from .log_files.cache import Cache
+from .log_files.collector import better
+from .log_files.files import Progress, read_files
+from .log_files.sources import LogsNotFoundError, hosts_of
 from .model_names import canonical_model
 from .prices import Prices
-from .remainders import SessionTotal, settle
 from .rows import LABELS, FileScan, Kind, Problem, Row, make_row
-from .session_totals import places_of
-from .sources import LogsNotFoundError, hosts_of
+from .totals.lineage import attribute
+from .totals.remainders import SessionTotal, settle
+from .totals.session_totals import places_of
 
 __all__ = [
     "Cache", "CostMode", "Kind", "Logs", "LogsNotFoundError", "Prices", "Problem", "Row", "merge", "read_logs",
@@ -116,7 +116,7 @@ def read_logs(
 def read_messages(messages: Iterable[object]) -> Logs:
     """Read messages of the SDK, or dicts of stream-json, as `read_logs` reads files."""
     # Here, since the shapes of messages need pydantic's models, which are slow to import, and reading files does not.
-    from .messages import scan_messages
+    from .log_files.messages import scan_messages
 
     return merge([scan_messages(messages)])
 

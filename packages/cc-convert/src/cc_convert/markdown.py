@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import TextIO
 
-from .events import Event, read_events
+from .log_files.events import Event, read_events
 
 __all__ = ["write_markdown"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from .logs import Logs
 from .prices import Prices
-from .remainders import SessionTotal
 from .rows import NO_COUNTS, Counts, Row, add_counts, counts_of
+from .totals.remainders import SessionTotal
 
 __all__ = ["CENT", "KINDS", "Comparison", "reconcile"]
 

@@ -11,11 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import cast
 
-from .errors import (
-    InvalidToolResultError,
-    LocalProtocolError,
-    ToolNotFoundError,
-)
+from .errors import InvalidToolResultError, LocalProtocolError, ToolNotFoundError
 from .framing import encode_frame
 from .messages import CallToolParams, IPCErrorResponse, ToolHandler, error_response
 from .results import validate_result

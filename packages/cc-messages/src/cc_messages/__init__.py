@@ -4,13 +4,13 @@
 sessions; does not know agents or models.
 """
 
-from .api_log import retry_after
-from .limits import LimitCallback
+from .api.limits import LimitCallback
 from .loop.approvals import APPROVED
+from .loop.claude_code_tools import OwnTools
 from .loop.cli_tools import Beside, CLICall, CLITools, beside_requests
-from .loop.own_tools import OwnTools
+from .process.api_log import retry_after
 from .report import RequestReport
-from .server import create_app
+from .server.app import create_app
 from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 
 __all__ = [

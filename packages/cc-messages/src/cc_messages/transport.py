@@ -25,17 +25,17 @@ from cc_session import (
 )
 from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
-from .answering import Starter, answer
-from .failure import overloaded
-from .launch import Launches
-from .limits import LimitCallback, LimitWatch
+from .api.failure import overloaded
+from .api.limits import LimitCallback, LimitWatch
+from .api.models import catalogue, find, page, resolve
+from .api.passed_headers import passed_headers
+from .api.request import parse_object, parse_request
+from .api.response import document, error_response
 from .loop.cli_tools import current_beside
-from .models import catalogue, find, page, resolve
-from .passed_headers import passed_headers
-from .process import RequestProcess
-from .reply import Body, Reply
-from .request import parse_object, parse_request
-from .response import document, error_response
+from .process.launch import Launches
+from .process.process import RequestProcess
+from .request_handler import Starter, answer
+from .response_stream import Body, Reply
 
 __all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
 

@@ -23,12 +23,7 @@ from claude_agent_sdk import (
 # Importing it patches the SDK's parser, before any session reads a message.
 import cc_compat as _cc_compat
 
-from ._fleet import PoolLimits
-from ._ledger import Spent
-from ._tool_names import is_known_tool
 from .background import on_background, run_on_background, start_on_background, tell_background
-from .cli_file import bundled_cli, find_cli, login_advice
-from .command_hooks import CommandFailedError, command_hook
 from .errors import (
     HooksDisabledError,
     McpServerFailedError,
@@ -37,28 +32,41 @@ from .errors import (
     TurnTimeoutError,
     UnknownToolCallError,
 )
-from .frames import Content
-from .hooks import Hook, HookResult, hook
-from .launch import Launch, LeaseOverrides
-from .login import CLOUD_VARIABLES, Login, api_address, login_of
-from .matchers import EVENTS
-from .mcp_servers import HTTPServer, McpServer, SSEServer, StdioServer
-from .options import sealed_options
-from .policy import Ask, Policy, Verdict
-from .policy_presets import is_below
-from .policy_rules import Rule
-from .pool import SessionPool
-from .pool_core import Lease, PoolCore
-from .pool_owner import PoolOwner
-from .pool_stats import PoolStats
-from .query import query
-from .session import Session, SessionState
-from .stream import TurnStream
+from .hooks.command import CommandFailedError, command_hook
+from .hooks.hook import Hook, HookResult, hook
+from .hooks.matchers import EVENTS
+from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
+from .mcp.tool_calls import (
+    TOOL_CALL_ID,
+    TOOL_META,
+    ToolCall,
+    ToolContent,
+    ToolDefinition,
+    check_length,
+    with_tool_server,
+)
+from .policy.policy import Ask, Policy, Verdict
+from .policy.presets import is_below
+from .policy.rules import Rule
+from .policy.tool_names import is_known_tool
+from .pool.core import Lease, PoolCore
+from .pool.launch import Launch, LeaseOverrides
+from .pool.owner import PoolOwner
+from .pool.pool import SessionPool
+from .pool.processes import PoolLimits
+from .pool.query import query
+from .pool.stats import PoolStats
+from .pool.worker import PooledSession, ResetBy, Worker
+from .process.cli_file import bundled_cli, find_cli, login_advice
+from .process.frames import Content
+from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
+from .process.options import sealed_options
+from .session.session import Session, SessionState
+from .session.spending import Spent
+from .session.stream import TurnStream
+from .session.turn import Turn
+from .session.turn_errors import TurnError, TurnErrorKind
 from .timeouts import Timeouts
-from .tool_calls import TOOL_CALL_ID, TOOL_META, ToolCall, ToolContent, ToolDefinition, check_length, with_tool_server
-from .turn import Turn
-from .turn_errors import TurnError, TurnErrorKind
-from .worker import PooledSession, ResetBy, Worker
 
 _ = _cc_compat
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a session, and what its caller can do wrong. How a turn can fail stands in `turn_errors.py`.
+"""Errors of sessions and of their callers. Errors of turns are in `session/turn_errors.py`.
 
 Where cc-types has a class for an error and claude-agent-sdk has one as well, what is raised is an instance of both:
 code that was written for either catches it. The names here are those of cc-types. One class is taken from where the

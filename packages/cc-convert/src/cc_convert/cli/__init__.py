@@ -47,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(command: object, options: object) -> int:
     from ..extras import MissingExtraError
+    from ..log_files.sources import LogsNotFoundError
     from ..prices import PriceFileError
     from ..report.filters import FilterError
-    from ..sources import LogsNotFoundError
     from .output import RefusedError
 
     if not callable(command):

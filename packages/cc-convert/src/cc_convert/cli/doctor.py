@@ -3,12 +3,12 @@
 from argparse import Namespace
 from collections import Counter
 
-from ..cache import Cache
 from ..extras import EXTRAS, has_extra
+from ..log_files.cache import Cache
+from ..log_files.sources import STDIN, default_folders, open_log
 from ..logs import Logs
 from ..prices import Prices
 from ..reconcile import reconcile
-from ..sources import STDIN, default_folders, open_log
 from .inputs import chosen_prices, load_logs
 from .output import text_of
 

@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, tzinfo
 from typing import NamedTuple
 
-from ..cache import Cache, identity_of
-from ..files import Progress
+from ..log_files.cache import Cache, identity_of
+from ..log_files.files import Progress
+from ..log_files.sources import STDIN, default_folders, find_logs
 from ..logs import Logs, read_logs
 from ..prices import Prices
 from ..report.buckets import Bucket, fill_buckets
 from ..report.filters import Filter, FilterError, last_days, moment
 from ..rows import Row
-from ..sources import STDIN, default_folders, find_logs
 from . import FINDINGS, OK
 from .output import RefusedError, say
 
@@ -161,7 +161,7 @@ def load_titles(options: Namespace) -> dict[str, str]:
 
         with connect(options.dask) as client:
             return read_titles_on(client, options.sources or default_folders())
-    from ..titles import read_titles  # which takes a while, and few commands show titles
+    from ..log_files.titles import read_titles  # which takes a while, and few commands show titles
 
     cache = None if options.no_cache else Cache()
     return read_titles(find_logs(options.sources), cache, repr(("titles", options.sources)))

@@ -89,7 +89,7 @@ def _origin(text: str) -> tuple[str, str]:
     host, _, path = text.partition(":")
     if not host or not path or "/" in host:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PATH, such as laptop:backup/laptop/projects")
-    from ..sources import LogsNotFoundError, find_logs
+    from ..log_files.sources import LogsNotFoundError, find_logs
 
     try:
         find_logs([path])

@@ -10,7 +10,7 @@ from typing import cast
 
 from cc_types import JsonValue, LimitWindow, RateLimits
 
-from ..cache import Cache
+from ..log_files.cache import Cache
 
 __all__ = ["keep_limits", "kept_limits", "spell_windows", "told_limits"]
 

@@ -212,7 +212,7 @@ def _models(models: dict[str, float]) -> str:
 
 
 def _tools(options: Namespace) -> int:
-    from ..events import read_events
+    from ..log_files.events import read_events
     from ..report.tools import tool_lines
 
     if options.dask:

@@ -7,10 +7,10 @@ from typing import Any
 
 from cc_types import MessageParseError
 
-from ..decode import decode_line
-from ..response import convert_sdk_messages_to_cli_response
-from ..sources import STDIN, find_logs, open_log
-from ..streams import DamagedLogError, lines_of
+from ..log_files.decode import decode_line
+from ..log_files.sources import STDIN, find_logs, open_log
+from ..log_files.streams import DamagedLogError, lines_of
+from ..messages.response import convert_sdk_messages_to_cli_response
 from .output import say
 
 

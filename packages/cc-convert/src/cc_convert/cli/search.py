@@ -10,11 +10,11 @@ from datetime import datetime, tzinfo
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from ..cache import Cache
+from ..log_files.cache import Cache
+from ..log_files.sources import STDIN, hosts_of
+from ..log_files.titles import read_titles
 from ..search.find import Found, Match, Query, QueryError, find_passages, passage_of
 from ..search.passages import ROLES, Passage
-from ..sources import STDIN, hosts_of
-from ..titles import read_titles
 from .doctor import line_numbers
 from .inputs import chosen_filter, chosen_zone, with_progress
 from .output import RefusedError, say, shortened, visible, write_output, write_records

@@ -12,13 +12,13 @@ from argparse import Namespace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from ..cache import Cache
-from ..files import read_files
+from ..log_files.cache import Cache
+from ..log_files.files import read_files
+from ..log_files.sources import LogsNotFoundError, find_logs
 from ..logs import merge
 from ..report.blocks import BLOCK, blocks
 from ..report.buckets import Bucket, fill_buckets
 from ..report.groups import group
-from ..sources import LogsNotFoundError, find_logs
 from .inputs import chosen_prices, chosen_zone
 from .output import spell_cost
 from .plan_limits import keep_limits, spell_windows, told_limits

@@ -6,8 +6,9 @@ import time
 from argparse import Namespace
 from datetime import UTC, datetime, tzinfo
 
-from ..cache import MemoryCache
-from ..files import read_files
+from ..log_files.cache import MemoryCache
+from ..log_files.files import read_files
+from ..log_files.sources import find_logs
 from ..logs import merge
 from ..prices import Prices
 from ..report.blocks import blocks, burn_rate
@@ -15,7 +16,6 @@ from ..report.buckets import fill_buckets
 from ..report.groups import group
 from ..report.sums import Line
 from ..rows import FileScan
-from ..sources import find_logs
 from .inputs import chosen_prices, chosen_zone
 from .output import say, spell_cost, spell_count, text_of
 from .plan_limits import kept_limits, spell_windows

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 
-from ..events import Event
+from ..log_files.events import Event
 from .svg import PLOT, WIDTH, Spell, axis, circle, label, line, nice_ceiling, path, picture, rect
 
 __all__ = ["context_chart", "timeline_chart"]

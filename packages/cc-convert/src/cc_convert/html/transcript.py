@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
-from ..events import Event
+from ..log_files.events import Event
 from .safe import shortened, text
 
 __all__ = ["search_box", "transcript"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..events import Event
+from ..log_files.events import Event
 from ..rows import Row
 
 __all__ = ["ToolLine", "tool_lines"]

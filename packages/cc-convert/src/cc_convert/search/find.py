@@ -10,11 +10,11 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
-from ..cache import Cache
-from ..files import Progress
+from ..log_files.cache import Cache
+from ..log_files.files import Progress
+from ..log_files.sources import is_packed, open_log
+from ..log_files.streams import placed_lines
 from ..report.filters import Filter
-from ..sources import is_packed, open_log
-from ..streams import placed_lines
 from .passages import ROLES, Context, Passage, Role, passages_of, small_letters
 from .texts import LogText, Table, TextCache, read_text
 

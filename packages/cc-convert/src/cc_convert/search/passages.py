@@ -5,11 +5,11 @@ from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic_core import from_json
 
-from ..decode import decode_line
-from ..events import Event, EventKind, events_of
-from ..extract import session_of, time_of
-from ..fields import Record, clean_record
-from ..titles import noted_title
+from ..log_files.decode import decode_line
+from ..log_files.events import Event, EventKind, events_of
+from ..log_files.extract import session_of, time_of
+from ..log_files.fields import Record, clean_record
+from ..log_files.titles import noted_title
 
 __all__ = ["ROLES", "Context", "Passage", "Role", "passages_of", "small_letters"]
 

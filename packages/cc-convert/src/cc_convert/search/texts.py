@@ -15,9 +15,9 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ..cache import Cache, Identity, edges_of, identity_of, write_private
-from ..sources import is_packed, open_log
-from ..streams import DamagedLogError, placed_lines
+from ..log_files.cache import Cache, Identity, edges_of, identity_of, write_private
+from ..log_files.sources import is_packed, open_log
+from ..log_files.streams import DamagedLogError, placed_lines
 from .passages import ROLES, Context, Passage, passages_of, small_letters
 
 __all__ = ["LogText", "Table", "TextCache", "read_text"]

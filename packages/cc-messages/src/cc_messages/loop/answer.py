@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from cc_types import JsonValue
 
-from ..answer import Answer, Event
+from ..api.message import Answer, Event
 from .cli_tools import OWN_SERVER, mcp_name
 from .conversation import Block, Message
 

@@ -20,7 +20,7 @@ from claude_agent_sdk import Message
 
 from cc_types import JsonValue
 
-from .own_tools import OwnTools
+from .claude_code_tools import OwnTools
 
 if TYPE_CHECKING:
     from ..report import RequestReport

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from cc_types import JsonValue
 
-from ..failure import invalid
+from ..api.failure import invalid
 
 __all__ = ["Block", "Message", "as_blocks", "merged", "without_cache_control"]
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from cc_types import JsonValue
 
-from ..answer import WHITESPACE, says_nothing
-from ..failure import invalid
+from ..api.failure import invalid
+from ..api.message import WHITESPACE, says_nothing
 from .conversation import Block, Message
 
 __all__ = ["check_message", "check_pairs"]

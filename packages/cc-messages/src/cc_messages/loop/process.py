@@ -12,17 +12,17 @@ from typing_extensions import override
 from cc_session import Content, Launch, PooledSession, ResetBy, with_tool_server
 from cc_types import CLIConnectionError
 
-from ..api_log import APILog
-from ..launch import RequestLaunch
-from ..process import RequestProcess
-from ..reading import Reading
-from ..request import MessagesRequest
+from ..api.request import MessagesRequest
+from ..process.api_log import APILog
+from ..process.launch import RequestLaunch
+from ..process.process import RequestProcess
+from ..process.turn_reader import Reading
 from .approvals import Approvals, approved_calls
-from .own_tools import Caller, OwnTools, with_skills
-from .reading import LoopReading
+from .claude_code_tools import Caller, OwnTools, with_skills
 from .request import LoopRequest
 from .skill_folder import SkillFolder, skill_places
 from .tool_server import ToolServer, ToolServerKey
+from .turn_reader import LoopReading
 
 __all__ = ["LoopProcess"]
 

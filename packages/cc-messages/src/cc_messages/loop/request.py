@@ -11,12 +11,12 @@ from typing import cast
 
 from cc_types import JsonValue
 
-from ..failure import invalid
+from ..api.failure import invalid
 from .answer import unfolded
+from .claude_code_tools import OwnTools
 from .cli_tools import Beside
 from .conversation import Block, Message, as_blocks, merged, without_cache_control
 from .history import check_message, check_pairs
-from .own_tools import OwnTools
 from .tool_server import ToolServerKey
 
 __all__ = ["LoopRequest", "loop_request"]

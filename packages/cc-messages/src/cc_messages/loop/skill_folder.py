@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..failure import invalid
+from ..api.failure import invalid
 
 __all__ = ["PLUGIN", "SkillFolder", "skill_places"]
 

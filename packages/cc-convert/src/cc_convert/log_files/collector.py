@@ -1,0 +1,295 @@
+"""What the records of one file come to: rows by request, ledgers, problems. It is fed records and knows no bytes."""
+
+from typing import Literal, TypeAlias, cast
+
+from ..archive import ARCHIVED, from_archive
+from ..rows import Counts, FileScan, Ledger, Problem, Row, make_row
+from .extract import (
+    LATEST,
+    event_usage,
+    model_totals,
+    request_row,
+    session_of,
+    tells_hours,
+    time_of,
+    tool_calls,
+    traits_of,
+)
+from .fields import Record, clean_record, clean_usage, count
+
+__all__ = ["Collector", "Taken", "better"]
+
+Taken: TypeAlias = Literal["request", "whole", "other"]
+"""What became of a record: a row, nothing yet because it has to be taken whole, or nothing because it says nothing."""
+
+_TOOLS = Row._fields.index("tools")
+_WHOLE = frozenset({"result", "cost-state", "stream_event", "system", ARCHIVED})
+
+
+class Collector:
+    """Gathers the records of one file in their order; `scan` gives what came of it."""
+
+    def __init__(self, path: str, before: FileScan | None = None) -> None:
+        self.path = path
+        self.rows: dict[str, Row] = {}
+        self.ledgers: list[Ledger] = []
+        self.problems: list[Problem] = []
+        self.origins: dict[str, str] = {}
+        self.compactions: dict[str, int] = {}
+        self.project = ""
+        self._version = ""
+        self._began = self._latest = ""
+        self._open_keys: list[str] = []
+        self._parent = ""
+        self._undated: list[int] = []
+        self._tool_ids: set[str] = set()
+        self._answering: dict[str, str] = {}
+        self._last: Row | None = None
+        if before is not None:
+            self._go_on(before)
+
+    def _go_on(self, before: FileScan) -> None:
+        self.rows = {row.key: row for row in before.rows}
+        self.ledgers, self.problems = [*before.ledgers], [*before.problems]
+        self.origins, self.project = {**before.origins}, before.project
+        self.compactions, self._began, self._latest = {**before.compactions}, before.began, before.latest
+        self._open_keys = [*before.open_keys]
+        self._parent = next(reversed(self.origins.values()), "")
+        self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
+        self._last = before.rows[-1] if before.rows else None
+        self._version = self._last.version if self._last else ""
+
+    def scan(self, *, size: int, offset: int, unfinished: bool) -> FileScan:
+        """What was gathered."""
+        return FileScan(
+            self.path, list(self.rows.values()), self.ledgers, self.problems, size, offset, unfinished,
+            tuple(self._open_keys), self.project, self.origins, self.compactions, self._began, self._latest,
+        )  # fmt: skip
+
+    def report(self, offset: int, reason: str, *, lost: bool) -> None:
+        """Note that a line is not as it should be."""
+        self.problems.append(Problem(self.path, offset, reason, lost))
+
+    def take(self, record: Record) -> Taken:
+        """Take a clean record, if it is a request; say what it was."""
+        self.note_time(record.get("timestamp"))
+        kind = record.get("type") or "assistant"
+        if kind == "assistant":
+            if self._take_request(record):
+                return "request"
+            return "whole" if _has_usage(record) else "other"
+        return "whole" if kind in _WHOLE else "other"
+
+    def take_whole(self, record: Record, offset: int) -> None:
+        """Take a record of any content, with all its fields."""
+        clean, odd = clean_record(record)
+        self.note_time(clean.get("timestamp"))
+        kind = clean.get("type") or "assistant"
+        if kind == "assistant":
+            if not self._take_request(clean) and _has_usage(clean):
+                self._take_nameless(clean, offset)
+            if odd:
+                self.report(offset, f"{odd} is no count", lost=False)
+        elif kind == "system":
+            self.project = clean.get("cwd") or self.project
+            # A stream names it once, at its start; a transcript in each record.
+            self._version = clean.get("claude_code_version") or self._version
+            if clean.get("subtype") == "compact_boundary" and (uuid := clean.get("uuid")):
+                self.compactions.setdefault(uuid, self._place())
+        elif kind == "result":
+            self._take_result(clean, record, offset)
+        elif kind == "cost-state":
+            self._take_state(clean, record)
+        elif kind == "stream_event":
+            self._take_event(clean, record)
+        elif kind == ARCHIVED:
+            self._take_archived(record, offset)
+
+    def note_time(self, timestamp: str | None) -> None:
+        """Take the time of a record of any kind: a total has none of its own."""
+        if timestamp:
+            self._began = self._began or timestamp
+            # All that the CLI writes have one form, whose order is that of the times.
+            self._latest = max(self._latest, timestamp)
+
+    def _place(self) -> int:
+        return len(self.rows) + len(self.compactions)
+
+    def _take_archived(self, record: Record, offset: int) -> None:
+        row = from_archive(record)
+        if row is None:
+            self.report(offset, "a row of an archive that cannot be read", lost=True)
+        else:
+            self.rows[row.key] = row
+
+    # --- requests
+
+    def add_tool(self, identity: str, name: str) -> None:
+        """Take a tool call of the answer that was taken last."""
+        row = self._last
+        if row is not None and (not identity or identity not in self._tool_ids):
+            self._tool_ids.add(identity)
+            self.rows[row.key] = self._last = make_row((*row[:_TOOLS], (*row.tools, name), *row[_TOOLS + 1 :]))
+
+    def _take_request(self, record: Record) -> bool:
+        row = request_row(record, self.project, self._parent)
+        if row is None:
+            return False
+        if row.session != session_of(record):
+            self.origins[row.key] = row.session
+            self._parent = row.session
+        self.project = row.project
+        if self._version and not row.version:
+            row = row._replace(version=self._version)
+        if row.tools:
+            row = row._replace(tools=self._new_tools(record["message"]))
+        known = self.rows.get(row.key)
+        if known is None:
+            self._open_keys.append(row.key)
+            if self._undated and row.time is not None:
+                self._close_states(row.time)
+        self.rows[row.key] = self._last = row if known is None else _with_block(known, row)
+        return True
+
+    def _take_nameless(self, record: Record, offset: int) -> None:
+        """A request without any id. In a transcript its place can name it; a stream tells it again with each block."""
+        known = "sessionId" in record
+        if known:
+            self._take_request(record | {"uuid": f"{self.path}:{offset}"})
+        self.report(offset, "a request without an id", lost=not known)
+
+    def _new_tools(self, message: Record) -> tuple[str, ...]:
+        calls = [(one, name) for one, name in tool_calls(message) if not one or one not in self._tool_ids]
+        self._tool_ids.update(one for one, _ in calls)
+        return tuple([name for _, name in calls])
+
+    def _close_states(self, time: float) -> None:
+        for at in self._undated:
+            self.ledgers[at] = self.ledgers[at]._replace(until=time)
+        self._undated = []
+
+    def _take_event(self, clean: Record, record: Record) -> None:
+        """The last event of an answer has the final counts."""
+        told = event_usage(record.get("event"))
+        if told is None:
+            return
+        thread = clean.get("parent_tool_use_id") or ""
+        key, counts = told
+        if key:
+            self._answering[thread] = key
+            return
+        row = self.rows.get(self._answering.get(thread, ""))
+        if row is not None:
+            self.rows[row.key] = _with_final(row, counts)
+
+    # --- the CLI's own totals
+
+    def _take_result(self, clean: Record, record: Record, offset: int) -> None:
+        exact: object = record.get("model_usage_since_last_result")
+        has_exact = isinstance(exact, dict)
+        totals = model_totals(cast("object", exact) if has_exact else record.get("modelUsage"))
+        self.ledgers.append(
+            Ledger(
+                "delta" if has_exact else "sum",
+                clean.get("uuid") or f"{self.path}:{offset}",
+                session_of(clean),
+                self.project,
+                time_of(clean.get("timestamp")) or (self._last.time if self._last else None),
+                None,
+                totals,
+                self._place(),
+                tuple(self._open_keys),
+                count(record.get("num_turns")),
+                self._traits() if self._open_keys else _stated_traits(record.get("usage")),
+                tells_hours(cast("object", exact) if has_exact else record.get("modelUsage")),
+            )
+        )
+        self._open_keys = []
+
+    def _take_state(self, clean: Record, record: Record) -> None:
+        session = session_of(clean)
+        self._undated.append(len(self.ledgers))
+        self.ledgers.append(
+            Ledger(
+                "state",
+                f"{session}:{record.get('totalDuration')}:{record.get('totalCostUSD')}",
+                session,
+                self.project,
+                self._last.time if self._last else None,
+                None,
+                model_totals(record.get("modelUsage")),
+                self._place(),
+                (),
+                0,
+                self._traits(),
+                tells_hours(record.get("modelUsage")),
+                _seconds(record.get("startTime")),
+                _seconds(record.get("totalDuration")),
+                time_of(self._latest),
+            )
+        )
+
+    def _traits(self) -> tuple[str, str, str]:
+        return (self._last.tier, self._last.geo, self._last.speed) if self._last else ("", "", "")
+
+
+def _seconds(milliseconds: object) -> float | None:
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return None
+    return milliseconds / 1000 if 0 <= milliseconds < LATEST * 1000 else None
+
+
+def _has_usage(record: Record) -> bool:
+    message: Record = record.get("message") or {}
+    return bool(message.get("usage"))
+
+
+def _stated_traits(usage: object) -> tuple[str, str, str]:
+    return traits_of(clean_usage(cast("Record", usage))[0]) if isinstance(usage, dict) else ("", "", "")
+
+
+def better(old: Row, new: Row) -> Row:
+    """Of two tellings of one request the one to believe: final counts first, then more tokens, then the older."""
+    if old.final != new.final:
+        chosen, other = (old, new) if old.final else (new, old)
+    else:
+        chosen, other = (new, old) if new.tokens > old.tokens else (old, new)
+    return chosen._replace(
+        time=min((time for time in (old.time, new.time) if time is not None), default=None),
+        project=chosen.project or other.project,
+        parent=chosen.parent or other.parent,
+        agent=chosen.agent or other.agent,
+        agent_type=chosen.agent_type or other.agent_type,
+        tools=max(chosen.tools, other.tools, key=len),
+        logged_cost=other.logged_cost if chosen.logged_cost is None else chosen.logged_cost,
+        request_id=chosen.request_id or other.request_id,
+        branch=chosen.branch or other.branch,
+        host=chosen.host or other.host,
+        entrypoint=chosen.entrypoint or other.entrypoint,
+        version=chosen.version or other.version,
+    )
+
+
+def _with_block(known: Row, row: Row) -> Row:
+    """A request of which one more content block was told."""
+    tools = known.tools + row.tools
+    if known[9:16] == row[9:16] and known.final == row.final:
+        return known._replace(tools=tools) if row.tools else known
+    return better(known, row)._replace(tools=tools)
+
+
+def _with_final(row: Row, counts: Counts) -> Row:
+    """The counts of the end; those that only the start tells stay."""
+    fresh, output, read, short, hour, thinking, searches = counts
+    written = row.cache_write_5m + row.cache_write_1h
+    changed = short + hour > written
+    return row._replace(
+        input=max(row.input, fresh),
+        output=max(row.output, output),
+        cache_read=max(row.cache_read, read),
+        cache_write_5m=short if changed else row.cache_write_5m,
+        cache_write_1h=hour if changed else row.cache_write_1h,
+        thinking=max(row.thinking, thinking),
+        web_searches=max(row.web_searches, searches),
+        final=True,
+    )

@@ -1,0 +1,180 @@
+"""One clean record into what counts of it: a row of a request, or totals by model.
+
+Knows the two dialects, that of transcripts (`sessionId`) and that of stream-json (`session_id`), and nothing of files.
+"""
+
+from datetime import UTC, datetime
+from typing import cast
+
+from ..model_names import canonical_model
+from ..rows import NO_COUNTS, Counts, Row, add_counts, make_row
+from .fields import MOST, Record, clean_usage, count
+
+__all__ = [
+    "LATEST", "event_usage", "model_totals", "request_row", "session_of", "tells_hours", "time_of", "tool_calls",
+    "traits_of",
+]  # fmt: skip
+
+SYNTHETIC = "<synthetic>"
+"""The model of messages that the CLI made up itself."""
+LATEST = 253_000_000_000
+"""In the year 9987: a later time is none. Before the end of the calendar, so that spans and zones stay within it."""
+_TOOLS = ("tool_use", "server_tool_use")
+_HOURS = "cacheCreationEphemeral1hInputTokens"
+_NO_FORK: Record = {}
+
+
+def time_of(timestamp: str | None) -> float | None:
+    """Seconds since 1970 of a timestamp, whatever its precision; `None` if it is none."""
+    if not timestamp:
+        return None
+    try:
+        moment = datetime.fromisoformat(timestamp)
+        # Without a zone it is UTC, as all of the CLI's are.
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if 0 < seconds < LATEST else None
+
+
+def session_of(record: Record) -> str:
+    """The session that a record stands in."""
+    return record.get("sessionId") or record.get("session_id") or ""
+
+
+def request_row(record: Record, project: str, parent: str) -> Row | None:
+    """The row of an assistant's message; `None` if the record tells no usage.
+
+    Args:
+        record: The clean record.
+        project: The folder to take where the record names none.
+        parent: The session that this one came from.
+    """
+    get = record.get
+    message: Record = get("message") or {}
+    usage: Record | None = message.get("usage")
+    uuid, message_id = get("uuid") or "", message.get("id") or ""
+    request_id = get("requestId") or get("request_id") or ""
+    key = message_id or request_id or uuid
+    if usage is None or not key:
+        return None
+    session = session_of(record)
+    # The CLI marks an answer that it copied into a fork since 2.1.326; the SDK's `fork_session()` names the parent.
+    origin = get("requestSessionId") or (get("forkedFrom") or _NO_FORK).get("sessionId") or session
+    model = message.get("model") or ""
+    failed = model == SYNTHETIC or get("isApiErrorMessage") is True
+    model = "" if model == SYNTHETIC else model
+    steps = usage.get("iterations")
+    numbers = NO_COUNTS if failed else _counts(usage)
+    # A transcript is written when an answer is complete; a stream tells how it began.
+    final = failed or get("sessionId") is not None or bool(message.get("stop_reason"))
+    return make_row(
+        (
+            uuid or key if failed else key, "error" if failed else "request", time_of(get("timestamp")),
+            origin, parent if origin == session else "", get("cwd") or project, *_agent(record), model, *numbers,
+            *traits_of(usage), tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
+            _steps(steps, numbers) if steps and len(steps) > 1 else (), get("costUSD"), final,
+            message_id, request_id, uuid,
+            get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "", None,
+        )
+    )  # fmt: skip
+
+
+def _agent(record: Record) -> tuple[str, str]:
+    # Before stream-json told the agent's id, it told only the call that started the agent.
+    agent = record.get("agentId") or record.get("agent_id") or record.get("parent_tool_use_id") or ""
+    return agent, record.get("attributionAgent") or record.get("subagent_type") or ""
+
+
+def traits_of(usage: Record) -> tuple[str, str, str]:
+    """What changes the price of a request, of its clean usage: tier, geo and speed."""
+    return usage.get("service_tier") or "", usage.get("inference_geo") or "", usage.get("speed") or ""
+
+
+def tool_calls(message: Record) -> list[tuple[str, str]]:
+    """The ids and names of the tools that a message calls."""
+    content = message.get("content") or ()
+    return [(block.get("id") or "", block.get("name") or "") for block in content if block.get("type") in _TOOLS]
+
+
+def _counts(usage: Record) -> Counts:
+    get = usage.get
+    written, hour = get("cache_creation_input_tokens") or 0, 0
+    split = get("cache_creation")
+    if split:
+        hour = split.get("ephemeral_1h_input_tokens") or 0
+        # The total leads, as it does for the CLI; without one, the parts are all there is.
+        written = written or hour + (split.get("ephemeral_5m_input_tokens") or 0)
+        hour = min(hour, written)
+    details, server = get("output_tokens_details"), get("server_tool_use")
+    return (
+        get("input_tokens") or 0,
+        get("output_tokens") or 0,
+        get("cache_read_input_tokens") or 0,
+        written - hour,
+        hour,
+        (details.get("thinking_tokens") or 0) if details else 0,
+        (server.get("web_search_requests") or 0) if server else 0,
+    )
+
+
+def _steps(iterations: list[object], whole: Counts) -> tuple[tuple[int, ...], ...]:
+    """The samplings of one request, if they add up to it."""
+    messages = [cast("Record", one) for one in iterations if isinstance(one, dict)]
+    steps = [_counts(clean_usage(one)[0])[:5] for one in messages if one.get("type") == "message"]
+    if len(steps) < 2 or [sum(column) for column in zip(*steps, strict=True)][:3] != list(whole[:3]):
+        return ()
+    return tuple(steps)
+
+
+def event_usage(event: object) -> tuple[str, Counts] | None:
+    """The id and the counts that an event of the API's stream tells; the id is empty where it tells none."""
+    if not isinstance(event, dict):
+        return None
+    fields = cast("Record", event)
+    message = fields.get("message")
+    if fields.get("type") == "message_start" and isinstance(message, dict):
+        start = cast("Record", message)
+        identity, usage = start.get("id"), start.get("usage")
+        if isinstance(identity, str) and isinstance(usage, dict):
+            return identity, _counts(clean_usage(cast("Record", usage))[0])
+    usage = fields.get("usage")
+    if fields.get("type") == "message_delta" and isinstance(usage, dict):
+        return "", _counts(clean_usage(cast("Record", usage))[0])
+    return None
+
+
+def model_totals(usage: object) -> dict[str, tuple[Counts, float]]:
+    """Counts and cost by canonical model, from a `modelUsage` of any content."""
+    if not isinstance(usage, dict):
+        return {}
+    totals: dict[str, tuple[Counts, float]] = {}
+    for name, fields in cast("dict[str, object]", usage).items():
+        if isinstance(fields, dict):
+            model, (counts, cost) = canonical_model(name), _total(cast("Record", fields))
+            known, spent = totals.get(model, (NO_COUNTS, 0.0))
+            totals[model] = (add_counts(known, counts), spent + cost)
+    return totals
+
+
+def tells_hours(usage: object) -> bool:
+    """Whether a `modelUsage` tells cache writes for an hour apart, which that of CLI 2.1.306 does not."""
+    models = cast("dict[str, object]", usage).values() if isinstance(usage, dict) else ()
+    found = [cast("Record", fields) for fields in models if isinstance(fields, dict)]
+    return all(_HOURS in fields for fields in found if count(fields.get("cacheCreationInputTokens")))
+
+
+def _total(fields: Record) -> tuple[Counts, float]:
+    written = count(fields.get("cacheCreationInputTokens"))
+    hour = min(written, count(fields.get(_HOURS)))
+    cost = fields.get("costUSD")
+    numbers = (
+        count(fields.get("inputTokens")),
+        count(fields.get("outputTokens")),
+        count(fields.get("cacheReadInputTokens")),
+        written - hour,
+        hour,
+        count(fields.get("thinkingTokens")),
+        count(fields.get("webSearchRequests")),
+    )
+    return numbers, float(cost) if isinstance(cost, int | float) and 0 <= cost <= MOST else 0.0

@@ -1,0 +1,213 @@
+"""Log files into scans: from the cache, or read, by several processes where that pays."""
+
+import marshal
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..rows import FileScan, Problem
+from .cache import Cache, Identity, identity_of, pack_scan, unpack_scan
+from .decode import fast_decoder
+from .scan import scan_stream
+from .sources import STDIN, is_packed, open_log
+
+__all__ = ["Progress", "read_file", "read_files"]
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all."""
+
+# A second process costs some milliseconds, in which a first one reads about this much.
+_WORTH_A_PROCESS = 16_000_000
+# To open a file takes as long as to read so much of it.
+_FILE = 8_000
+# Small enough that all processes end at about the same time.
+_JOB = 2_000_000
+# Each takes 4 bytes of a pipe, and all of them must fit in at once; 64 KiB is what the smallest pipes hold.
+_MOST_JOBS = 8_000
+
+
+def read_file(path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
+    """Read one log. A file that cannot be read gives a problem and no error.
+
+    Args:
+        path: The file, or `-`.
+        before: What was read of it before; only what follows is read.
+        strict: Decode every line.
+    """
+    try:
+        with open_log(path, before.offset if before else 0) as stream:
+            return scan_stream(stream, path, before=before, strict=strict)
+    except OSError as error:
+        problem = Problem(path, -1, error.strerror or type(error).__name__, True)
+        return FileScan(path, [], [], [problem], 0, 0, False, (), "", {}, {})
+
+
+def read_files(
+    paths: Sequence[str],
+    *,
+    cache: Cache | None = None,
+    processes: int = 1,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> list[FileScan]:
+    """Read logs; the results come in the order of the paths.
+
+    Args:
+        paths: Files.
+        cache: Where to look first, and what to write to.
+        processes: How many may work at once. More than one needs `fork` and a process without further threads.
+        strict: Decode every line. The cache is then only written.
+        progress: Called now and then.
+    """
+    identities = _identities(paths)
+    done = {path: read_file(path, strict=strict) for path in paths if path == STDIN}
+    started: dict[str, FileScan] = {}
+    for path, identity in identities.items():
+        known = cache.get(path, identity) if cache and not strict else None
+        if known:
+            (done if known[1] else started)[path] = known[0]
+    waiting = [path for path in paths if path not in done]
+    sizes = {path: _left(identities.get(path), started.get(path)) for path in waiting}
+    reader = _Reader(sizes, started, strict=strict, progress=progress)
+    read = reader.read(_useful(processes, sum(sizes.values()) + _FILE * len(sizes)))
+    for path, result in read.items():
+        identity = identities.get(path)
+        # What was written while it was read belongs to the next time: the identity is that of before.
+        if cache and identity and (result.size <= identity.size or is_packed(path)) and result.offset:
+            cache.put(path, identity, result)
+    done |= read
+    return [done[path] for path in paths]
+
+
+def _identities(paths: Iterable[str]) -> dict[str, Identity]:
+    """Those of the files that can be looked at."""
+    found: dict[str, Identity] = {}
+    for path in paths:
+        if path != STDIN:
+            try:
+                found[path] = identity_of(path)
+            except OSError:
+                continue  # reading it will say why
+    return found
+
+
+def _left(identity: Identity | None, before: FileScan | None) -> int:
+    return max(0, identity.size - (before.offset if before else 0)) if identity else 0
+
+
+def _useful(processes: int, size: int) -> int:
+    threading = sys.modules.get("threading")
+    if not hasattr(os, "fork") or (threading is not None and threading.active_count() > 1):
+        return 1
+    return max(1, min(processes, size // _WORTH_A_PROCESS + 1))
+
+
+class _Reader:
+    """Reads files, in this process and in others, and tells how far it is."""
+
+    def __init__(
+        self, sizes: dict[str, int], started: dict[str, FileScan], *, strict: bool, progress: Progress | None
+    ) -> None:
+        self._sizes, self._started, self._strict, self._progress = sizes, started, strict, progress
+        self._done: dict[str, FileScan] = {}
+        self._read, self._all = 0, sum(sizes.values())
+
+    def read(self, processes: int) -> dict[str, FileScan]:
+        """Read all of them."""
+        jobs = _jobs(list(self._sizes), self._sizes)
+        if processes > 1 and len(jobs) > 1:
+            self._share(jobs, processes - 1)
+        # Of a helper that was killed the results are missing.
+        for job in jobs:
+            self._work([path for path in job if path not in self._done])
+        return self._done
+
+    def scan(self, path: str) -> FileScan:
+        """Read one."""
+        return read_file(path, before=self._started.get(path), strict=self._strict)
+
+    def _work(self, paths: list[str]) -> None:
+        for path in paths:
+            self._take(self.scan(path))
+
+    def _take(self, result: FileScan) -> None:
+        self._done[result.path] = result
+        self._read += self._sizes[result.path]
+        if self._progress:
+            self._progress(self._read, self._all)
+
+    def _share(self, jobs: list[list[str]], helpers: int) -> None:
+        # Once for all processes, and not in each of them.
+        fast_decoder()
+        queue, fill = os.pipe()
+        os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(len(jobs))))
+        os.close(fill)
+        started = [_Helper(queue, jobs, self.scan) for _ in range(helpers)]
+        try:
+            while number := os.read(queue, 4):
+                self._work(jobs[int.from_bytes(number, "big")])
+            for helper in started:
+                for result in helper.results():
+                    self._take(result)
+        finally:
+            os.close(queue)
+            for helper in started:
+                helper.end()
+
+
+def _jobs(paths: list[str], sizes: dict[str, int]) -> list[list[str]]:
+    """Large files first, small ones together."""
+    enough = max(_JOB, sum(sizes.values()) // _MOST_JOBS)
+    jobs: list[list[str]] = []
+    held = enough
+    for path in sorted(paths, key=lambda path: -sizes[path]):
+        if held >= enough:
+            jobs.append([])
+            held = 0
+        jobs[-1].append(path)
+        held += sizes[path] + _FILE
+    return jobs
+
+
+class _Helper:
+    """A forked process that takes jobs from a queue, and tells what came of them when the queue is empty."""
+
+    def __init__(self, queue: int, jobs: list[list[str]], scan: Callable[[str], FileScan]) -> None:
+        self._results, answer = os.pipe()
+        self._process = os.fork()
+        if self._process == 0:
+            # Nothing of the parent's may run here: no handlers at exit, no flushing of its buffers.
+            status = 1
+            try:
+                os.close(self._results)
+                packed: list[Any] = []
+                while number := os.read(queue, 4):
+                    packed += [pack_scan(scan(path)) for path in jobs[int.from_bytes(number, "big")]]
+                with os.fdopen(answer, "wb") as pipe:
+                    marshal.dump(packed, pipe)
+                status = 0
+            except BaseException:  # The parent does what this process could not.
+                status = 1
+            finally:
+                os._exit(status)
+        os.close(answer)
+
+    def results(self) -> list[FileScan]:
+        """What it read; nothing if it did not come to an end."""
+        try:
+            with os.fdopen(self._results, "rb") as pipe:
+                self._results = -1
+                # Not `marshal.load`, which reads value by value and takes ten times as long.
+                return [unpack_scan(packed) for packed in marshal.loads(pipe.read())]
+        except (EOFError, ValueError, TypeError):
+            return []
+
+    def end(self) -> None:
+        """End the process, if it has not ended."""
+        import signal
+
+        if self._results >= 0:
+            os.close(self._results)
+            os.kill(self._process, signal.SIGKILL)
+        os.waitpid(self._process, 0)

@@ -1,0 +1,297 @@
+"""The bytes of one log into a `FileScan`: only the lines that matter are decoded, and every line is looked at.
+
+A log is read in pieces through one buffer, so memory does not grow with the file. Lines without usage get a look at
+their two ends, which shows a line that was cut off; those with usage are decoded.
+"""
+
+import json
+import re
+
+from ..rows import FileScan
+from .collector import Collector, Taken
+from .decode import decode_line, fast_decoder
+from .searching import Find, finders
+from .streams import DamagedLogError, Readable
+
+__all__ = ["LONGEST_LINE", "scan_stream"]
+
+LONGEST_LINE = 256 * 1024 * 1024
+"""A longer line is reported and passed over. The largest that were seen in real logs have 5 MB."""
+
+# Large enough that the work per piece does not count, small enough for the processor's cache and for memory.
+_PIECE = 512 * 1024
+# A buffer that grew for a long line stays so: where one is, there are more.
+_KEPT = 8 * 1024 * 1024
+_USAGE = b'"usage":'
+_NAMES = (b'"cost-state"', b'"cc-convert-row"', b'"init"', b'"assistant"')
+"""What stands near the start of records that count without usage, or should have one."""
+_SHORT = 1024
+"""A line below takes no time to decode; of a longer one so much is looked at for its name."""
+_MARKS = (b'_tokens"', b'Tokens"', b"\0")
+"""What stands in what is left of a usage or a result that was damaged, and in holes that a crash left."""
+_PROMPT = b'"type":"user","message":{"role":"user"'
+_ATTACHMENT = b'"attachment":{"type":'
+_NAMED = b'{"type":"'
+_COUNTING = tuple(
+    b'{"type":"%s"' % name
+    for name in (b"assistant", b"user", b"stream_event", b"result", b"system", b"cost-state", b"cc-convert-row")
+)
+"""How records begin that can count. Others, such as `api-request`, are notes of the CLI for itself."""
+_MESSAGE = b'"message":{"'
+_ANSWERS = (_MESSAGE + b'id":', _MESSAGE + b'model":')
+_HEAD = 320
+"""Within so many bytes of a line stands what it is."""
+_RECORD = b'{"parentUuid":'
+_NOTE = b'{"type":"queue-operation"'
+"""The first that a process notes in a file."""
+_INPUT = b'"input'
+_TAIL = 1280
+"""Within so many bytes of the end of an answer, a result or a total stands the last of its counts of input."""
+_TIME = b'"timestamp":"'
+_TIME_LENGTH = len("2026-11-22T12:00:00.000Z")
+_NEAR = 16_384
+_TOOL_USE = b'"type":"tool_use"'
+_TOOL_NAME = re.compile(rb'"type":"tool_use",(?:"id":"(?P<id>[!#-\[\]-~]+)",)?"name":"(?P<name>[!#-\[\]-~]+)"')
+_NO_REQUEST = b"\n"  # which stands in no line
+# Ids and counts stand in it; what follows in a usage does not differ where these are the same.
+_SAME_USAGE = 200
+_FIRST = 200
+_OPEN = ord("{")
+_FIELD = b'{"'
+_ENDS = b"}\r"
+
+
+def scan_stream(stream: Readable, path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
+    """Read a log from a stream to its end.
+
+    Args:
+        stream: The log; where it goes on if `before` is given.
+        path: What to call it.
+        before: What was read of it before.
+        strict: Decode every line, also those that say nothing of usage, and so find all that is wrong.
+
+    Returns:
+        What it holds. A log of any content gives a result.
+
+    Raises:
+        OSError: Reading failed.
+    """
+    # One buffer for one log after another: to make one takes longer than to read a small log.
+    data = _spare.pop() if _spare else bytearray(_PIECE)
+    result = _Scanner(path, before, strict=strict).read(stream, data)
+    if not _spare:
+        del data[_KEPT:]
+        _spare.append(data)
+    return result
+
+
+_spare: list[bytearray] = []
+
+
+def _may_count(find: Find, start: int, stop: int) -> bool:
+    """Whether a line that names no usage should be decoded nevertheless."""
+    head = start + _SHORT
+    return (
+        stop < head
+        or any(find(name, start, head) >= 0 for name in _NAMES)
+        or any(find(mark, start, stop) >= 0 for mark in _MARKS)
+        or find(_RECORD, start + 1, stop) >= 0
+    )
+
+
+class _Scanner:
+    def __init__(self, path: str, before: FileScan | None, *, strict: bool) -> None:
+        self._collector = Collector(path, before)
+        self._base = before.offset if before else 0
+        self._strict = strict
+        self._decode = fast_decoder()
+        self._last_request = _NO_REQUEST
+        self._last_usage = b""
+        self._at_start = before is None
+        self._skipping = False
+
+    def read(self, stream: Readable, data: bytearray) -> FileScan:
+        held = 0
+        while came := self._fill(stream, data, held):
+            filled = held + came
+            if self._skipping:
+                filled = self._skip(data, filled)
+            end = data.rfind(b"\n", 0, filled) + 1
+            if end and self._at_start and not data.startswith(_FIELD) and self._is_document(data, end):
+                return self._read_document(stream, data, filled)
+            if end:
+                if self._at_start:
+                    self._note_time(data, data.find(_TIME, 0, end))
+                self._at_start = False
+                self._lines(data, end)
+                self._base += end
+                # Whatever is left is the start of a line, and nearly always short.
+                data[: filled - end] = data[end:filled]
+            held = filled - end
+            if held == len(data):
+                held = self._make_room(data)
+        return self._finish(bytes(data[:held]))
+
+    def _fill(self, stream: Readable, data: bytearray, held: int) -> int:
+        with memoryview(data) as view:
+            try:
+                return stream.readinto(view[held : held + _PIECE]) or 0
+            except DamagedLogError as error:
+                self._collector.report(self._base, str(error), lost=True)
+                return 0
+
+    def _make_room(self, data: bytearray) -> int:
+        """Let the buffer grow for a long line, or pass over one that is too long; return how much of it is held."""
+        held = len(data)
+        if held < LONGEST_LINE:
+            data *= 2
+            return held
+        self._collector.report(self._base, f"longer than {LONGEST_LINE} bytes", lost=True)
+        self._skipping = True
+        return self._skip(data, held)
+
+    def _skip(self, data: bytearray, filled: int) -> int:
+        """Drop the rest of a line that is too long; return how much stands behind it."""
+        end = data.find(b"\n", 0, filled) + 1
+        self._skipping = not end
+        dropped = end or filled
+        self._base += dropped
+        data[: filled - dropped] = data[dropped:filled]
+        return filled - dropped
+
+    def _finish(self, tail: bytes) -> FileScan:
+        """What stands behind the last newline is a record, or one that is not finished yet."""
+        unfinished = False
+        if tail.strip():
+            decoded = decode_line(tail)
+            if decoded.records and not decoded.lost:
+                self._patiently(tail, self._base)
+                self._base += len(tail)
+            else:
+                unfinished = True
+        size = self._base + (len(tail) if unfinished else 0)
+        return self._collector.scan(size=size, offset=self._base, unfinished=unfinished)
+
+    # --- from line to line
+
+    def _lines(self, data: bytearray, end: int) -> None:
+        if self._strict:
+            self._every_line(data, end)
+            return
+        # For one byte Python's own is the quickest.
+        newline, startswith = data.find, data.startswith
+        find, rfind = finders(data)
+        position = prompt_at = answer_at = 0
+        while position < end:
+            stop = newline(b"\n", position, end)
+            whole = data[position] == _OPEN and data[stop - 1] in _ENDS
+            # What tells prompts and answers apart mostly stands where it stood in the line before.
+            if startswith(_PROMPT, position + prompt_at, stop):
+                quiet = whole
+            elif startswith(_ANSWERS, position + answer_at, stop):
+                quiet = False
+            elif startswith(_NAMED, position):
+                quiet = whole and not startswith(_COUNTING, position)
+            else:
+                head = min(stop, position + _HEAD)
+                if (found := find(_PROMPT, position, head)) >= 0:
+                    quiet, prompt_at = whole, found - position
+                elif (found := find(_MESSAGE, position, head)) >= 0:
+                    quiet, answer_at = False, found - position
+                else:
+                    quiet = whole and find(_ATTACHMENT, position, head) >= 0
+            # Prompts, tool results and the CLI's notes are the bulk of a log, and have no usage of their own. Where one
+            # was cut off, another record may stand behind it.
+            if quiet:
+                tail = max(position + 1, stop - _TAIL)
+                if find(_INPUT, tail, stop) >= 0 or find(_RECORD, tail, stop) >= 0 or find(_NOTE, tail, stop) >= 0:
+                    self._line(data[position:stop], self._base + position)
+            # From behind, since usage stands behind the content, which may be long.
+            elif (marker := rfind(_USAGE, position, stop)) >= 0:
+                self._line_with_usage(data, find, position, stop, marker)
+            elif not whole or _may_count(find, position, stop):
+                self._note_time(data, data.rfind(_TIME, max(0, position - _NEAR), position))
+                self._line(data[position:stop], self._base + position)
+            position = stop + 1
+
+    def _note_time(self, data: bytearray, at: int) -> None:
+        """Tell the time of a record that may not be decoded: of the first one, and of one shortly before a total."""
+        if at >= 0:
+            at += len(_TIME)
+            self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace"))
+
+    def _every_line(self, data: bytearray, end: int) -> None:
+        position = 0
+        while position < end:
+            stop = data.find(b"\n", position, end)
+            self._patiently(bytes(data[position:stop]), self._base + position)
+            position = stop + 1
+
+    def _line_with_usage(self, data: bytearray, find: Find, start: int, stop: int, marker: int) -> None:
+        call = find(_TOOL_USE, start, stop)
+        tool = _TOOL_NAME.match(data, call, stop) if call >= 0 else None
+        # The quick decoder leaves out what was said. A call of the usual form is read from the bytes, others are not.
+        patiently = call >= 0 and (tool is None or find(_TOOL_USE, tool.end(), stop) >= 0)
+        # Each content block of an answer is a line of its own and repeats the usage. The id of the request stands
+        # behind it, so it is that of the same record, also where a line was cut off and the next one went on behind it.
+        if patiently or not data.startswith(self._last_usage, marker) or find(self._last_request, marker, stop) < 0:
+            self._last_request = _NO_REQUEST
+            if self._line(data[start:stop], self._base + start, patiently=patiently) != "request":
+                return
+            self._last_usage = bytes(data[marker : min(stop, marker + _SAME_USAGE)])
+        if tool is not None:
+            identity, name = tool.groups(b"")
+            self._collector.add_tool(str(identity, "ascii"), str(name, "ascii"))
+
+    def _line(self, line: bytearray, offset: int, *, patiently: bool = False) -> Taken:
+        taken = "whole" if patiently else self._take(line)
+        if taken == "whole":
+            self._patiently(bytes(line), offset)
+        return taken
+
+    def _take(self, line: bytearray) -> Taken:
+        """Take a line the quick way, if it can be."""
+        try:
+            record = self._decode(line)
+        except ValueError:
+            return "whole"
+        taken = self._collector.take(record)
+        if taken == "request" and (request := record.get("requestId") or record.get("request_id")):
+            self._last_request = f'":"{request}"'.encode("utf-8", "replace")
+        return taken
+
+    def _patiently(self, line: bytes, offset: int) -> None:
+        records, problem, lost = decode_line(line)
+        if problem:
+            self._collector.report(offset, problem, lost=lost)
+        for record in records:
+            self._collector.take_whole(record, offset)
+
+    # --- one JSON document over many lines
+
+    def _is_document(self, data: bytearray, end: int) -> bool:
+        """Whether the first lines are those of a value that is laid out. The first line of a log may be cut to `{`."""
+        first, _, second = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+        second = second.lstrip().split(b"\n")[0].strip()
+        return first.strip() in (b"{", b"[") and (second[:1] == b'"' or second in (b"{", b"[", b"}", b"]"))
+
+    def _read_document(self, stream: Readable, data: bytearray, filled: int) -> FileScan:
+        """Results that someone laid out nicely, alone or one after another."""
+        content = data[:filled]
+        piece = memoryview(bytearray(_PIECE))
+        while (came := stream.readinto(piece)) and len(content) <= LONGEST_LINE:
+            content += piece[:came]
+        string = str(content, "utf-8", "replace").lstrip("\ufeff")
+        decoder, position = json.JSONDecoder(), 0
+        while position < len(string):
+            if string[position].isspace():
+                position += 1
+                continue
+            try:
+                value, stop = decoder.raw_decode(string, position)
+            except (ValueError, RecursionError):
+                self._collector.report(len(string[:position].encode()), "not JSON, and no lines of JSON", lost=True)
+                break
+            self._patiently(json.dumps(value).encode(), position)
+            position = stop
+        return self._collector.scan(size=len(content), offset=len(content), unfinished=False)

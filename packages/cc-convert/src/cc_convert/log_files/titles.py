@@ -1,0 +1,145 @@
+"""Find the titles of sessions: the title in the log, else the first prompt.
+
+Only both ends of a log are read, as Claude Code does: it writes the title again whenever a session is resumed.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from typing import TypeAlias, cast
+
+from ..archive import ARCHIVED
+from .cache import Cache, Identity, identity_of
+from .decode import decode_line
+from .events import events_of
+from .extract import session_of
+from .fields import Record, clean_record
+from .sources import STDIN, is_packed, open_log
+from .streams import DamagedLogError, Readable, lines_of, placed_lines
+
+__all__ = ["Titles", "best_titles", "find_titles", "noted_title", "read_titles"]
+
+Titles: TypeAlias = dict[str, tuple[int, str]]
+"""By session: rank and text of its best title."""
+_Entry: TypeAlias = tuple[tuple[int, ...], Titles]
+
+_HEAD = 1 << 20
+"""Within so many bytes the first prompt starts."""
+_EDGE = 1 << 16
+"""Within so many bytes of both ends stand titles."""
+_FIELD = b'itle"'
+_MOST_CHARACTERS = 200
+_PROMPT, _COMMAND = 1, 0
+_NOTED = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), ARCHIVED: ("title", _PROMPT)}
+"""Kinds of title records: field, and rank. The user's own title outranks a generated one."""
+_ARCHIVED = f'"{ARCHIVED}"'.encode()
+_COMMAND_NAME = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+# Texts that the CLI writes in the place of a prompt.
+_NO_PROMPT = re.compile(
+    r"\s*(<(local-command-|session-start-hook>|tick>|goal>|system-reminder>|ide_opened_file>|ide_selection>)"
+    r"|\[Request interrupted by user|Caveat: The messages below)"
+)
+
+
+def read_titles(paths: Iterable[str], cache: Cache | None = None, name: str = "titles") -> dict[str, str]:
+    """Return titles by session, each one line of at most 200 characters.
+
+    Args:
+        paths: Logs. Unreadable ones and the standard input are skipped.
+        cache: Stores the titles, so that the next call opens only files that changed.
+        name: Key of the titles in the cache.
+    """
+    kept = cast("tuple[dict[str, _Entry]]", (cache and cache.load(name)) or ({},))[0]
+    now: dict[str, _Entry] = {}
+    for path in paths:
+        with suppress(OSError):
+            if path != STDIN:
+                identity = identity_of(path)
+                known = kept.get(path)
+                now[path] = known if known and known[0] == tuple(identity) else _read(path, identity)
+    if cache and now != kept:
+        with suppress(OSError):
+            cache.store(name, (now,))
+    return best_titles(titles for _, titles in now.values())
+
+
+def best_titles(found_in_logs: Iterable[Titles]) -> dict[str, str]:
+    """Return for each session the title of the highest rank."""
+    best: Titles = {}
+    for titles in found_in_logs:
+        for session, found in titles.items():
+            if session not in best or found[0] > best[session][0]:
+                best[session] = found
+    return {session: title for session, (_, title) in best.items()}
+
+
+def _read(path: str, identity: Identity) -> _Entry:
+    return tuple(identity), find_titles(partial(open_log, path), 0 if is_packed(path) else identity.size)
+
+
+def find_titles(open_at: Callable[[int], AbstractContextManager[Readable]], size: int) -> Titles:
+    """Return the titles at the ends of one log.
+
+    Args:
+        open_at: Opens the log from an offset on.
+        size: Its size in bytes; 0 if it can be read from its start only.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    titles: Titles = {}
+    started, archived, at = False, False, 0
+    with open_at(0) as stream, suppress(DamagedLogError):
+        for at, line in placed_lines(stream):
+            archived = archived or (at == 0 and _ARCHIVED in line)
+            if at >= (_EDGE if started else _HEAD) and not archived:
+                break
+            if _FIELD in line or not (started or archived):
+                _note(line, titles)
+                started = any(rank >= _PROMPT for rank, _ in titles.values())
+    end = size if archived else max(at, size - _EDGE)
+    if end < size:
+        with open_at(end) as stream:
+            for line in lines_of(stream):
+                if _FIELD in line:
+                    _note(line, titles)
+    return titles
+
+
+def _note(line: bytes, titles: Titles) -> None:
+    for record in decode_line(line).records:
+        found = _title_of(record)
+        session = _plain(record.get("session")) or session_of(clean_record(record)[0])
+        if found and session:
+            known = titles.get(session, (-1, ""))
+            # A later title takes the place of an earlier one, but the first prompt stays the first.
+            if found[0] > known[0] or (found[0] == known[0] > _PROMPT):
+                titles[session] = found
+
+
+def _title_of(record: Record) -> tuple[int, str] | None:
+    if noted := _NOTED.get(_plain(record.get("type"))):
+        title = noted_title(record)
+        return (noted[1], title) if title else None
+    if record.get("isSidechain") is True:
+        return None
+    for event in events_of(record):
+        if event.kind == "prompt" and not event.agent and not _NO_PROMPT.match(event.text) and event.text.strip():
+            command = _COMMAND_NAME.search(event.text)
+            return (_COMMAND, _one_line(command[1])) if command else (_PROMPT, _one_line(event.text))
+    return None
+
+
+def noted_title(record: Record) -> str:
+    """Return the title in a title record; empty for other records."""
+    noted = _NOTED.get(_plain(record.get("type")))
+    return _one_line(_plain(record.get(noted[0]))) if noted else ""
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text[: 8 * _MOST_CHARACTERS].split())[:_MOST_CHARACTERS]

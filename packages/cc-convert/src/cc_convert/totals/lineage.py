@@ -1,0 +1,75 @@
+"""Which session made a request that the transcripts of several sessions repeat.
+
+A fork begins with copies of its parent's answers. The CLI marks them since 2.1.326, and the SDK's `fork_session()`
+names the parent. Other logs do not tell copies from originals; there the session that began first made the request.
+"""
+
+from collections.abc import Iterable
+
+from ..rows import FileScan, Row
+
+__all__ = ["attribute"]
+
+_NEVER = "~"  # after all times
+
+
+def _disputed(scans: Iterable[FileScan]) -> set[str]:
+    """The keys of requests that different files give to different sessions."""
+    sessions: dict[str, str] = {}
+    disputed: set[str] = set()
+    for scan in scans:
+        new = {row.key: row.session for row in scan.rows}
+        disputed |= {key for key in new.keys() & sessions.keys() if new[key] != sessions[key]}
+        sessions |= new
+    return disputed
+
+
+def attribute(scans: list[FileScan]) -> list[FileScan]:
+    """Give each request to one session, in all files alike; the files that copied it note that in their `origins`."""
+    disputed = _disputed(scans)
+    if not disputed:
+        return scans
+    owners = _owners(scans, disputed)
+    return [_with_owners(scan, owners) if any(row.key in owners for row in scan.rows) else scan for scan in scans]
+
+
+def _owners(scans: list[FileScan], disputed: set[str]) -> dict[str, str]:
+    """Of the sessions whose own files have a request as theirs, the one that began first."""
+    ranks = _ranks(scans)
+    own: dict[str, set[str]] = {}
+    named: dict[str, str] = {}
+    for scan in scans:
+        for row in scan.rows:
+            if row.key in disputed and row.key in scan.origins:
+                named[row.key] = row.session
+            elif row.key in disputed:
+                own.setdefault(row.key, set()).add(row.session)
+    return named | {key: min(sessions, key=lambda session: ranks[session]) for key, sessions in own.items()}
+
+
+def _ranks(scans: list[FileScan]) -> dict[str, tuple[str, float, str]]:
+    """The order in which sessions began: by the first time of a file, then by how long processes ran until a total."""
+    ranks: dict[str, tuple[str, float, str]] = {}
+    for scan in scans:
+        shortest: dict[str, float] = {}
+        for ledger in scan.ledgers:
+            if ledger.duration is not None:
+                shortest[ledger.session] = min(shortest.get(ledger.session, ledger.duration), ledger.duration)
+        for session in {row.session for row in scan.rows if row.key not in scan.origins}:
+            rank = (scan.began or _NEVER, shortest.get(session, float("inf")), session)
+            ranks[session] = min(ranks.get(session, rank), rank)
+    return ranks
+
+
+def _with_owners(scan: FileScan, owners: dict[str, str]) -> FileScan:
+    rows: list[Row] = []
+    origins = {**scan.origins}
+    parent = ""
+    for row in scan.rows:
+        owner = owners.get(row.key, row.session)
+        if owner != row.session or row.key in origins:
+            origins[row.key] = parent = owner
+            rows.append(row._replace(session=owner, parent=""))
+        else:
+            rows.append(row._replace(parent=row.parent or parent))
+    return scan._replace(rows=rows, origins=origins)

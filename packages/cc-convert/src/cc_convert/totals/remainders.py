@@ -1,0 +1,179 @@
+"""What was spent according to the CLI's own totals and stands in no request: rows that make the sums whole.
+
+A transcript notes its session's totals at each end of a process; a compaction, for one, stands nowhere else. A result
+of stream-json tells what its turn took, while the requests before it tell only how they began. What a total has more
+than the requests it covers becomes a row of its own, so the rows always add up to the total.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ..model_names import canonical_model
+from ..prices import Prices
+from ..rows import (
+    NO_COUNTS,
+    Counts,
+    FileScan,
+    Kind,
+    Ledger,
+    Row,
+    add_counts,
+    counts_of,
+    subtract_counts,
+    with_all_writes,
+)
+from .session_totals import NOTHING, ProcessTotal, Totals, count_rows, process_totals, size_of
+
+__all__ = ["SessionTotal", "Totals", "settle"]
+
+
+class SessionTotal(NamedTuple):
+    """What a session spent according to the CLI's own totals."""
+
+    spent: Totals
+    """Counts and US dollars by model, without what a fork took over from its parent."""
+    covered: frozenset[str] | None
+    """The keys of the requests in it; `None` means all of the session."""
+    splits: bool
+    """Whether it tells cache writes for an hour from those for five minutes."""
+
+
+def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
+    """Set the rows against the CLI's totals; partial rows of stream-json get their final counts in place.
+
+    Args:
+        scans: What each log gave, each request given to one session.
+        rows: The rows of all of them, each request once. Some are replaced.
+
+    Returns:
+        Rows for what is in the totals and in no row, and the total of each session that has one.
+    """
+    processes = process_totals(scans, rows)
+    missing = [row for found in processes.values() for total in found for row in _of_process(total)]
+    totals = {session: _session_total(found) for session, found in processes.items()}
+    results: dict[str, list[Ledger]] = defaultdict(list)
+    seen: set[str] = set()
+    for scan in scans:
+        for ledger in scan.ledgers:
+            if ledger.kind != "state" and ledger.session not in totals and ledger.key not in seen:
+                seen.add(ledger.key)
+                results[ledger.session].append(ledger)
+    for ledgers in results.values():
+        missing += _of_results(ledgers, rows)
+    return missing, totals | {session: _result_total(ledgers) for session, ledgers in results.items()}
+
+
+# --- transcripts
+
+
+def _of_process(total: ProcessTotal) -> list[Row]:
+    parent = next(reversed(total.scan.origins.values()), "")
+    project = total.ledger.project or total.scan.project
+    missing: list[Row] = []
+    for model, counts in total.unlogged.items():
+        if any(counts):
+            row = _row(total.ledger, model, counts, "unlogged", parent, project)
+            missing.append(_split(row, total.ledger, total.spent[model][1], total.covered))
+    return missing
+
+
+def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
+    spent: Totals = {}
+    covered: set[str] = set()
+    for process in processes:
+        spent = _plus(spent, process.spent)
+        covered |= {row.key for row in process.covered}
+    return SessionTotal(spent, frozenset(covered), all(process.ledger.splits for process in processes))
+
+
+# --- results
+
+
+def _result_total(ledgers: list[Ledger]) -> SessionTotal:
+    """Without a transcript, the results of a session are all there is: exact differences, or the largest sum."""
+    spent: Totals = {}
+    for delta in (ledger for ledger in ledgers if ledger.kind == "delta"):
+        spent = _plus(spent, delta.totals)
+    if not any(ledger.kind == "delta" for ledger in ledgers):
+        spent = max((ledger.totals for ledger in ledgers), key=size_of)
+    return SessionTotal(spent, None, all(ledger.splits for ledger in ledgers))
+
+
+def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
+    exact = [ledger for ledger in ledgers if ledger.kind == "delta"]
+    sums = sorted((ledger for ledger in ledgers if ledger.kind == "sum"), key=lambda one: size_of(one.totals))
+    missing: list[Row] = []
+    counted: Totals = {}
+    for ledger in [*exact, *sums]:
+        requests = [row for key in ledger.keys if (row := rows.get(key)) and row.session == ledger.session]
+        spent = count_rows(requests)
+        for model, (stated, cost) in ledger.totals.items():
+            told = spent.get(model, NO_COUNTS)
+            before, before_cost = counted.get(model, NOTHING) if ledger.kind == "sum" else NOTHING
+            if not ledger.splits:
+                stated, told, before = map(with_all_writes, (stated, told, before))
+            more = subtract_counts(stated, add_counts(told, before))
+            known = counted.get(model, NOTHING)
+            counted[model] = (add_counts(known[0], add_counts(told, more)), max(known[1], cost))
+            if any(more) and not _completed(ledger, model, more, rows):
+                kind: Kind = "turn" if ledger.turns and not ledger.keys else "unlogged"
+                row = _row(ledger, model, more, kind, "", ledger.project)
+                row = _split(row, ledger, cost - before_cost, requests)
+                # If no request is known beside it, all of the cost is its own.
+                missing.append(row if any(told) else row._replace(logged_cost=max(0.0, cost - before_cost)))
+    return missing
+
+
+def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
+    """Whether all of it belongs to the one request of the turn whose counts are not final; if so, it gets them."""
+    partial = [row for key in ledger.keys if (row := rows.get(key)) and not row.final]
+    partial = [row for row in partial if canonical_model(row.model) == model]
+    if len(partial) != 1:
+        return False
+    row = partial[0]
+    numbers = add_counts(counts_of(row), more)
+    rows[row.key] = row._replace(
+        input=numbers[0], output=numbers[1], cache_read=numbers[2], cache_write_5m=numbers[3],
+        cache_write_1h=numbers[4], thinking=numbers[5], web_searches=numbers[6], final=True,
+    )  # fmt: skip
+    return True
+
+
+# --- rows
+
+
+def _split(row: Row, ledger: Ledger, cost: float, beside: Iterable[Row]) -> Row:
+    """Tell the cache writes of a row apart where its total does not: those for an hour cost more.
+
+    Args:
+        row: What is in no request, with all writes as those for five minutes.
+        ledger: The total.
+        cost: What the row and the requests beside it cost, in US dollars, by the total.
+        beside: These requests.
+    """
+    price = Prices().cost
+    short, hour = price(row), price(row._replace(cache_write_5m=0, cache_write_1h=row.cache_write_5m))
+    if ledger.splits or short is None or hour is None or hour <= short:
+        return row
+    others = sum(price(one) or 0.0 for one in beside if canonical_model(one.model) == row.model)
+    part = min(1.0, max(0.0, (cost - others - short) / (hour - short)))
+    written = round(part * row.cache_write_5m)
+    return row._replace(cache_write_5m=row.cache_write_5m - written, cache_write_1h=written)
+
+
+def _row(ledger: Ledger, model: str, counts: Counts, kind: Kind, parent: str, project: str) -> Row:
+    key = f"{kind}:{ledger.key}:{model}"
+    tier, geo, speed = ledger.traits
+    return Row(
+        key, kind, ledger.time, ledger.session, parent, project, "", "", model, *counts, tier, geo, speed,
+        tools=(), steps=(), logged_cost=None, final=True, message_id="", request_id="", uuid="",
+    )  # fmt: skip
+
+
+def _plus(first: Totals, second: Totals) -> Totals:
+    total = dict(first)
+    for model, (counts, cost) in second.items():
+        known, spent = total.get(model, NOTHING)
+        total[model] = (add_counts(known, counts), spent + cost)
+    return total

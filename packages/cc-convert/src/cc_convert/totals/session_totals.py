@@ -1,0 +1,296 @@
+"""The totals in transcripts, and the requests that each of them covers.
+
+A process of the CLI notes at its end what its session has spent so far. It starts from the total that it found in the
+session's file, or in that of the session it forks; both keep the start of the lineage. So each total has a base, and
+the difference to it is what one process spent. Requests of a process that was killed, or still runs, are in no total.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from ..model_names import canonical_model
+from ..rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, counts_of, subtract_counts, with_all_writes
+
+__all__ = ["NOTHING", "ProcessTotal", "Totals", "count_rows", "places_of", "process_totals", "size_of"]
+
+Totals: TypeAlias = dict[str, tuple[Counts, float]]
+"""Counts and US dollars, by model."""
+NOTHING: tuple[Counts, float] = (NO_COUNTS, 0.0)
+_Sums: TypeAlias = dict[str, tuple[int, ...]]
+"""Input, output, cache read, cache write and web searches by model: what all versions tell. No model has only zeros."""
+# A process began with the total of the one before, or ran at the same time as some of them.
+_MOST_BASES = 8
+# A search among the requests of processes that ran at once. A thousand steps take a millisecond.
+_MOST_STEPS = 20_000
+
+
+class ProcessTotal(NamedTuple):
+    """What one process spent, according to the total at its end."""
+
+    ledger: Ledger
+    scan: FileScan
+    spent: Totals
+    covered: list[Row]
+    """The requests that are in it."""
+    unlogged: dict[str, Counts]
+    """What is in it and in no request, by model."""
+
+
+class _State(NamedTuple):
+    ledger: Ledger
+    scan: FileScan
+    positions: dict[str, int]
+    """Where requests and compactions stand in its file."""
+
+
+class _Base(NamedTuple):
+    """What a process began with."""
+
+    totals: Totals
+    duration: float | None
+    copied: tuple[Row, ...] = ()
+    """Requests of a parent whose total is not at hand."""
+
+
+def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, list[ProcessTotal]]:
+    """The totals of each session that has some, process by process.
+
+    Args:
+        scans: What each log gave, each request given to one session.
+        rows: The rows of all of them, each request once.
+    """
+    states = _states(scans)
+    lineages: dict[float | None, list[_State]] = defaultdict(list)
+    for found in states.values():
+        for state in found:
+            lineages[state.ledger.start].append(state)
+    made: dict[str, list[Row]] = {session: [] for session in states}
+    for row in rows.values():
+        if row.session in made and row.kind not in ("unlogged", "error"):
+            made[row.session].append(row)
+    return {session: _of_session(found, lineages, made[session]) for session, found in states.items()}
+
+
+def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
+    """The scans in which each session made requests."""
+    places: dict[str, list[FileScan]] = defaultdict(list)
+    for scan in scans:
+        for session in {row.session for row in scan.rows}:
+            places[session].append(scan)
+    return places
+
+
+def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
+    """The totals of each session, in the order of its file."""
+    states: dict[str, list[_State]] = defaultdict(list)
+    seen: set[str] = set()
+    for scan in scans:
+        ledgers = [one for one in scan.ledgers if one.kind == "state" and one.key not in seen]
+        positions = _positions(scan) if ledgers else {}
+        for ledger in ledgers:
+            seen.add(ledger.key)
+            states[ledger.session].append(_State(ledger, scan, positions))
+    for found in states.values():
+        # A copy of the file may hold more of it.
+        found.sort(key=lambda state: state.ledger.place)
+    return states
+
+
+def _positions(scan: FileScan) -> dict[str, int]:
+    positions = {**scan.compactions}
+    taken, place = {*scan.compactions.values()}, 0
+    for row in scan.rows:
+        while place in taken:
+            place += 1
+        positions[row.key] = place
+        place += 1
+    return positions
+
+
+# --- one session
+
+
+def _of_session(
+    states: list[_State], lineages: Mapping[float | None, list[_State]], made: list[Row]
+) -> list[ProcessTotal]:
+    several = len({state.ledger.start for state in states}) > 1
+    positions = states[-1].positions
+    # By their place, so that what came after a total need not be looked at for it; those of sub-agents have none.
+    left = sorted(made, key=lambda row: positions.get(row.key, -1))
+    found: list[ProcessTotal] = []
+    known: dict[float | None, list[_Base]] = defaultdict(list)
+    for state in states:
+        stop = bisect_left(left, state.ledger.place, key=lambda row: positions.get(row.key, -1))
+        pool = [row for row in left[:stop] if _may_cover(state, row)]
+        earlier = known[state.ledger.start]
+        bases = earlier[: -_MOST_BASES - 1 : -1] or [_inherited(state, lineages[state.ledger.start], pool)]
+        base, covered = _choose(state, bases, pool, shared=bool(earlier) or several)
+        earlier.append(_Base(state.ledger.totals, state.ledger.duration))
+        taken = {row.key for row in covered}
+        left[:stop] = [row for row in left[:stop] if row.key not in taken]
+        found.append(_process_total(state, base, covered))
+    return found
+
+
+def _may_cover(state: _State, row: Row) -> bool:
+    """Whether a request of the session was there when its total was noted, and belongs to the same lineage."""
+    ledger, place = state.ledger, state.positions.get(row.key)
+    if row.time is not None and ledger.start is not None and row.time < ledger.start:
+        return False
+    if place is not None:
+        return place < ledger.place
+    # Those of sub-agents stand in files of their own.
+    return ledger.until is None or row.time is None or row.time < ledger.until
+
+
+def _choose(state: _State, bases: Sequence[_Base], pool: list[Row], *, shared: bool) -> tuple[_Base, list[Row]]:
+    """What a process began with, and the requests that it made.
+
+    Args:
+        state: The total at its end.
+        bases: What it may have begun with, the likeliest first.
+        pool: The requests that it may have made.
+        shared: Whether some of these may be those of other processes.
+    """
+    possible: list[tuple[_Base, _Sums, list[Row]]] = []
+    for base in bases:
+        spent = _difference(_sums(state.ledger.totals), _sums(base.totals))
+        if spent is not None and (spent := _difference(spent, _sums_of(base.copied))) is not None:
+            possible.append((base, spent, _within(state.ledger, base, pool)))
+    for base, spent, window in possible:
+        if _sums_of(window) == spent:
+            return base, window
+    if shared:
+        for base, spent, window in possible:
+            if (chosen := _adding_up(window, spent)) is not None:
+                return base, chosen
+    for base, spent, window in possible:
+        if _difference(spent, _sums_of(window)) is not None:
+            return base, window
+    return (possible[0][0], possible[0][2]) if possible else (bases[0], pool)
+
+
+def _within(ledger: Ledger, base: _Base, rows: list[Row]) -> list[Row]:
+    """The rows that are no older than the process, which ran for as long as it made the lineage's duration longer."""
+    if ledger.written is None or ledger.duration is None or base.duration is None:
+        return rows
+    started = ledger.written - (ledger.duration - base.duration)
+    return [row for row in rows if row.time is None or row.time >= started]
+
+
+def _adding_up(rows: list[Row], spent: _Sums) -> list[Row] | None:
+    """Those of the rows that add up to what was spent, if there are such; the latest ones where there are several."""
+    sums = [count_rows([row]) for row in rows]
+    # All that the rows up to each of them could explain.
+    most: list[_Sums] = [{}]
+    counted: dict[str, Counts] = {}
+    for one in sums:
+        for model, counts in one.items():
+            counted[model] = add_counts(counted.get(model, NO_COUNTS), counts)
+        most.append(_without_zeros(counted))
+    # Each entry: where to go on, what is left to explain, what was chosen.
+    waiting: list[tuple[int, _Sums, tuple[int, ...]]] = [(len(rows), spent, ())]
+    for _ in range(_MOST_STEPS):
+        if not waiting:
+            return None
+        at, left, chosen = waiting.pop()
+        if not left:
+            return [rows[one] for one in reversed(chosen)]
+        if at > 0 and _difference(most[at], left) is not None:
+            waiting.append((at - 1, left, chosen))
+            if (rest := _difference(left, _without_zeros(sums[at - 1]))) is not None:
+                waiting.append((at - 1, rest, (*chosen, at - 1)))
+    return None
+
+
+def _inherited(state: _State, lineage: Iterable[_State], pool: list[Row]) -> _Base:
+    """What the first process of a session began with: nothing, or the total of the session that it forked."""
+    ledger, origins = state.ledger, {*state.scan.origins.values()}
+    total, own = _sums(ledger.totals), _sums_of(pool)
+    others = [
+        (one, spent)
+        for one in lineage
+        if one.ledger.session != ledger.session
+        and (ledger.start is not None or one.ledger.session in origins)
+        and (one.ledger.duration or 0) <= (ledger.duration or 0)
+        and (spent := _difference(total, _sums(one.ledger.totals))) is not None
+    ]
+    others.sort(key=lambda one: size_of(one[0].ledger.totals), reverse=True)
+    forked = [one for one in others if _was_copied(one[0], state)]
+    for other, _ in [one for one in (*forked, *others) if own and one[1] == own] or forked:
+        return _Base(other.ledger.totals, other.ledger.duration)
+    copied = tuple(row for row in state.scan.rows if row.key in state.scan.origins)
+    # A lineage that is younger than what was copied took over no total: the parent was killed, or still ran.
+    younger = any(row.time is not None and ledger.start is not None and row.time < ledger.start for row in copied)
+    return _Base({}, 0.0, () if younger else copied)
+
+
+def _was_copied(state: _State, fork: _State) -> bool:
+    """Whether a fork has a copy of what came last before the total of another session."""
+    last = max((place for key, place in state.positions.items() if key in fork.positions), default=-1)
+    return last >= 0 and not any(last < place < state.ledger.place for place in state.positions.values())
+
+
+def _process_total(state: _State, base: _Base, covered: list[Row]) -> ProcessTotal:
+    spent: Totals = {}
+    unlogged: dict[str, Counts] = {}
+    covered = [*covered, *base.copied]
+    told = count_rows(covered)
+    for model, (counts, cost) in state.ledger.totals.items():
+        known, known_cost = base.totals.get(model, NOTHING)
+        requests = told.get(model, NO_COUNTS)
+        if not state.ledger.splits:
+            counts, known, requests = map(with_all_writes, (counts, known, requests))
+        spent[model] = (subtract_counts(counts, known), max(0.0, cost - known_cost))
+        unlogged[model] = subtract_counts(spent[model][0], requests)
+    return ProcessTotal(state.ledger, state.scan, spent, covered, unlogged)
+
+
+# --- arithmetic
+
+
+def size_of(totals: Totals) -> int:
+    """All tokens of all models."""
+    return sum(sum(counts) for counts, _ in totals.values())
+
+
+def count_rows(rows: Iterable[Row]) -> dict[str, Counts]:
+    """The counts of rows, by model."""
+    sums: dict[str, Counts] = {}
+    for row in rows:
+        model = canonical_model(row.model)
+        sums[model] = add_counts(sums.get(model, NO_COUNTS), counts_of(row))
+    return sums
+
+
+def _sums(totals: Totals) -> _Sums:
+    return _without_zeros({model: counts for model, (counts, _) in totals.items()})
+
+
+def _sums_of(rows: Iterable[Row]) -> _Sums:
+    return _without_zeros(count_rows(rows))
+
+
+def _without_zeros(counts: Mapping[str, Counts]) -> _Sums:
+    sums = {
+        model: (fresh, output, read, short + hour, searches)
+        for model, (fresh, output, read, short, hour, _, searches) in counts.items()
+    }
+    return {model: numbers for model, numbers in sums.items() if any(numbers)}
+
+
+def _difference(total: _Sums, part: _Sums) -> _Sums | None:
+    """What a total has more than a part; `None` if the part has anything more."""
+    if not part.keys() <= total.keys():
+        return None
+    left = dict(total)
+    for model, counts in part.items():
+        numbers = tuple(one - other for one, other in zip(total[model], counts, strict=True))
+        if min(numbers) < 0:
+            return None
+        left[model] = numbers
+        if not any(numbers):
+            del left[model]
+    return left

@@ -1,0 +1,46 @@
+"""The cost of a request that stood in the extra body, from the API's own usage and the list prices.
+
+The CLI reckons with the prices of the model that its process has, which need not be the model of the request.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from claude_agent_sdk import ResultMessage
+
+from cc_convert.log_files.extract import request_row
+from cc_convert.prices import Prices
+from cc_types import ModelUsage
+
+__all__ = ["with_cost"]
+
+
+def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessage:
+    """Return the result of a turn with the cost and the usage of the API's message.
+
+    Args:
+        result: The CLI's result.
+        message: The message as the API sent it; empty if it sent none.
+    """
+    row = request_row({"message": message}, "", "")
+    if row is None:
+        return replace(result, total_cost_usd=0.0, model_usage={})
+    usage = ModelUsage(
+        input_tokens=row.input,
+        output_tokens=row.output,
+        cache_read_input_tokens=row.cache_read,
+        cache_creation_input_tokens=row.cache_write_5m + row.cache_write_1h,
+        cache_creation_ephemeral_5m_input_tokens=row.cache_write_5m,
+        cache_creation_ephemeral_1h_input_tokens=row.cache_write_1h,
+        thinking_tokens=row.thinking,
+        web_search_requests=row.web_searches,
+        cost_usd=(cost := _prices().cost(row)) or 0.0,
+    )
+    return replace(result, total_cost_usd=cost, model_usage={row.model: usage.model_dump(by_alias=True)})
+
+
+@cache
+def _prices() -> Prices:
+    return Prices()

@@ -1,0 +1,163 @@
+"""What went wrong in a turn, from the CLI's words to the error that the API's client expects.
+
+The CLI reports a failed API call as an assistant message with a text for people, and as a result with the HTTP
+status if there was a response. Measured on CLI 2.1.329: most texts hold the API's message between words of the CLI's
+own; for a few failures (404, 413, a prompt that is too long, a wrong key) the CLI's words are all there is. The CLI's
+log has the API's own, see `process/api_log.py`; where it has been read, it counts.
+"""
+
+import re
+from collections.abc import Mapping
+
+from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
+
+from cc_session import QueueTimeoutError, login_advice
+from cc_types import (
+    APIError,
+    ClaudeCodeError,
+    CLIConnectionError,
+    JsonValue,
+    PlanLimitError,
+    ProcessExitedError,
+    RateLimits,
+)
+
+from ..process.api_log import APILog
+
+__all__ = ["as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits"]
+
+# The CLI's name for the failure -> the status the API would have answered with, where the CLI gives none.
+_STATUSES = {
+    "authentication_failed": 401,
+    "oauth_org_not_allowed": 403,
+    "billing_error": 402,
+    "rate_limit": 429,
+    "model_not_found": 404,
+    "invalid_request": 400,
+    "overloaded": 529,
+}
+# The same for the API's own names, which stand in an error that comes in the middle of a stream.
+_STATUSES_OF_TYPES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
+_AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
+# The API refuses new models to old versions of Claude Code, and says that there is a newer one.
+_NEWER = r"\b(newer|outdated|update|upgrade|version)\b"
+_OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\b")
+# A request that queues again is no burden, so it may do so soon.
+_QUEUE_RETRY_SECONDS = 1.0
+_NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
+_TOO_MANY = 429
+
+
+def detailed(
+    *,
+    status: int | None,
+    error: Mapping[str, JsonValue],
+    request_id: str | None = None,
+    retry_after: float | None = None,
+) -> APIError:
+    """Return the error whose body has `error` in it."""
+    return APIError(
+        status=status,
+        message=str(error.get("message", "")),
+        error_type=str(error["type"]) if "type" in error else None,
+        request_id=request_id,
+        retry_after=retry_after,
+        details={name: value for name, value in error.items() if name not in ("message", "type")},
+    )
+
+
+def invalid(message: str) -> APIError:
+    """The error for a request that is wrong, or that cannot be honoured through Claude Code."""
+    return APIError(status=400, error_type="invalid_request_error", message=message)
+
+
+def overloaded(error: QueueTimeoutError) -> APIError:
+    """The error for a request that no process came free for."""
+    return APIError(status=503, error_type="overloaded_error", message=str(error), retry_after=_QUEUE_RETRY_SECONDS)
+
+
+def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, address: str) -> ClaudeCodeError:
+    """The error of a turn without an answer.
+
+    Args:
+        result: The turn's result, if it has ended.
+        apology: The assistant message that the CLI wrote itself, if there was one.
+        address: The address of the API, for people.
+    """
+    advice = f"Check that {address} can be reached, and try again."
+    status = result.api_error_status if result is not None else None
+    kind = apology.error if apology is not None else None
+    known = status or _STATUSES.get(kind or "")
+    text = _text(result, apology)
+    if not text:
+        return CLIConnectionError(reason="The API's answer broke off before its end", advice=advice)
+    if known is None:
+        return CLIConnectionError(reason=text.removeprefix("API Error: ").rstrip("."), advice=advice)
+    if status is None and known == 401:
+        return APIError(status=401, message=f"Claude Code is not logged in. {login_advice()} (The CLI said: {text})")
+    return APIError(status=known, message=_api_message(text, known) or text)
+
+
+def as_logged(error: ClaudeCodeError, log: APILog) -> ClaudeCodeError:
+    """The error of a turn, with what the CLI's log says about it."""
+    if isinstance(error, ProcessExitedError):
+        return error
+    told = log.error
+    if told is None:
+        if not isinstance(error, APIError) or log.request_id is None:
+            return error
+        told = {"type": error.error_type, "message": error.message}
+    if _OLD_CLI.search(str(told.get("message", ""))):
+        told = {**told, "message": f"{told['message']} {_NEWER_CLI}"}
+    status = error.status if isinstance(error, APIError) else log.status
+    status = status or _STATUSES_OF_TYPES.get(str(told.get("type")), 500)
+    return detailed(status=status, error=told, request_id=log.request_id, retry_after=log.retry_after)
+
+
+def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:
+    """Return the error, as a `PlanLimitError` if `limits` say that a window of the plan is used up."""
+    resets_at = None if limits is None else limits.exhausted_until
+    if not isinstance(error, APIError) or error.status != _TOO_MANY or limits is None or resets_at is None:
+        return error
+    return PlanLimitError(
+        limits=limits,
+        resets_at=resets_at,
+        message=error.message,
+        error_type=error.error_type,
+        request_id=error.request_id,
+        retry_after=error.retry_after,
+        details=error.details,
+    )
+
+
+def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
+    """The body with which the API reports `error`; `request_id` is for one that has none of its own."""
+    told: dict[str, JsonValue] = {"type": error.error_type, "message": error.message, **error.details}
+    body: dict[str, JsonValue] = {"type": "error", "error": told}
+    if (known := error.request_id or request_id) is not None:
+        body["request_id"] = known
+    return body
+
+
+def _text(result: ResultMessage | None, apology: AssistantMessage | None) -> str:
+    """What the CLI says about a failure, if it says anything."""
+    if result is not None and result.is_error:
+        return (result.result or "; ".join(result.errors or []) or result.subtype).strip()
+    blocks = apology.content if apology is not None else []
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock)).strip()
+
+
+def _api_message(text: str, status: int) -> str:
+    """What the API said, out of what the CLI made of it."""
+    return _AFTER.sub("", re.sub(_BEFORE.format(status=status), "", text))

@@ -1,0 +1,232 @@
+"""From the HTTP body of `POST /v1/messages` to what a process is given. Pure functions.
+
+The body goes to the API as the caller wrote it, through the CLI's extra body: so what the API would refuse, the API
+refuses, in its own words. It is read only as far as it must be: a field that is missing would be filled in by the CLI.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeAlias, cast
+
+from cc_session import Login
+from cc_types import JsonValue
+
+from ..loop.answer import unfolded_messages
+from ..loop.cli_tools import Beside
+from ..loop.request import LoopRequest, loop_request
+from .breakpoints import with_breakpoints
+from .failure import detailed, invalid
+from .passed_headers import PassedHeaders
+
+__all__ = ["PLAIN_MODEL", "MessagesRequest", "parse_object", "parse_request"]
+
+_Object: TypeAlias = dict[str, JsonValue]
+
+# The names of models that can stand in the body. Any other is the CLI's to make an id of: it is set on the process.
+_ID = re.compile(r"claude-[a-z0-9.@-]+")
+_MODEL_IDS = {
+    Login.API_KEY: _ID,
+    Login.GATEWAY: _ID,
+    Login.SUBSCRIPTION: _ID,
+    Login.VERTEX: _ID,
+    Login.BEDROCK: re.compile(r"([a-z-]+\.)?anthropic\..+|arn:.+"),
+}
+PLAIN_MODEL = "claude-sonnet-5"
+"""The model that a process has then. For some others the CLI spells out parameters, such as a temperature; for this one
+it spells out none. Measured on CLI 2.1.139 and newer."""
+
+# The field of the body from which the betas of a request go where the API has them: into a header, in place of the
+# CLI's own, or into the body beside the CLI's own. Elsewhere a process is started with them, since the CLI's own are a
+# part of the login.
+_BETAS = {
+    Login.API_KEY: "betas",
+    Login.GATEWAY: "betas",
+    Login.VERTEX: "betas",
+    Login.BEDROCK: "anthropic_beta",
+}
+# How the CLI says for whom an API call is made. One that is a client of ours says it, too, and the process that really
+# makes the call says it again.
+_BILLING_HEADER = "x-anthropic-billing-header:"
+
+# The API takes no longer name; a start with it would fail, and clients would repeat the request.
+_MODEL_CHARACTERS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesRequest:
+    """One request to the Messages API."""
+
+    model: str
+    """The model, by id or alias."""
+    extra_body: str
+    """The fields that take the place of the CLI's own conversation and parameters, as a JSON object."""
+    system: tuple[str, ...]
+    """The system prompt, where the CLI has to send it."""
+    stream: bool
+    process_model: str = ""
+    """The model that the process is set to."""
+    betas: str = ""
+    """The value of the `anthropic-beta` header, where a process has to be started with it."""
+    headers: PassedHeaders = field(default_factory=PassedHeaders)
+    """Other headers for the API."""
+    beside: Beside | None = None
+    """What the caller has said beside the body."""
+    loop: LoopRequest | None = None
+    """The conversation and the tools, where the CLI runs the loop."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables by which a process that runs already is told of the request."""
+        return {"CLAUDE_CODE_EXTRA_BODY": self.extra_body, **self.headers.env}
+
+
+def parse_request(
+    body: bytes,
+    betas: str = "",
+    beside: Beside | None = None,
+    headers: PassedHeaders | None = None,
+    *,
+    login: Login = Login.API_KEY,
+    places_breakpoints: bool = True,
+) -> MessagesRequest:
+    """Read a request.
+
+    Args:
+        body: The HTTP body.
+        betas: The value of the `anthropic-beta` header.
+        beside: What the caller has said beside the body.
+        headers: What goes to the API beside the body.
+        login: The login of the processes.
+        places_breakpoints: Whether a request without cache breakpoints gets some.
+
+    Raises:
+        APIError: The body is not what the Messages API takes (status 400).
+    """
+    try:
+        fields = parse_object(body)
+        _refuse_thread(fields)
+        _require(fields)
+        make = partial(
+            MessagesRequest,
+            model=_model(fields),
+            stream=_stream(fields),
+            headers=headers or PassedHeaders(),
+            beside=beside,
+        )
+        if (loop := loop_request(fields, beside)) is not None:
+            parameters = json.dumps(loop.parameters)
+            request = make(extra_body=parameters, system=_texts(fields.get("system")), betas=betas, loop=loop)
+            return replace(request, process_model=request.model)
+        return _in_the_body(make, fields, betas, login, places_breakpoints=places_breakpoints)
+    except RecursionError as error:
+        raise invalid("The request body is nested too deeply") from error
+
+
+def _in_the_body(
+    make: Callable[..., MessagesRequest], fields: _Object, betas: str, login: Login, *, places_breakpoints: bool
+) -> MessagesRequest:
+    """A request that goes to the API whole."""
+    model, texts = str(fields["model"]), ()
+    extra = {name: value for name, value in fields.items() if name not in ("model", "stream")}
+    if not login.owns_prompt:
+        texts = _texts(extra.pop("system", None))
+    if places_breakpoints:  # but for the CLI's own system blocks, which have theirs
+        extra = with_breakpoints(extra, at_prompt=login.owns_prompt)
+    if login.owns_prompt:
+        extra["system"] = extra.get("system") or []  # which takes the place of the CLI's own blocks
+    extra["messages"] = unfolded_messages(cast("list[JsonValue]", extra["messages"]))
+    process_model = model
+    if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(model):
+        extra["model"], process_model = model, PLAIN_MODEL
+    if betas and login in _BETAS:
+        extra[_BETAS[login]], betas = [beta.strip() for beta in betas.split(",") if beta.strip()], ""
+    return make(process_model=process_model, extra_body=json.dumps(extra), system=texts, betas=betas)
+
+
+def parse_object(body: bytes) -> _Object:
+    """Read the JSON object that a body has to be.
+
+    Raises:
+        APIError: It is none (status 400).
+    """
+    try:
+        fields: JsonValue = json.loads(body, parse_float=_finite, parse_constant=_finite)
+        if rb"\ud" in body.lower():
+            # Half a surrogate pair is accepted by `json`, and can be written nowhere.
+            json.dumps(fields, ensure_ascii=False).encode()
+    except ValueError as error:
+        raise invalid(f"The request body is not valid JSON: {error}") from error
+    except RecursionError as error:
+        raise invalid("The request body is nested too deeply") from error
+    if not isinstance(fields, dict):
+        raise invalid("The request body must be a JSON object")
+    return fields
+
+
+def _refuse_thread(fields: _Object) -> None:
+    # On a thread the API takes no system prompt and no tools, which the CLI sends with every request. Clients that
+    # would only have liked a thread know this error, and send the whole history.
+    if fields.get("thread") is not None:
+        message = "thread: Claude Code sends the whole history with each request, so there are no threads"
+        details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
+        error: _Object = {"type": "invalid_request_error", "message": message, "details": details}
+        raise detailed(status=400, error=error)
+
+
+def _require(fields: _Object) -> None:
+    """Refuse a body without the fields that the CLI would fill in, as the API would refuse it."""
+    if not isinstance(messages := fields.get("messages"), list):
+        raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
+    if not messages:
+        raise invalid("messages: at least one message is required")
+    if fields.get("max_tokens") is None:
+        raise invalid("max_tokens: Field required")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number that JSON has")
+    return number
+
+
+def _model(fields: _Object) -> str:
+    model = fields.get("model")
+    # It may stand on a command line, which cannot hold a null character.
+    if not isinstance(model, str) or not model or "\0" in model:
+        raise invalid("model: a non-empty string is required")
+    if len(model) > _MODEL_CHARACTERS:
+        raise invalid(f"model: at most {_MODEL_CHARACTERS} characters are allowed, and it has {len(model):,}")
+    return model
+
+
+def _stream(fields: _Object) -> bool:
+    stream = fields.get("stream")
+    if stream is not None and not isinstance(stream, bool):
+        raise invalid("stream: a boolean is required")
+    return stream is True
+
+
+def _texts(system: JsonValue) -> tuple[str, ...]:
+    """The blocks of a system prompt that the CLI sends.
+
+    Raises:
+        APIError: One is no text (status 400).
+    """
+    if system is None or system == "":
+        return ()
+    blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
+    if not isinstance(blocks, list):
+        raise invalid("system: a string or a list of text blocks is required")
+    texts: list[str] = []
+    for index, block in enumerate(blocks):
+        text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
+        if not isinstance(text, str):
+            raise invalid(f"system.{index}: only text blocks are allowed")
+        if not text.startswith(_BILLING_HEADER):
+            texts.append(text)
+    return tuple(texts)

@@ -1,0 +1,162 @@
+"""How the process for a request is started: sealed, opened only as far as the request's own loop needs it."""
+
+import os
+from collections import ChainMap
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from claude_agent_sdk import ClaudeAgentOptions
+from typing_extensions import override
+
+from cc_session import Launch, Login, Timeouts, login_of, sealed_options
+
+from ..api.request import PLAIN_MODEL, MessagesRequest
+from ..api.token_count import APIAccess
+from ..loop.claude_code_tools import OwnTools, with_own_tools
+from ..loop.request import LoopRequest
+from ..loop.tool_server import ToolServerKey
+from .abilities import Abilities
+from .api_log import LOG_ARGUMENTS, LOG_ENV
+from .claim import CLAIM_ARGUMENTS
+from .single_call import LIMIT_ENV, Allowance
+
+__all__ = ["NO_COMMANDS", "Launches", "RequestLaunch"]
+
+NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
+"""The command line of a process without commands, for which the CLI would look after each change of parameters."""
+
+# What a tool did cannot be done again, so it is the CLI that repeats a failed API call of its loop: as often as the
+# API's own clients do.
+_LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
+
+# The model gets the tools under the names that the request has for them.
+_PLAIN_NAMES = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
+
+_BETAS = "ANTHROPIC_BETAS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLaunch(Launch):
+    """How a process is started that answers requests of the Messages API."""
+
+    tool_server: ToolServerKey | None = None
+    """The tools of the requests that the CLI knows; None where it knows none of them."""
+    own: OwnTools | None = None
+    """The tools of its own; None where it has none."""
+    allowance: Allowance = field(default_factory=Allowance, compare=False)
+    """The length of the prompt, as the processes reckon."""
+    abilities: Abilities = field(default_factory=Abilities, compare=False)
+    """The abilities of the CLI."""
+
+    @override
+    def _companions(self) -> Hashable:
+        return (self.tool_server, self.own)
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether the CLI calls tools and asks the API again by itself; if not, it makes one API call for a request."""
+        return self.tool_server is not None or self.own is not None
+
+
+class Launches:
+    """Says how processes are started; what its transport was made with, and nothing of the transport itself.
+
+    Args:
+        env: Environment variables for the processes, on top of this one's.
+        cwd: The folder they run in; an empty private one if None.
+        cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
+        timeouts: How long to wait for what.
+    """
+
+    def __init__(
+        self, env: Mapping[str, str], cwd: str | Path | None, cli_path: str | Path | None, timeouts: Timeouts
+    ) -> None:
+        self._env, self._cwd, self._cli_path, self._timeouts = dict(env), cwd, cli_path, timeouts
+        self._allowances: dict[Login, Allowance] = {}
+        self.abilities = Abilities()
+        """The abilities of the CLI."""
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment of the processes, as far as it is the caller's."""
+        return ChainMap(self._env, os.environ)
+
+    @property
+    def login(self) -> Login:
+        """The login of a process that would be started now."""
+        return login_of(self._env)
+
+    @property
+    def api(self) -> APIAccess:
+        """The access to the API that the processes have.
+
+        Raises:
+            APIError: It is not one that could be used beside them.
+        """
+        return APIAccess.of(self._env)
+
+    def launch(self, request: MessagesRequest) -> RequestLaunch:
+        """Return how a process for `request` is started."""
+        if request.loop is not None:
+            return self._loop(request, request.loop)
+        launch = self._whole(request.system, request.process_model, _betas(request))
+        can_claim = self.abilities.can_claim and not self.login.owns_prompt and not request.betas
+        return replace(launch, spare=self._claimable()) if can_claim else launch
+
+    def spare(self) -> RequestLaunch:
+        """Return how a process is started for requests that are still to come."""
+        return self._claimable() if self.abilities.can_claim and not self.login.owns_prompt else self._plain()
+
+    def _plain(self) -> RequestLaunch:
+        return self._whole((), PLAIN_MODEL, {})
+
+    def _claimable(self) -> RequestLaunch:
+        plain = self._plain()
+        options = replace(plain.options, extra_args={**plain.options.extra_args, **CLAIM_ARGUMENTS})
+        return replace(plain, options=options, is_spare=True)
+
+    def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
+        options = self._sealed(system, model, {**env, **LIMIT_ENV})
+        if self.abilities.can_rewind:  # otherwise a command clears the conversation
+            options = replace(options, extra_args={**options.extra_args, **NO_COMMANDS})
+        return self._launch(options, None)
+
+    def _loop(self, request: MessagesRequest, loop: LoopRequest) -> RequestLaunch:
+        plain = _PLAIN_NAMES if loop.tool_server is not None and loop.tool_server.is_plain else {}
+        options = self._sealed(request.system, request.process_model, {**_betas(request), **_LOOP_ENV, **plain})
+        if loop.own is not None:
+            options = with_own_tools(options, loop.own)
+        return self._launch(options, loop)
+
+    def _sealed(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> ClaudeAgentOptions:
+        options = sealed_options(
+            system_prompt="\n\n".join(system), model=model, env=self._env, cwd=self._cwd, cli_path=self._cli_path
+        )
+        # The caller's own variables win, but for the betas of a request.
+        betas = {name: value for name, value in env.items() if name == _BETAS}
+        return replace(options, env={**options.env, **env, **self._env, **betas})
+
+    def _launch(self, options: ClaudeAgentOptions, loop: LoopRequest | None) -> RequestLaunch:
+        own, login = None if loop is None else loop.own, self.login
+        if own is None:  # or programs that its tools start would log their API calls, too
+            arguments = {**options.extra_args, **LOG_ARGUMENTS}
+            options = replace(options, env={**LOG_ENV, **options.env}, extra_args=arguments)
+        return RequestLaunch(
+            options=options,
+            policy=None,
+            hooks=(),
+            mcp_servers=None if own is None or not own.mcp_servers else dict(own.mcp_servers),
+            require_mcp=True,
+            timeouts=self._timeouts,
+            tool_server=None if loop is None else loop.tool_server,
+            own=own,
+            abilities=self.abilities,
+            allowance=self._allowances.setdefault(login, Allowance(has_message=not login.is_in_environment)),
+        )
+
+
+def _betas(request: MessagesRequest) -> Mapping[str, str]:
+    """The variable for the betas of a request, in one order, so that equal ones are equal."""
+    names = {beta.strip() for beta in request.betas.split(",")} - {""}
+    return {_BETAS: ",".join(sorted(names))} if names else {}

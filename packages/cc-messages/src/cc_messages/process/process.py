@@ -1,0 +1,292 @@
+"""A process of the pool that answers requests of the Messages API, one at a time, and holds nothing between two.
+
+The request stands in the extra body, whose fields take the place of what the CLI would have sent itself, `messages` and
+`system` included. So the CLI is asked a prompt that the API never gets, makes one API call, and forgets the prompt when
+the answer is there. Any process answers any request of its launch key.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from typing import Self, cast
+
+from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
+from typing_extensions import override
+
+from cc_session import Content, Launch, PooledSession, ResetBy, TurnError, TurnStream, Worker, api_address
+from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue, RateLimits
+
+from ..api.cost import with_cost
+from ..api.failure import as_logged, with_limits
+from ..api.message import Event
+from ..api.request import MessagesRequest
+from .api_log import APILog
+from .claim import claim
+from .launch import NO_COMMANDS, RequestLaunch
+from .single_call import mark
+from .turn_reader import Reading
+
+__all__ = ["RequestProcess"]
+
+logger = logging.getLogger(__name__)
+
+# What the CLI is asked in place of the conversation.
+_PROMPT = "."
+
+# How long a process that is to be ended may take for the last messages of a turn that was answered.
+_LAST_WORDS_SECONDS = 1.0
+
+
+class RequestProcess(Worker):
+    """A process for requests of callers that own the loop.
+
+    Args:
+        launch: How it was started.
+        session: Its session.
+        log: Reads its stderr.
+    """
+
+    # Whether the conversation stands in the CLI's history, beside words of the CLI's own such as the date.
+    _has_history = False
+
+    def __init__(self, launch: RequestLaunch, session: PooledSession, log: APILog) -> None:
+        super().__init__(launch, session)
+        self.log = log
+        """The log of the process's last API call."""
+        self._allowance, self._abilities = launch.allowance, launch.abilities
+        self._allowed = 0
+        self._is_unclaimed = launch.is_spare
+        self._told: dict[str, str] = {}
+        self._forgotten: str | None = None
+        self._request: MessagesRequest | None = None
+        self.on_limits: Callable[[RateLimits], object] | None = None
+        """Called with the limits that a response of the API tells."""
+        self._has_log = launch.own is None
+        self._heard: RateLimits | None = None
+        self._reading = Reading()
+        self._stream: TurnStream | None = None
+        self._turn = AsyncExitStack()
+
+    @override
+    @classmethod
+    async def start(cls, launch: Launch) -> Self:
+        launch, log = cast(RequestLaunch, launch), APILog()
+        session = await cls.open(launch, replace(launch.options, stderr=log.take))
+        process = cls(launch, session, log)
+        try:
+            if not launch.is_spare:  # which could not be claimed after a message or a rewind
+                await process.begin()
+        except BaseException:
+            await session.close()
+            raise
+        return process
+
+    async def begin(self) -> None:
+        """Make the process one that answers requests.
+
+        Raises:
+            ClaudeCodeError: It failed, or its CLI lacks an ability that is needed.
+        """
+        await self._abilities.probe(self.session)
+        self._allowance.begin(self.session.info)
+        await self._mark()
+
+    async def _mark(self) -> None:
+        """Let prompts pass, as far as is known how long the CLI reckons them to be."""
+        self._allowed = self._allowance.tokens
+        await mark(self.session, self._allowed)
+
+    @property
+    def has_run_tools(self) -> bool:
+        """Whether the CLI has called tools for the present request, so that it must not be repeated."""
+        return False
+
+    async def take(self, launch: Launch, request: MessagesRequest) -> None:
+        """Make the process ready for a request. Makes no API call, so it may be tried elsewhere.
+
+        Raises:
+            ClaudeCodeError: The process failed.
+        """
+        self._request = request
+        self.log.forget()
+        if self._is_unclaimed:
+            await claim(self.session, request.system)
+            self._is_unclaimed = False
+            await self.begin()
+        await self._tell_process(launch.options.model, request.env)
+
+    async def _tell_process(self, model: str | None, env: Mapping[str, str]) -> None:
+        """Set the model and the variables, as far as they are others, in one control request: it takes some 6 ms."""
+        changed = {name: value for name, value in env.items() if self._told.get(name) != value}
+        settings: dict[str, JsonValue] = {"env": {**changed}} if changed else {}
+        if model != self.model:
+            settings["model"] = model
+        if settings:
+            await self.session.control("apply_flag_settings", settings=settings)
+            self._told |= changed
+            self.model = model
+        else:
+            await self.ping()
+
+    async def answer(self) -> AsyncIterator[Event]:
+        """Yield the API's events for the request that was taken, up to `message_stop`.
+
+        Raises:
+            APIError: The API answered with an error.
+            ClaudeCodeError: The process failed, or the connection to the API was lost.
+        """
+        self.uses += 1
+        try:
+            async for event in self._events():
+                if event["type"] == "message_start":
+                    await self.log.answered()
+                    self._note_limits()
+                yield event
+                if event["type"] == "message_stop":
+                    return
+        except ClaudeCodeError as error:
+            await self.log.failed()
+            raise with_limits(as_logged(error, self.log), self._note_limits()) from error.__cause__
+
+    def _note_limits(self) -> RateLimits | None:
+        """Tell of the limits of the last response, as far as they are known, and return them."""
+        limits = RateLimits.from_headers(self.log.headers) if self._has_log else self._heard
+        if limits is not None and self.on_limits is not None:
+            self.on_limits(limits)
+        return limits
+
+    def _hear(self, message: Message) -> None:
+        """Read the limits from a message of the CLI, which it sends when they have changed."""
+        if isinstance(message, RateLimitEvent) and not self._has_log:
+            self._heard = RateLimits.from_event(message.rate_limit_info.raw) or self._heard
+            self._note_limits()
+
+    @property
+    @override
+    def is_untouched(self) -> bool:
+        return self._request is None
+
+    @property
+    @override
+    def is_of_another_day(self) -> bool:
+        return self._has_history and super().is_of_another_day
+
+    @override
+    def unfit(self, by: ResetBy) -> str | None:
+        return "dead" if self.session.state == "dead" else None
+
+    @override
+    async def reset(self, by: ResetBy) -> None:
+        await self._finish()
+        await self._forget()
+
+    @override
+    async def close(self) -> None:
+        if self._reading.answer.is_complete:  # and only the CLI's last words are missing
+            with suppress(ClaudeCodeError, TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                    await self._finish()
+        await super().close()
+
+    def _new_reading(self) -> Reading:
+        return Reading()
+
+    def _prompt(self) -> Content:
+        return _PROMPT
+
+    async def _events(self) -> AsyncIterator[Event]:
+        while True:
+            self._reading = self._new_reading()
+            async for event in self._events_of_turn():
+                yield event
+            if not self._reading.was_blocked or not self._allowance.raise_above(self._allowed):
+                raise self._reading.failure(api_address(self.launch.options.env))
+            # The API has not been asked.
+            await self._end_turn()
+            await self._forget()
+            await self._mark()
+
+    async def _events_of_turn(self) -> AsyncIterator[Event]:
+        stream = await self._turn.enter_async_context(self.session.stream(self._prompt()))
+        self._stream = stream
+        self.log.on_refusal = self._on_refusal
+        try:
+            early: list[Message] = []
+            async for message in stream:
+                self._hear(message)
+                events = self._reading.feed(message)
+                early.append(message)
+                # Of a turn that was stopped before its API call nothing is told.
+                if self._reading.answer.has_begun or (self._reading.has_ended and not self._reading.was_blocked):
+                    for told in early:
+                        self._tell(told)
+                    early.clear()
+                for event in events:
+                    yield event
+                if self._reading.is_broken:
+                    break
+        except TurnError:
+            pass  # the result has told it, too
+
+    def _on_refusal(self) -> None:
+        """End the turn: the API has refused, and the CLI would try something else."""
+        if self._stream is not None and not self._reading.answer.is_complete:
+            self._stream.give_up(CLIConnectionError(reason="The API has refused the request"))
+
+    def _tell(self, message: Message) -> None:
+        """Tell the caller of a message, if it listens."""
+        beside = None if self._request is None else self._request.beside
+        if beside is None:
+            return
+        if isinstance(message, ResultMessage):
+            message = self._with_cost(message)
+        beside.tell(message)
+
+    def _with_cost(self, result: ResultMessage) -> ResultMessage:
+        """Return the result with the cost of this request alone."""
+        return with_cost(result, self._reading.answer.as_json())
+
+    async def _finish(self) -> None:
+        """End the turn, and the request with it."""
+        await self._end_turn()
+        self._request = self.on_limits = None
+
+    async def _end_turn(self) -> None:
+        """Read the turn to its end, which is brought about if the CLI would ask the API again."""
+        stream, self._stream, self.log.on_refusal = self._stream, None, None
+        try:
+            if stream is not None:
+                if not self._reading.ends_by_itself:
+                    await self.session.interrupt()
+                async for message in stream:
+                    self._hear(message)
+                    self._tell(message)
+        except ClaudeCodeError as error:
+            logger.debug("A turn was ended: %s", error)
+        finally:
+            await self._turn.aclose()
+        await self.session.vacate()
+
+    async def _forget(self) -> None:
+        """Drop the prompt from the conversation, and all after it.
+
+        Raises:
+            ClaudeCodeError: That was not possible.
+        """
+        if not self._abilities.can_rewind:
+            await self._clear()
+            return
+        prompt = self.session.last_user_uuid
+        if prompt == self._forgotten:  # the request was given up before it was sent
+            return
+        if not await self.session.rewind(str(prompt)):
+            raise CLIConnectionError(reason="Claude Code did not rewind the conversation")
+        self._forgotten = prompt
+
+    async def _clear(self) -> None:
+        if NO_COMMANDS.keys() <= self.launch.options.extra_args.keys():  # the first process, which was probed
+            raise CLIConnectionError(reason="this process takes no command that clears its conversation")
+        await self.session.reset(tools_changed=True)
+        await self._mark()

@@ -1,0 +1,106 @@
+"""Reading one turn: from what the CLI sends to the events of the API's one answer.
+
+No event of a second API call is passed on, and no end that the API did not send. Pure: messages go in, events come out.
+"""
+
+from collections.abc import Sequence
+
+from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent
+
+from cc_types import ClaudeCodeError, CLIConnectionError
+
+from ..api.failure import turn_error
+from ..api.message import Answer, Event
+
+__all__ = ["Reading"]
+
+# After these the turn is over, and the CLI keeps the answer.
+_KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
+
+
+class Reading:
+    """The answer of one turn, growing as messages are fed."""
+
+    def __init__(self) -> None:
+        self.answer = Answer()
+        """The message as it is told."""
+        self.is_broken = False
+        """Whether there will be no complete answer."""
+        self._apology: AssistantMessage | None = None
+        self._result: ResultMessage | None = None
+
+    def feed(self, message: Message) -> Sequence[Event]:
+        """Take the CLI's next message; returns the events that are to be told of it."""
+        match message:
+            case StreamEvent(event=event) if not self.answer.is_complete and not self.is_broken:
+                if not self.has_apology or not _is_made_up(event):
+                    return self._feed_event(event)
+            case AssistantMessage() if message.error is not None:
+                self._apology = message
+            case ResultMessage():
+                self._result = message
+            case _:
+                pass
+        return ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the CLI has ended the turn."""
+        return self._result is not None
+
+    @property
+    def was_blocked(self) -> bool:
+        """Whether the CLI has asked the API nothing, because it took the prompt for too long."""
+        result = self._result
+        if result is None or self.answer.has_begun or not result.is_error:
+            return False
+        # CLIs before 2.1.119 do not name the reason.
+        return result.terminal_reason == "blocking_limit" or (
+            result.terminal_reason is None and result.result == "Prompt is too long" and not result.duration_api_ms
+        )
+
+    def failure(self, address: str) -> ClaudeCodeError:
+        """The reason why there is no complete answer from the API at `address`."""
+        if self.was_blocked:
+            return CLIConnectionError(reason="Claude Code has not sent the request", advice="Send it again.")
+        return turn_error(self._result, self._apology, address)
+
+    @property
+    def has_apology(self) -> bool:
+        """Whether the CLI has said that an API call failed."""
+        return self._apology is not None
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether the CLI will end the turn, or has ended it, without asking the API anything more.
+
+        Calls of tools end it, and a refusal. After an answer that shows nothing, that has reached a limit, or that says
+        it calls a tool and does not, the CLI may ask again.
+        """
+        if not self.answer.is_complete:
+            return self._result is not None
+        if self.answer.stop_reason in _KEPT:
+            return self.answer.shows_something
+        return self.answer.stop_reason == "refusal" or self.answer.calls_tools
+
+    def _feed_event(self, event: Event) -> Sequence[Event]:
+        kind = event["type"]
+        if kind == "message_start" and (self.answer.has_begun or self.has_apology):
+            self.is_broken = True  # the CLI asks the API again, which was not asked for
+            return ()
+        self.answer.feed(event)
+        if kind == "message_stop" and not self.answer.is_complete:
+            self.is_broken = not self.has_apology  # after an apology the result says more
+            return ()
+        return (event,)
+
+
+def _is_made_up(event: Event) -> bool:
+    """Whether the CLI has closed a stream that the API did not: it knows no reason for the end."""
+    match event["type"]:
+        case "content_block_stop":
+            return True
+        case "message_delta":
+            return event["delta"].get("stop_reason") is None
+        case _:
+            return False

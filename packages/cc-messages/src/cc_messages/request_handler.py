@@ -1,0 +1,172 @@
+"""Answering a request: through the pool and a process back into a reply. All on the background loop."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
+
+import httpx2
+
+from cc_session import Launch, Lease, PoolCore, QueueTimeoutError, TurnTimeoutError
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, PlanLimitError, ProcessExitedError, RateLimits
+
+from .api.failure import error_body, overloaded
+from .api.message import Answer, sse
+from .api.request import MessagesRequest
+from .api.response import REQUEST_ID, error_headers, new_request_id
+from .loop.process import LoopProcess
+from .process.launch import Launches, RequestLaunch
+from .process.process import RequestProcess
+from .report import RequestReport
+from .response_stream import Reply
+
+__all__ = ["Starter", "answer"]
+
+T = TypeVar("T")
+NoteLimits: TypeAlias = Callable[[RateLimits], object]
+
+_EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
+_JSON = {"content-type": "application/json"}
+_NO_RETRY = {"x-should-retry": "false"}
+
+
+class Starter:
+    """Starts processes, with a loop where the launch has one.
+
+    Args:
+        launches: Where to note what the CLI cannot do.
+    """
+
+    def __init__(self, launches: Launches) -> None:
+        self._launches = launches
+
+    async def __call__(self, launch: Launch) -> RequestProcess:
+        """Start a process. Raises what `Session.open()` raises."""
+        has_loop = isinstance(launch, RequestLaunch) and launch.has_loop
+        try:
+            return await (LoopProcess if has_loop else RequestProcess).start(launch)
+        except ProcessExitedError:
+            if launch.is_spare:
+                self._launches.abilities.cannot_claim()
+            raise
+
+
+async def answer(
+    core: PoolCore[RequestProcess], launch: Launch, request: MessagesRequest, reply: Reply, note: NoteLimits
+) -> None:
+    """Answer `request` into `reply`, with a process of `core`; `note` is called with limits. Never raises."""
+    lease = Lease[RequestProcess](launch, lambda process: process.take(launch, request))
+    headers: Mapping[str, str] = {}
+    may_repeat = True
+    try:
+        process = await _while_wanted(reply, core.acquire(lease))
+        reply.alive()
+        _report(lease, process, request, note)
+        try:
+            await _while_wanted(reply, _answer(core, lease, process, request, reply))
+        finally:
+            headers, may_repeat = {**process.log.headers}, not process.has_run_tools
+    except (Exception, asyncio.CancelledError) as error:
+        # Before the caller can know, and come with its next request.
+        core.give_back(lease)
+        _tell(reply, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
+    finally:
+        core.give_back(lease)
+
+
+def _report(lease: Lease[RequestProcess], process: RequestProcess, request: MessagesRequest, note: NoteLimits) -> None:
+    """Tell the caller how the request is answered, and the transport about limits, as soon as they are known."""
+    report = RequestReport(
+        process_started=process.uses == 0 and process.started_at > lease.asked_at,
+        wait_seconds=lease.wait_seconds,
+        queue_length=lease.queue_length,
+    )
+    beside = request.beside
+    if beside is not None:
+        beside.report = report
+
+    def note_both(limits: RateLimits) -> None:
+        if beside is not None:
+            beside.report = replace(report, rate_limits=limits)
+        note(limits)
+
+    process.on_limits = note_both
+
+
+async def _while_wanted(reply: Reply, work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`, which is cancelled when the caller has lost interest."""
+    task = asyncio.ensure_future(work)
+    reply.on_abandon(task.cancel)
+    return await task
+
+
+async def _answer(
+    core: PoolCore[RequestProcess],
+    lease: Lease[RequestProcess],
+    process: RequestProcess,
+    request: MessagesRequest,
+    reply: Reply,
+) -> None:
+    whole, headers = Answer(), dict[str, str]()
+    async for event in process.answer():
+        if event["type"] == "ping":
+            reply.alive()
+        if event["type"] == "message_stop":
+            # Before the caller can know that the answer is complete, and come with its next request.
+            headers = _told_headers(process)
+            core.give_back(lease)
+        if request.stream:
+            if not reply.has_head:
+                reply.start(200, {**_EVENT_STREAM, **_told_headers(process)})
+            reply.write(sse(event))
+        else:
+            whole.feed(event)
+    if not request.stream:
+        reply.start(200, {**_JSON, **headers})
+        reply.write(json.dumps(whole.as_json()).encode())
+    reply.end()
+
+
+def _told_headers(process: RequestProcess) -> dict[str, str]:
+    """The headers of the API's response, as far as they are known."""
+    return {REQUEST_ID: new_request_id(), **process.log.headers}
+
+
+def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
+    """Tell of an error as the API would: by a status, by an event once the answer has begun, or by a broken line.
+
+    A request that has run tools, or has had its time, must not be repeated, and clients repeat one whose line broke.
+    Nor is one repeated that a window of the plan refuses for long.
+    """
+    cause = error if isinstance(error, ClaudeCodeError) else None
+    if isinstance(error, TurnTimeoutError):
+        error, may_repeat = APIError(status=504, error_type="timeout_error", message=str(error)), False
+    elif isinstance(error, QueueTimeoutError):
+        error = overloaded(error)
+    if not may_repeat and not isinstance(error, APIError):
+        error = APIError(status=500, message=str(error) or "The request was given up")
+    if not isinstance(error, APIError):
+        broken = httpx2.ReadError(str(error) or "The request was given up")
+        broken.__cause__ = error
+        reply.end(broken)
+        return
+    may_repeat = may_repeat and (error.retryable or not isinstance(error, PlanLimitError))
+    headers = {**error_headers(error), **api_headers}
+    if error.request_id is not None:  # the CLI may have asked again since
+        headers[REQUEST_ID] = error.request_id
+    body = error_body(error, headers[REQUEST_ID])
+    if reply.has_head:
+        reply.write(sse(body))
+    else:
+        retry = {} if may_repeat else _NO_RETRY
+        reply.start(error.status or 500, {**_JSON, **headers, **retry}, None if error is cause else cause)
+        reply.write(json.dumps(body).encode())
+    reply.end()
+
+
+def _closed() -> CLIConnectionError:
+    return CLIConnectionError(
+        reason="The processes were closed while a request was being answered",
+        advice="Send it again if its answer is still wanted.",
+    )

@@ -1,0 +1,206 @@
+"""`python -m cc_messages serve`: the server for the shell.
+
+The outermost layer: arguments, the token, the socket, signals and printing. It knows uvicorn, which the rest does not.
+"""
+
+import argparse
+import asyncio
+import ipaddress
+import logging
+import os
+import socket
+import stat
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anyio
+
+from ..transport import ClaudeCodeTransport
+from .app import MISSING, TOKEN_VARIABLE, create_app, new_token
+
+__all__ = ["main"]
+
+_MEGABYTE = 1024 * 1024
+
+_DESCRIPTION = """\
+Serve the Anthropic Messages API, answered by Claude Code with its login or with ANTHROPIC_API_KEY, until Ctrl-C.
+
+Clients need the address as ANTHROPIC_BASE_URL and the token as ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN; both are
+printed in that form. The first Ctrl-C or SIGTERM lets running answers end, a second one does not. Defaults are in
+brackets.
+"""
+_EPILOG = f"""\
+The token comes from --token-file, or from the environment variable {TOKEN_VARIABLE}, or is a new one each time, which
+is printed once. It is not taken on the command line, which every user of the machine can read.
+"""
+
+
+class _Refused(Exception):
+    """The server cannot be started as it was asked for."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command, and return the exit code: 0, 1 if the server cannot be started, 2 if the arguments are wrong."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        return _serve(options)
+    except (_Refused, ImportError, ValueError) as error:
+        sys.stderr.write(f"cc-messages: {error}\n")
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cc-messages", description="The Messages API, answered by Claude Code.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    serve = commands.add_parser(
+        "serve",
+        help="serve the API over HTTP",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    where = serve.add_argument_group("where")
+    where.add_argument("--host", default="127.0.0.1", metavar="H", help="address to listen on (127.0.0.1)")
+    where.add_argument("--port", type=_port, default=8400, metavar="N", help="0 takes a free one (8400)")
+    where.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token that clients must send")
+    limits = serve.add_argument_group("limits")
+    limits.add_argument("--size", type=int, default=8, metavar="N", help="processes at most (8)")
+    limits.add_argument(
+        "--idle-seconds", type=float, default=300.0, metavar="S", help="life of an unused process (300)"
+    )
+    limits.add_argument("--max-requests", type=int, default=64, metavar="N", help="requests in progress (64)")
+    limits.add_argument("--max-body-mb", type=int, default=32, metavar="N", help="size of a request (32)")
+    limits.add_argument(
+        "--grace-seconds", type=int, default=30, metavar="S", help="for running answers at the end (30)"
+    )
+    claude = serve.add_argument_group("Claude Code")
+    claude.add_argument("--cli-path", type=Path, metavar="FILE", help="the CLI to run (that of the SDK)")
+    claude.add_argument("--cwd", type=Path, metavar="DIR", help="where it runs (an empty private folder)")
+    levels = ("debug", "info", "warning", "error")
+    claude.add_argument("--log-level", choices=levels, default="warning", help="what is logged to stderr (warning)")
+    return parser
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port < 1 << 16:
+        raise ValueError(text)
+    return port
+
+
+def _serve(options: argparse.Namespace) -> int:
+    given = _given_token(options.token_file)
+    transport = ClaudeCodeTransport(
+        size=options.size, idle_seconds=options.idle_seconds, cwd=options.cwd, cli_path=options.cli_path
+    )
+    app = create_app(
+        transport,
+        token=given or new_token(),
+        max_requests=options.max_requests,
+        max_body_bytes=options.max_body_mb * _MEGABYTE,
+    )
+    try:
+        from .run_uvicorn import serve_until_signal
+    except ImportError as error:
+        raise _Refused(MISSING) from error
+
+    async def run(listener: socket.socket) -> None:
+        with _out_of_reach_of_the_terminal():
+            async with transport:
+                await serve_until_signal(app, listener, grace_seconds=options.grace_seconds)
+
+    with _listening(options.host, options.port) as listener:
+        _check_no_circle(listener)
+        _announce(listener, app.state.token if given is None else None)
+        asyncio.run(run(listener))
+    return 0
+
+
+@contextmanager
+def _out_of_reach_of_the_terminal() -> Generator[None]:
+    """Have the processes that are started within not get a Ctrl-C, which a terminal sends to a whole process group.
+
+    They would break their answers off, which have a moment yet to end. The SDK, which starts them, has no option for
+    it, and blocking or ignoring the signal does not help: Claude Code has a handler, and a thread that blocks nothing.
+    """
+    original = anyio.open_process
+    anyio.open_process = partial(original, start_new_session=True)
+    try:
+        yield
+    finally:
+        anyio.open_process = original
+
+
+def _given_token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    try:
+        if os.name == "posix" and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            sys.stderr.write(f"cc-messages: warning: other users have access to {file}; chmod 600 takes it away\n")
+        token = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _Refused(f"the token cannot be read: {error}") from error
+    if not token:
+        raise _Refused(f"there is no token in {file}")
+    return token
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Generator[socket.socket]:
+    if not _is_loopback(host):
+        sys.stderr.write(
+            f"cc-messages: warning: {host} can be reached from other machines, and nothing is encrypted: whoever reads "
+            "along has the token, and with it your login to Claude Code\n"
+        )
+    try:
+        # With the family and protocol named: asyncio turns Nagle's algorithm off only for sockets that say they are
+        # TCP, and with it on every answer takes 40 ms longer.
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _Refused(f"cannot listen on {host}: {error}") from error
+    with listener:
+        try:
+            if os.name == "posix":
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            # From here on clients may come: they wait until they are served.
+            listener.listen()
+        except (OSError, OverflowError) as error:
+            raise _Refused(f"cannot listen on {host}, port {port}: {error}") from error
+        yield listener
+
+
+def _check_no_circle(listener: socket.socket) -> None:
+    """Refuse to serve requests by sending them to this very server, as when its own exports stand in the shell."""
+    address = os.environ.get("ANTHROPIC_BASE_URL", "")
+    try:
+        target = urlsplit(address)
+        is_circle = target.port == listener.getsockname()[1] and _is_loopback(target.hostname or "")
+    except ValueError:
+        return
+    if is_circle:
+        raise _Refused(f"ANTHROPIC_BASE_URL is {address}, which is this server itself: unset it, or take another port")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _announce(listener: socket.socket, new: str | None) -> None:
+    host, port = listener.getsockname()[:2]
+    lines = [f"export ANTHROPIC_BASE_URL=http://{f'[{host}]' if ':' in host else host}:{port}"]
+    if new is not None:
+        lines.append(f"export ANTHROPIC_API_KEY={new}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,178 @@
+"""Calling hooks for the CLI: with a deadline, with an answer in the CLI's form, and never with an exception.
+
+An exception would reach the CLI, which prints kilobytes of its own source about it. So what a failure means is decided
+here, and told to the CLI as a decision. That the CLI, too, blocks when it gets no answer is for the case that this
+process hangs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, cast
+
+from claude_agent_sdk import HookCallback, HookContext, HookJSONOutput, HookMatcher
+
+from .callbacks import Callers
+from .hook import Hook, HookResult
+
+__all__ = ["denied", "for_the_cli", "keeping_in_memory"]
+
+logger = logging.getLogger(__name__)
+
+# How much longer the CLI waits than we do, so that it is we who give up, and say why.
+_CLI_WAITS_LONGER_SECONDS = 2.0
+
+# They decide with fields of their own; for all others, to deny is to block.
+_PERMISSIONS = frozenset({"PreToolUse", "PreModelSwitch"})
+_ELICITATIONS = frozenset({"Elicitation", "ElicitationResult"})
+
+# Here to block is to have the model go on, which a hook that fails each time would do for ever.
+_BLOCKED_TO_GO_ON = frozenset({"Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"})
+
+# Here there is nothing to block.
+_NEVER_BLOCKED = frozenset(
+    {
+        "CwdChanged", "DirectoryAdded", "FileChanged", "InstructionsLoaded", "MessageDisplay", "Notification",
+        "PermissionDenied", "PostCompact", "PostModelSwitch", "PostToolUseFailure", "SessionEnd", "SessionStart",
+        "Setup", "StopFailure", "SubagentStart", "WorktreeRemove",
+    }
+)  # fmt: skip
+
+_WITH_CONTEXT = frozenset(
+    {
+        "Notification", "PostModelSwitch", "PostToolBatch", "PostToolUse", "PostToolUseFailure", "PreToolUse",
+        "SessionStart", "Stop", "SubagentStart", "SubagentStop", "UserPromptExpansion", "UserPromptSubmit",
+    }
+)  # fmt: skip
+
+_FIELDS = frozenset(
+    {
+        "async", "async_", "asyncTimeout", "continue", "continue_", "decision", "hookSpecificOutput", "reason",
+        "stopReason", "suppressOutput", "systemMessage",
+    }
+)  # fmt: skip
+_DECISIONS = frozenset({"allow", "ask", "defer", "deny"})
+
+
+def for_the_cli(hook: Hook[Any], callers: Callers) -> HookMatcher:
+    """Return a hook as the SDK takes it."""
+    call = callers.call_here if hook.runs_here else callers.call
+
+    async def answer(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
+        try:
+            async with asyncio.timeout(hook.timeout):
+                returned = await call(hook.function, input)
+            return _json(hook.event, returned)
+        except TimeoutError as error:
+            return _failed(hook, f"took longer than {hook.timeout:g} seconds", error)
+        except Exception as error:
+            return _failed(hook, f"raised {type(error).__name__}", error)
+
+    return HookMatcher(
+        matcher=hook.matcher,
+        hooks=[answer],
+        timeout=hook.timeout + _CLI_WAITS_LONGER_SECONDS,
+        on_failure=hook.on_error,
+    )
+
+
+def denied(event: str, reason: str) -> HookJSONOutput:
+    """Return what stops that which an event is about, as far as it can be stopped."""
+    return {} if event in _NEVER_BLOCKED | _BLOCKED_TO_GO_ON else _json(event, HookResult.deny(reason))
+
+
+def keeping_in_memory(event: str, callback: HookCallback) -> HookCallback:
+    """Return a hook that has no permission written to a settings file."""
+    if event != "PermissionRequest":
+        return callback
+
+    async def keeping(input: Any, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
+        output: Any = await callback(input, tool_use_id, context)
+        match output:
+            case {
+                "hookSpecificOutput": {"decision": {"updatedPermissions": [*updates], **decision}, **specific},
+                **top,
+            }:
+                kept = [{**update, "destination": "session"} for update in updates]
+                specific["decision"] = {**decision, "updatedPermissions": kept}
+                return cast(HookJSONOutput, {**top, "hookSpecificOutput": specific})
+            case _:
+                return output
+
+    return keeping
+
+
+def _failed(hook: Hook[Any], what: str, error: Exception) -> HookJSONOutput:
+    logger.error("The hook %s on %s %s", hook.name, hook.event, what, exc_info=error)
+    # Not what the error says: that may be for nobody but the log.
+    return {} if hook.on_error == "continue" else denied(hook.event, f"The hook {hook.name} {what}.")
+
+
+def _json(event: str, returned: object) -> HookJSONOutput:
+    if isinstance(returned, HookResult):
+        return _from_result(event, returned)
+    if not isinstance(returned, Mapping):
+        raise TypeError(
+            f"a hook returns a HookResult or a dict, not {returned!r}: HookResult.no_opinion() says nothing"
+        )
+    output = dict(cast("Mapping[str, Any]", returned))
+    _check_fields(event, output)
+    return cast(HookJSONOutput, output)
+
+
+def _from_result(event: str, result: HookResult) -> HookJSONOutput:
+    specific = _decision(event, result)
+    top: dict[str, Any] = {}
+    if result.updated_input is not None and event == "PreToolUse":
+        specific["updatedInput"] = dict(result.updated_input)
+    elif result.updated_input is not None and "decision" not in specific:
+        raise ValueError(f"a hook on {event} cannot change an input")
+    if result.updated_output is not None:
+        if event != "PostToolUse":
+            raise ValueError(f"a hook on {event} cannot change an output")
+        specific["updatedToolOutput"] = result.updated_output
+    if result.context:
+        if event not in _WITH_CONTEXT:
+            raise ValueError(f"a hook on {event} cannot add context")
+        specific["additionalContext"] = result.context
+    if result.decision == "deny" and not specific.keys() & {"permissionDecision", "decision", "action"}:
+        top |= {"decision": "block", "reason": result.reason}
+    if result.stops:
+        top |= {"continue_": False, "stopReason": result.reason}
+    if specific:
+        top["hookSpecificOutput"] = {"hookEventName": event, **specific}
+    return cast(HookJSONOutput, top)
+
+
+def _decision(event: str, result: HookResult) -> dict[str, Any]:
+    """The decision, where the event has fields of its own for it."""
+    if result.decision is None:
+        return {}
+    if event in _PERMISSIONS:
+        return {"permissionDecision": result.decision, "permissionDecisionReason": result.reason}
+    if result.decision == "ask" or (result.decision == "deny" and event in _NEVER_BLOCKED):
+        raise ValueError(f"a hook on {event} cannot {result.decision}")
+    if event == "PermissionRequest":
+        if result.decision == "deny":
+            return {"decision": {"behavior": "deny", "message": result.reason}}
+        changed = {} if result.updated_input is None else {"updatedInput": dict(result.updated_input)}
+        return {"decision": {"behavior": "allow", **changed}}
+    if event in _ELICITATIONS:
+        return {"action": "accept" if result.decision == "allow" else "decline"}
+    return {}
+
+
+def _check_fields(event: str, output: Mapping[str, Any]) -> None:
+    """Raise where the CLI would pass over something in silence that was meant to stop a call."""
+    if unknown := output.keys() - _FIELDS:
+        raise ValueError(f"a hook's output has no field {', '.join(sorted(map(str, unknown)))}")
+    specific = output.get("hookSpecificOutput")
+    if specific is None:
+        return
+    if not isinstance(specific, Mapping):
+        raise TypeError(f"hookSpecificOutput is a dict, not {specific!r}")
+    fields = cast("Mapping[str, Any]", specific)
+    if fields.get("hookEventName") != event:
+        raise ValueError(f"the output is for {fields.get('hookEventName')!r}, and this is a hook on {event}")
+    if fields.get("permissionDecision", "allow") not in _DECISIONS:
+        raise ValueError(f"there is no permissionDecision {fields['permissionDecision']!r}")

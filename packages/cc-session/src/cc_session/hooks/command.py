@@ -1,0 +1,181 @@
+"""Hooks that are programs: JSON on stdin; an exit code and output that mean what they mean in the CLI's own settings.
+
+No shell is between, so nothing in the input can be taken for a command.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+from claude_agent_sdk import HookJSONOutput
+
+from .callbacks import mark_of_programs
+from .hook import Hook, HookResult, HookReturn, OnError
+
+__all__ = ["CommandFailedError", "command_hook"]
+
+logger = logging.getLogger(__name__)
+
+# An answer takes hundreds of bytes. It goes to the CLI as a line, and the reason of a refusal to the model.
+_MAX_STDOUT_BYTES = 1024 * 1024
+_MAX_STDERR_BYTES = 64 * 1024
+
+# One that was killed has only to be reaped.
+_REAP_SECONDS = 1.0
+
+# The CLI tells the model what a hook on one of these prints.
+_TEXT_IS_CONTEXT = frozenset({"SessionStart", "UserPromptExpansion", "UserPromptSubmit"})
+
+# The exit code by which a program blocks.
+_BLOCK = 2
+
+
+class CommandFailedError(Exception):
+    """A program that is a hook was not started, was killed, or printed what is no answer."""
+
+
+def command_hook(
+    event: str,
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    matcher: str | None = None,
+    timeout: float = 60.0,
+    on_error: OnError = "block",
+) -> Hook[Mapping[str, Any]]:
+    """Make a hook of a program.
+
+    It gets the event's input as JSON on stdin, runs in the folder that the session works in, has the path of it in
+    `CLAUDE_PROJECT_DIR`, and answers as a command in the CLI's settings does:
+
+    - Exit code 0: JSON on stdout is its answer, such as `{"decision": "block", "reason": "…"}`, and nothing that it
+      does not say is done. Any other text is told to the model if the event is a prompt or the start of a session.
+    - Exit code 2: it is blocked, with what is on stderr as the reason.
+    - Any other exit code: it is logged, and everything goes on.
+
+    A program that cannot be started, takes too long, is killed by a signal, prints more than 1 MiB, or JSON that is no
+    answer, has failed. At the timeout, and when the turn is interrupted, it is killed with all that it has started and
+    that is still in its process group; so it is when Python dies, on a system that has `/proc`.
+
+    Args:
+        event: An event of the CLI, as for `hook()`.
+        argv: The program and its arguments.
+        matcher: Which tools, or whatever the event is about, as for `hook()`.
+        timeout: After how many seconds it is killed and has failed.
+        on_error: What happens when it fails.
+
+    Raises:
+        ValueError: The CLI has no such event or would not take the matcher for what it says, or there is no program.
+        TypeError: `argv` is one text, or holds something else.
+        re.error: The matcher is no regular expression.
+    """
+    if isinstance(argv, str):
+        raise TypeError(f"a command is a sequence of texts, not one text for a shell: {argv!r}")
+    command = [os.fspath(part) for part in argv]
+    if not command or not all(type(part) is str for part in command):
+        raise ValueError("a command is a program and its arguments, all of them texts")
+    return Hook(event, _Command(event, command), matcher, timeout, on_error, runs_here=True)
+
+
+class _Command:
+    """The function of the hook."""
+
+    def __init__(self, event: str, argv: list[str]) -> None:
+        self._event = event
+        self._argv = argv
+        self.__qualname__ = Path(argv[0]).name
+
+    async def __call__(self, input: Mapping[str, Any]) -> HookReturn:
+        exit_code, stdout, stderr = await _run(self._argv, json.dumps(input).encode(), str(input.get("cwd", "")))
+        if exit_code == _BLOCK:
+            return HookResult.deny(stderr or f"{self.__qualname__} blocked this.")
+        if exit_code < 0:
+            raise CommandFailedError(f"it was ended by signal {-exit_code}: {stderr}")
+        if exit_code > 0:
+            logger.warning("The hook %s on %s exited with %d: %s", self.__qualname__, self._event, exit_code, stderr)
+            return HookResult.no_opinion()
+        if not stdout.startswith("{"):
+            return HookResult(context=stdout if self._event in _TEXT_IS_CONTEXT else "")
+        try:
+            return cast(HookJSONOutput, json.loads(stdout))
+        except ValueError as error:
+            raise CommandFailedError(f"it printed broken JSON: {error}") from error
+
+
+async def _run(argv: list[str], data: bytes, folder: str) -> tuple[int, str, str]:
+    process = await _start(argv, folder)
+    try:
+        stdout, stderr = await _talk(process, data)
+        return await process.wait(), stdout.decode(errors="replace").strip(), stderr.decode(errors="replace").strip()
+    except BaseException:
+        _kill(process)
+        raise
+    finally:
+        await _reap(process)
+
+
+async def _start(argv: list[str], folder: str) -> Process:
+    starting = asyncio.ensure_future(
+        anyio.open_process(
+            argv,
+            cwd=folder if folder and await anyio.Path(folder).is_dir() else None,
+            env={**os.environ, **mark_of_programs.get(), "CLAUDE_PROJECT_DIR": folder},
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Cancelled itself, it would end the program, and not what that may have started by now.
+        with suppress(OSError):
+            _kill(process := await starting)
+            await _reap(process)
+        raise
+
+
+async def _talk(process: Process, data: bytes) -> tuple[bytes, bytes]:
+    """Write all and read all, at the same time, or neither might come to an end."""
+    output = {"stdout": b"", "stderr": b""}
+
+    async def read(name: str, stream: ByteReceiveStream | None, limit: int) -> None:
+        if stream is None:
+            return
+        async for chunk in stream:
+            output[name] += chunk
+            if len(output[name]) > limit:
+                raise CommandFailedError(f"it printed more than {limit:,} bytes on {name}")
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_feed(process, data))
+        tasks.create_task(read("stdout", process.stdout, _MAX_STDOUT_BYTES))
+        tasks.create_task(read("stderr", process.stderr, _MAX_STDERR_BYTES))
+    return output["stdout"], output["stderr"]
+
+
+async def _feed(process: Process, data: bytes) -> None:
+    if process.stdin is None:
+        return
+    # A program may answer without having read what it was asked.
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await process.stdin.send(data)
+        await process.stdin.aclose()
+
+
+async def _reap(process: Process) -> None:
+    with anyio.CancelScope(shield=True), anyio.move_on_after(_REAP_SECONDS):
+        await process.aclose()
+
+
+def _kill(process: Process) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()

@@ -1,0 +1,186 @@
+"""The MCP servers of one running CLI: handed over, waited for, replaced, switched on and off.
+
+They are handed over by a control request and not on the command line: so no file and no other user gets to see their
+secrets, the CLI answers with what went wrong, and the whole set can be replaced. It lives on the background loop.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from claude_agent_sdk import McpServerStatus
+
+from cc_types import ControlRequestError, JsonValue
+
+from ..errors import McpServerFailedError
+from ..process.connection import Connection
+from .sdk_servers import add_bridge, remove_bridge
+from .servers import WireServers
+
+__all__ = ["McpControl"]
+
+# How long to wait before asking again, first and at most; a program that starts takes some hundred milliseconds.
+_POLL_SECONDS = 0.01
+_MAX_POLL_SECONDS = 0.2
+
+
+# Of a server that is not connected and gives no reason.
+_WORDS: Mapping[str, str] = {
+    "pending": "it was not ready in time",
+    "needs-auth": "it needs a login",
+    "disabled": "it is switched off",
+}
+
+
+class McpControl:
+    """Hands servers to one CLI, and asks about them."""
+
+    def __init__(self, connection: Connection, *, keeps: Iterable[str], allows_tools: bool) -> None:
+        """Take the names of servers of this process that it began with, and whether others' tools may be called."""
+        self._connection = connection
+        # The CLI would drop them with the set that is replaced, though not the programs and URLs that it began with.
+        self._kept: dict[str, dict[str, JsonValue]] = {name: {"type": "sdk", "name": name} for name in keeps}
+        self._allows_tools = allows_tools
+        self._in_process: dict[str, object] = {}
+        self._offered: dict[str, set[str]] = {}
+        self._lock = asyncio.Lock()
+
+    async def replace(
+        self, servers: WireServers, *, require: bool, loop: asyncio.AbstractEventLoop | None
+    ) -> list[McpServerStatus]:
+        """Replace the servers that were handed over before, and wait until the new ones are ready.
+
+        Raises:
+            McpServerFailedError: One is not, and `require` is set. The set is replaced all the same.
+        """
+        deadline = time.monotonic() + self._connection.timeouts.mcp
+        async with self._lock:
+            stale = {name for name, server in self._in_process.items() if servers.in_process.get(name) is not server}
+            if stale & servers.configs.keys():
+                # The CLI would take another server of the same name for the same one.
+                await self._hand_over({name: config for name, config in servers.configs.items() if name not in stale})
+            await self._remove(stale)
+            self._add(servers, loop)
+            await self._hand_over(servers.configs)
+            statuses = await self.wait([*servers.configs], seconds=max(deadline - time.monotonic(), 0), require=False)
+            if gone := self._no_longer_offered(statuses):
+                await self._hand_over(servers.configs, denied=gone)
+            if self._allows_tools and servers.configs:
+                allowed: list[JsonValue] = [f"mcp__{name}" for name in servers.configs]
+                await self._request("apply_flag_settings", settings={"permissions": {"allow": allowed}})
+        if require:
+            _check(statuses, is_named=True)
+        return statuses
+
+    async def wait(self, names: Collection[str] | None, *, seconds: float, require: bool) -> list[McpServerStatus]:
+        """Wait until servers are connected, or have failed.
+
+        Raises:
+            McpServerFailedError: One is not connected after that time, and `require` is set.
+            ValueError: There is no server of that name.
+        """
+        deadline = time.monotonic() + seconds
+        pause = _POLL_SECONDS
+        while True:
+            left = deadline - time.monotonic()
+            statuses = _of(await self.status(max(left, self._connection.timeouts.control)), names)
+            pending = [status["name"] for status in statuses if status["status"] == "pending"]
+            if not pending or time.monotonic() >= deadline:
+                break
+            await asyncio.sleep(min(pause, max(deadline - time.monotonic(), 0)))
+            pause = min(2 * pause, _MAX_POLL_SECONDS)
+        if require:
+            _check(statuses, is_named=names is not None)
+        return statuses
+
+    async def status(self, seconds: float | None = None) -> list[McpServerStatus]:
+        """Return what the CLI says about all its servers."""
+        answer = await self._connection.request("mcp_status", {}, seconds)
+        return [_without_secrets(status) for status in cast("list[dict[str, Any]]", answer.get("mcpServers", []))]
+
+    async def reconnect(self, name: str) -> None:
+        """Connect a server anew.
+
+        Raises:
+            McpServerFailedError: It failed, or there is none of that name.
+        """
+        try:
+            await self._request("mcp_reconnect", serverName=name)
+        except ControlRequestError as error:
+            raise McpServerFailedError({name: error.message}) from error
+
+    async def toggle(self, name: str, enabled: bool) -> None:
+        """Switch a server on or off.
+
+        Raises:
+            McpServerFailedError: It could not be connected, or there is none of that name.
+        """
+        try:
+            await self._request("mcp_toggle", serverName=name, enabled=enabled)
+        except ControlRequestError as error:
+            raise McpServerFailedError({name: error.message}) from error
+
+    async def _hand_over(self, configs: Mapping[str, dict[str, JsonValue]], denied: Sequence[str] = ()) -> None:
+        # What it answers about failures is in the status as well.
+        await self._request("mcp_set_servers", servers={**self._kept, **configs}, denied_tools=[*denied])
+
+    def _no_longer_offered(self, statuses: list[McpServerStatus]) -> list[str]:
+        """The tools that another server had under the same name.
+
+        In a conversation the CLI goes on to list them as long as there is a server of that name.
+        """
+        gone: list[str] = []
+        for status in statuses:
+            tools = {_tool_name(status["name"], tool["name"]) for tool in status.get("tools", [])}
+            offered = self._offered.setdefault(status["name"], set())
+            gone += sorted(offered - tools)
+            offered |= tools
+        return gone
+
+    async def _request(self, subtype: str, **fields: JsonValue) -> dict[str, JsonValue]:
+        # Until servers are connected, or have failed, the CLI answers nothing else either.
+        timeouts = self._connection.timeouts
+        return await self._connection.request(subtype, fields, timeouts.mcp + timeouts.control)
+
+    def _add(self, servers: WireServers, loop: asyncio.AbstractEventLoop | None) -> None:
+        for name, server in servers.in_process.items():
+            if name not in self._in_process:
+                add_bridge(self._connection.client, name, server, loop)
+                self._in_process[name] = server
+
+    async def _remove(self, names: set[str]) -> None:
+        for name in names:
+            del self._in_process[name]
+            await remove_bridge(self._connection.client, name)
+
+
+def _tool_name(server: str, tool: str) -> str:
+    return f"mcp__{server}__{re.sub('[^A-Za-z0-9_-]', '_', tool)}"
+
+
+def _of(statuses: list[McpServerStatus], names: Collection[str] | None) -> list[McpServerStatus]:
+    if names is None:
+        return statuses
+    by_name = {status["name"]: status for status in statuses}
+    if unknown := set(names) - by_name.keys():
+        raise ValueError(
+            f"there is no MCP server {', '.join(sorted(unknown))}; there is {', '.join(by_name) or 'none'}"
+        )
+    return [by_name[name] for name in names]
+
+
+def _check(statuses: list[McpServerStatus], *, is_named: bool) -> None:
+    failed = {
+        status["name"]: status.get("error", _WORDS.get(status["status"], status["status"]))
+        for status in statuses
+        if status["status"] != "connected" and (is_named or status["status"] != "disabled")
+    }
+    if failed:
+        raise McpServerFailedError(failed)
+
+
+def _without_secrets(status: dict[str, Any]) -> McpServerStatus:
+    config = {name: value for name, value in status.get("config", {}).items() if name not in ("env", "headers")}
+    return cast(McpServerStatus, {**status, "config": config} if config else status)

@@ -1,0 +1,196 @@
+"""MCP servers, as a caller names them: programs, URLs, and servers of this process.
+
+This module checks them and writes them down for the CLI. `mcp/control.py` hands them over. What may be a secret, in an
+environment or a header, is in no repr.
+"""
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from claude_agent_sdk import McpServerConfig
+from mcp.server.lowlevel import Server
+from mcp.server.mcpserver import MCPServer
+
+from cc_types import JsonValue
+
+__all__ = ["HTTPServer", "InProcessServer", "McpServer", "SSEServer", "StdioServer", "WireServers", "wire_servers"]
+
+InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
+"""A server object of the `mcp` package."""
+
+# What the CLI leaves as it is in the names of tools, `mcp__server__tool`.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+# What the CLI has in its environment and a program of somebody else's does not need: logins, and parts of requests.
+_NOT_FOR_SERVERS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "CLAUDE_CODE_EXTRA_BODY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StdioServer:
+    """A server that is a program, spoken to over its stdin and stdout. The CLI starts it, and ends it.
+
+    Raises:
+        ValueError: The command is empty, or a text holds a null byte.
+        TypeError: Something is no text, or the arguments are one text.
+    """
+
+    command: str
+    """The program: a path, or a name that is looked up in `PATH`."""
+    args: Sequence[str] = field(default=(), repr=False)
+    """Its arguments. Every user of the machine can read them."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Environment variables, on top of those that the CLI has. Its login and what requests carry are not among them: a
+    server that is to have `ANTHROPIC_API_KEY` gets it here."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.args, str):
+            raise TypeError("the arguments of an MCP server are a sequence of texts, not one text")
+        if not _text(self.command):
+            raise ValueError("the command of an MCP server is empty")
+        object.__setattr__(self, "args", tuple(map(_text, self.args)))
+        object.__setattr__(self, "env", _texts(self.env))
+
+    def to_wire(self) -> dict[str, JsonValue]:
+        """Return it as the CLI takes it."""
+        env: dict[str, JsonValue] = {**dict.fromkeys(_NOT_FOR_SERVERS, ""), **self.env}
+        return {"type": "stdio", "command": self.command, "args": [*self.args], "env": env}
+
+
+@dataclass(frozen=True, slots=True)
+class _UrlServer:
+    url: str = field(repr=False)
+    """Where it is, with `http` or `https`."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Headers of each request, such as `Authorization`."""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(_text(self.url))
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"the URL of an MCP server begins with http:// or https:// and names a host, not {self}")
+        object.__setattr__(self, "headers", _texts(self.headers))
+        if any(set("\r\n") & set(name + value) for name, value in self.headers.items()):
+            raise ValueError(f"a header of {self} has a line break in it")
+
+    def __repr__(self) -> str:
+        # A path or a query can hold a token, and so can a user's name.
+        parts = urlsplit(self.url)
+        return f"{type(self).__name__}({parts.scheme}://{parts.hostname}, headers={[*self.headers]})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SSEServer(_UrlServer):
+    """A server at a URL, with the older transport of server-sent events.
+
+    Raises:
+        ValueError: The URL is none of HTTP, or a header has a line break in it.
+        TypeError: Something is no text.
+    """
+
+    def to_wire(self) -> dict[str, JsonValue]:
+        """Return it as the CLI takes it."""
+        return {"type": "sse", "url": self.url, "headers": {**self.headers}}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HTTPServer(_UrlServer):
+    """A server at a URL, with the streamable HTTP transport.
+
+    Raises:
+        ValueError: The URL is none of HTTP, or a header has a line break in it.
+        TypeError: Something is no text.
+    """
+
+    def to_wire(self) -> dict[str, JsonValue]:
+        """Return it as the CLI takes it."""
+        return {"type": "http", "url": self.url, "headers": {**self.headers}}
+
+
+McpServer: TypeAlias = StdioServer | SSEServer | HTTPServer | InProcessServer | McpServerConfig
+"""A server of any of four kinds: a program, two kinds of URLs, or an object of the `mcp` package in this process, an
+`MCPServer` or a low-level `Server`. The SDK's dicts are taken as well, those of `create_sdk_mcp_server()` included."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireServers:
+    """A mapping of servers, checked."""
+
+    configs: Mapping[str, dict[str, JsonValue]] = field(repr=False)
+    """What the CLI gets to know."""
+    in_process: Mapping[str, Server[Any]]
+    """Those that run here."""
+
+
+def wire_servers(servers: Mapping[str, McpServer], *, taken: Set[str]) -> WireServers:
+    """Check servers and write them down.
+
+    Args:
+        servers: The servers by their names.
+        taken: Names that others have already.
+
+    Raises:
+        ValueError: A name cannot be part of a tool's name or is taken, or a server has a value that makes no sense.
+        TypeError: Something is no server.
+    """
+    configs: dict[str, dict[str, JsonValue]] = {}
+    in_process: dict[str, Server[Any]] = {}
+    for name, server in servers.items():
+        if not _NAME.fullmatch(name) or "__" in name:
+            raise ValueError(f"an MCP server's name has letters, digits, - and single _ in it, not {name!r}")
+        if name in taken:
+            raise ValueError(f"there is already an MCP server {name!r}")
+        config, instance = _wire(name, server)
+        configs[name] = config
+        if instance is not None:
+            in_process[name] = instance
+    return WireServers(configs, in_process)
+
+
+def _wire(name: str, server: object) -> tuple[dict[str, JsonValue], Server[Any] | None]:
+    if isinstance(server, Mapping):
+        return _wire_dict(name, dict(cast("Mapping[str, Any]", server)))
+    if isinstance(server, (StdioServer, SSEServer, HTTPServer)):
+        return server.to_wire(), None
+    if isinstance(server, MCPServer):
+        # It has no other way to be run over streams of one's own.
+        server = cast("MCPServer[Any]", server)._lowlevel_server  # pyright: ignore[reportPrivateUsage]
+    if isinstance(server, Server):
+        return {"type": "sdk", "name": name}, cast("Server[Any]", server)
+    kind = type(server).__name__
+    raise TypeError(f"the MCP server {name!r} is no StdioServer, SSEServer, HTTPServer or server object, but {kind}")
+
+
+def _wire_dict(name: str, server: dict[str, Any]) -> tuple[dict[str, JsonValue], Server[Any] | None]:
+    """Check a dict of the SDK's. Fields that are not checked here are left to the CLI."""
+    match server.pop("type", "stdio"):
+        case "stdio":
+            checked = StdioServer(server.pop("command", ""), server.pop("args", ()), server.pop("env", {}))
+        case "sse":
+            checked = SSEServer(server.pop("url", ""), server.pop("headers", {}))
+        case "http":
+            checked = HTTPServer(server.pop("url", ""), server.pop("headers", {}))
+        case "sdk":
+            return _wire(name, server.get("instance"))
+        case kind:
+            raise ValueError(f"the MCP server {name!r} is of no type that the CLI has: {kind!r}")
+    return {**server, **checked.to_wire()}, None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"an MCP server is described in texts, not with {type(value).__name__}")
+    if "\0" in value:
+        raise ValueError("a text that describes an MCP server has a null byte in it")
+    return value
+
+
+def _texts(values: Mapping[str, str]) -> dict[str, str]:
+    return {_text(name): _text(value) for name, value in values.items()}

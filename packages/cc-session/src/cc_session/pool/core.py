@@ -1,0 +1,355 @@
+"""The side of a pool that lives on the background loop: which process serves which lease.
+
+It decides without awaiting, so what it decides on cannot change meanwhile, and anew whenever a process comes free, goes
+or fails. Leases are served in the order in which they came: the first that waits takes the next process that comes
+free, or its place, and only what it has no use for goes to those behind it.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Hashable
+from enum import Enum, auto
+from typing import Generic, TypeVar
+
+from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
+
+from ..errors import QueueTimeoutError
+from ..session.session import Session
+from ..session.turn import Turn
+from .launch import Launch
+from .processes import Fleet, PoolLimits
+from .stats import PoolStats
+from .worker import Worker
+
+__all__ = ["Lease", "PoolCore"]
+
+W = TypeVar("W", bound=Worker)
+
+logger = logging.getLogger(__name__)
+
+_WAITS_REMEMBERED = 100
+
+
+class Step(Enum):
+    """The next step for a lease that waits."""
+
+    TAKE = auto()
+    """It gets a clean process that was started as it asks."""
+    TAKE_SPARE = auto()
+    """It gets a clean process that can be made one."""
+    WAIT = auto()
+    """It waits for a process that is on its way."""
+    START = auto()
+    """A process is started for it, in the place of idle ones of other keys if need be, as soon as there is room."""
+
+
+def next_step(*, has_idle: bool, has_spare: bool, has_coming: bool) -> Step:
+    """Decide what is done for the first lease that waits. Pure.
+
+    | clean process with its key | spare process | process on its way | step |
+    | --- | --- | --- | --- |
+    | yes | | | `TAKE` |
+    | no | yes | | `TAKE_SPARE` |
+    | no | no | yes | `WAIT` |
+    | no | no | no | `START` |
+    """
+    if has_idle:
+        return Step.TAKE
+    if has_spare:
+        return Step.TAKE_SPARE
+    return Step.WAIT if has_coming else Step.START
+
+
+class Lease(Generic[W]):
+    """A wish for a process, from when it is made until it is given back.
+
+    Args:
+        launch: How the process is to be started.
+        prepare: Makes a process ready for this lease; `Worker.prepare()` if None. If the process fails meanwhile, the
+            lease gets another one.
+    """
+
+    def __init__(self, launch: Launch, prepare: Callable[[W], Awaitable[None]] | None = None) -> None:
+        self.launch = launch
+        self._prepare = prepare
+        self.is_over = False
+        self.worker: W | None = None
+        self.coming: asyncio.Future[W] | None = None
+        """Set while it waits."""
+        self.asked_at = 0.0
+        """When it asked for a process, on the monotonic clock."""
+        self.queue_length = 0
+        """How many leases waited before it when it asked."""
+        self.wait_seconds = 0.0
+        """How long it has waited for its process, a start included."""
+
+    async def prepare(self, worker: W) -> None:
+        """Make a process ready.
+
+        Raises:
+            ClaudeCodeError: The process failed or refused.
+        """
+        await (worker.prepare(self.launch) if self._prepare is None else self._prepare(worker))
+
+
+class PoolCore(Generic[W]):
+    """Leases, and the fleet that serves them. Nothing in here may be called from another loop, but `stats()`.
+
+    Args:
+        spare: Says how spare processes are started; asked each time, because the login may have changed.
+        limits: How many processes there may be, and so on.
+        start: Starts a process.
+    """
+
+    def __init__(
+        self, spare: Callable[[], Launch], limits: PoolLimits, start: Callable[[Launch], Awaitable[W]]
+    ) -> None:
+        self._spare = spare
+        self._limits = limits
+        self._fleet = Fleet(limits, self._spares, self._decide, self._fail, start)
+        self._waiting: list[Lease[W]] = []
+        self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
+        self._keeps_spares = False
+        self.is_closed = False
+        self._leases = 0
+        self._reuses = 0
+        self._waits = 0
+        self._queue_seconds: deque[float] = deque(maxlen=_WAITS_REMEMBERED)
+        self._queue_timeouts = 0
+
+    async def acquire(self, lease: Lease[W]) -> W:
+        """Return a clean process. Whatever becomes of this, `give_back()` the lease.
+
+        Raises:
+            QueueTimeoutError: None came free within the launch's `timeouts.queue`.
+            ClaudeCodeError: A process could not be started, or the pool is closed.
+        """
+        self._keeps_spares = True
+        lease.asked_at = time.monotonic()
+        waits, failures = False, 0
+        lease.queue_length = len(self._waiting)
+        while True:
+            coming = self._ask_for(lease, first=failures > 0)
+            waits |= not coming.done()
+            worker = await self._queued(coming, lease)
+            lease.wait_seconds = time.monotonic() - lease.asked_at
+            try:
+                await lease.prepare(worker)
+                break
+            except ControlRequestError:
+                raise  # another process would refuse it as well
+            except ClaudeCodeError:
+                lease.worker = None
+                self._fleet.end(worker, "dead")
+                failures += 1
+                if failures > self._limits.size:  # more than all idle ones that may have died
+                    raise
+        self._leases += 1
+        if waits:
+            self._waits += 1
+            self._queue_seconds.append(time.monotonic() - lease.asked_at)
+        self._reuses += worker.uses > 0
+        return worker
+
+    async def lend(self, lease: Lease[W]) -> Session:
+        """Acquire a process, and return the face of its session."""
+        return (await self.acquire(lease)).lend()
+
+    async def release(self, lease: Lease[W]) -> None:
+        """`give_back()`, from other threads."""
+        self.give_back(lease)
+
+    async def run(self, launch: Launch, ask: Callable[[Session], Awaitable[Turn]], retries: int) -> Turn:
+        """Run one turn in a session of its own; if its process dies before it answers, so often again in others."""
+        while True:
+            lease = Lease[W](launch)
+            try:
+                return await ask((await self.acquire(lease)).keep())
+            except ProcessExitedError:
+                if retries <= 0 or lease.worker is None or lease.worker.has_answered:
+                    raise
+                retries -= 1
+            finally:
+                self.give_back(lease)
+
+    def give_back(self, lease: Lease[W]) -> None:
+        """End a lease, wherever it is. The second time does nothing."""
+        if lease.is_over:
+            return
+        lease.is_over = True
+        if lease in self._waiting:
+            self._waiting.remove(lease)
+        if lease.coming is not None:
+            lease.coming.cancel()
+        if lease.worker is not None:
+            self._fleet.give_back(lease.worker)
+        else:
+            self._decide()
+
+    async def warm(self, launch: Launch, count: int) -> None:
+        """Return when there are `count` processes for `launch`, leased ones included."""
+        self._check_open()
+        self._keeps_spares = True
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        target = (launch, count, done)
+        self._warming.append(target)
+        self._decide()
+        try:
+            await done
+        finally:
+            self._warming.remove(target)
+
+    async def keep_spares(self) -> None:
+        """Start the spare processes before the first lease asks for one."""
+        self._keeps_spares = True
+        self._decide()
+
+    async def aclose(self) -> None:
+        """Fail all that waits and end all processes. When it returns, nothing of them is left."""
+        self.is_closed = True
+        waiting = [lease.coming for lease in self._waiting]
+        self._waiting.clear()
+        for future in (*waiting, *(done for _, _, done in self._warming)):
+            if future is not None and not future.done():
+                future.set_exception(_closed())
+        await self._fleet.aclose()
+
+    def pids(self) -> list[int]:
+        """The processes that run. May be called from any thread."""
+        return [pid for worker in self._fleet.workers.copy() if (pid := worker.pid) is not None]
+
+    def stats(self) -> PoolStats:
+        """The figures of now. May be called from any thread."""
+        fleet = self._fleet
+        states = Counter(worker.state for worker in fleet.workers.copy())
+        return PoolStats(
+            size=self._limits.size,
+            idle=states["idle"],
+            busy=states["busy"],
+            resetting=states["resetting"],
+            starting=len(fleet.starting),
+            waiting=len(self._waiting),
+            leases=self._leases,
+            reuses=self._reuses,
+            waits=self._waits,
+            waiting_seconds=max((time.monotonic() - lease.asked_at for lease in self._waiting.copy()), default=0.0),
+            queue_seconds=tuple(self._queue_seconds.copy()),
+            queue_timeouts=self._queue_timeouts,
+            starts=fleet.starts,
+            failed_starts=fleet.failed_starts,
+            resets=fleet.resets,
+            recycled=dict(fleet.recycled),
+            start_seconds=tuple(fleet.start_seconds.copy()),
+            memory_mb=fleet.memory_mb(),
+        )
+
+    def _ask_for(self, lease: Lease[W], *, first: bool) -> asyncio.Future[W]:
+        self._check_open()
+        if lease.is_over:  # given back before it began
+            raise asyncio.CancelledError
+        lease.coming = asyncio.get_running_loop().create_future()
+        self._waiting.insert(0 if first else len(self._waiting), lease)
+        self._decide()
+        return lease.coming
+
+    async def _queued(self, coming: asyncio.Future[W], lease: Lease[W]) -> W:
+        """Wait for the process of a lease, also of one that was waited for before, within the limit."""
+        seconds = lease.launch.timeouts.queue
+        try:
+            async with asyncio.timeout(None if seconds is None else lease.asked_at + seconds - time.monotonic()):
+                return await coming
+        except TimeoutError as error:
+            if seconds is None or isinstance(error, ClaudeCodeError):
+                raise
+            self._queue_timeouts += 1
+            raise QueueTimeoutError(
+                seconds=seconds,
+                size=self._limits.size,
+                busy_seconds=self._fleet.busy_seconds(),
+                waiting=len(self._waiting),
+            ) from None
+
+    def _decide(self) -> None:
+        """Give the leases that wait what there is, and start what is missing."""
+        if self.is_closed:
+            return
+        self._fleet.end_unfit()
+        coming = self._fleet.coming()
+        for lease in [*self._waiting]:
+            if lease.coming is not None and lease.coming.cancelled():
+                continue  # its caller was cancelled, and gives it back in its next step
+            key = lease.launch.key
+            idle, spare = self._fleet.idle_with(lease.launch), self._fleet.idle_with(lease.launch.spare)
+            match next_step(has_idle=bool(idle), has_spare=bool(spare), has_coming=coming[key] > 0):
+                case Step.TAKE:
+                    self._hand_over(lease, self._fleet.take(idle, lease.launch))
+                case Step.TAKE_SPARE:
+                    self._hand_over(lease, self._fleet.take(spare, lease.launch))
+                case Step.WAIT:
+                    coming[key] -= 1
+                case Step.START:
+                    self._fleet.start(lease.launch, may_evict=True)
+        self._warm_up()
+        self._start_spares()
+
+    def _hand_over(self, lease: Lease[W], worker: W) -> None:
+        self._waiting.remove(lease)
+        lease.worker = worker
+        if lease.coming is not None:
+            lease.coming.set_result(worker)
+
+    def _warm_up(self) -> None:
+        for launch, count, done in self._warming:
+            if done.done():
+                continue
+            missing = count - self._fleet.count(launch.key)
+            if missing > 0:
+                for _ in range(missing - self._fleet.count_starting(launch.key)):
+                    self._fleet.start(launch, may_evict=True)
+                return  # one after another: they might take the places from each other for ever
+            done.set_result(None)
+
+    def _start_spares(self) -> None:
+        if not self._keeps_spares or self._waiting or not self._limits.prewarm:
+            return
+        launch = self._spare()
+        key = launch.key
+        idle = self._fleet.idle
+        clean = sum(worker.launch.key == key for worker in idle)
+        # One that can be made any other is worth more than the longest unused of several that cannot.
+        may_evict = launch.is_spare and len(idle) - clean > 1
+        for _ in range(self._limits.prewarm - clean - self._fleet.coming()[key]):
+            self._fleet.start(launch, may_evict=may_evict)
+
+    def _spares(self, key: Hashable) -> int:
+        wanted = [count for launch, count, done in self._warming if launch.key == key and not done.done()]
+        if self._limits.prewarm and key == self._spare().key:
+            wanted.append(self._limits.prewarm)
+        return max(wanted, default=0)
+
+    def _fail(self, key: Hashable, error: Exception) -> None:
+        """Tell the first that waits for such a process why there is none."""
+        if self.is_closed:
+            return
+        for lease in self._waiting:
+            if lease.launch.key == key and lease.coming is not None and not lease.coming.cancelled():
+                self._waiting.remove(lease)
+                lease.coming.set_exception(error)
+                return
+        for launch, _, done in self._warming:
+            if launch.key == key and not done.done():
+                done.set_exception(error)
+                return
+        # Tried again with the next lease; it would fail on and on.
+        self._keeps_spares = False
+        logger.warning("A spare Claude Code process could not be started: %s", error)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise _closed()
+
+
+def _closed() -> CLIConnectionError:
+    return CLIConnectionError(reason="The pool is closed", advice="Make another one.")

@@ -1,0 +1,126 @@
+"""What a lease asks for: how its process is to be started, and what is set on one that runs already."""
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk.types import PermissionMode, SystemPromptFile, SystemPromptPreset, ToolsPreset
+
+from ..hooks.hook import Hook
+from ..mcp.servers import McpServer
+from ..policy.policy import Policy
+from ..process.options import sealed_options
+from ..timeouts import Timeouts
+from . import launch_key as _keys
+
+__all__ = ["Defaults", "Launch", "LeaseOverrides"]
+
+
+class LeaseOverrides(TypedDict, total=False):
+    """What a lease can ask for in place of what its pool has."""
+
+    system_prompt: str | SystemPromptPreset | SystemPromptFile | None
+    """This and what follows: as in `ClaudeAgentOptions`."""
+    model: str | None
+    permission_mode: PermissionMode | None
+    env: Mapping[str, str]
+    """Laid over that of the options."""
+    cwd: str | Path | None
+    cli_path: str | Path | None
+    tools: list[str] | ToolsPreset | None
+    allowed_tools: list[str]
+    disallowed_tools: list[str]
+    max_turns: int | None
+    output_format: dict[str, Any] | None
+    policy: Policy | None
+    """This and what follows: as in `Session.open()`."""
+    hooks: Sequence[Hook[Any]]
+    mcp_servers: Mapping[str, McpServer] | None
+    timeouts: Timeouts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What `Session.open()` is given, copied, so that what its owner does to it later changes nothing."""
+
+    options: ClaudeAgentOptions
+    policy: Policy | None
+    hooks: tuple[Hook[Any], ...]
+    mcp_servers: Mapping[str, McpServer] | None
+    require_mcp: bool
+    timeouts: Timeouts
+    spare: "Launch | None" = field(default=None, compare=False, repr=False)
+    """How a process is started that can be made one of these when it is needed; None if there is no such process."""
+    is_spare: bool = field(default=False, compare=False)
+    """Whether processes are started so that they can be made others."""
+    key: Hashable = field(init=False, repr=False)
+    """Equal for two launches whose processes can serve each other's leases."""
+
+    def __post_init__(self) -> None:
+        equipment = (self.policy, self.hooks, self.mcp_servers, self.require_mcp, self.timeouts)
+        key = (_keys.frozen((self._fixed(), *equipment)), _keys.environment(), self._companions())
+        object.__setattr__(self, "key", key)
+
+    def _companions(self) -> Hashable:
+        """The rest of the key, for launches that start more than a session."""
+        return None
+
+    def _fixed(self) -> ClaudeAgentOptions:
+        mode, model = self.options.permission_mode, self.options.model
+        return replace(
+            self.options,
+            model=model if _keys.model_is_fixed(self.options) else None,
+            permission_mode="default" if mode in _keys.EXACT_MODES else mode,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a pool starts processes with where a lease does not say."""
+
+    options: ClaudeAgentOptions | None
+    policy: Policy | None
+    hooks: Sequence[Hook[Any]]
+    mcp_servers: Mapping[str, McpServer] | None
+    require_mcp: bool
+    timeouts: Timeouts
+
+    def launch(self, options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
+        """Return what a lease with these options, or else ours, and these overrides is started with.
+
+        Raises:
+            TypeError: An override has a name that no option has.
+        """
+        changes: dict[str, Any] = {**overrides}
+        hooks, servers = changes.pop("hooks", self.hooks), changes.pop("mcp_servers", self.mcp_servers)
+        return Launch(
+            policy=changes.pop("policy", self.policy),
+            hooks=tuple(hooks),
+            mcp_servers=None if servers is None else dict(servers),
+            require_mcp=self.require_mcp,
+            timeouts=changes.pop("timeouts", self.timeouts),
+            options=_overridden(options or self.options, changes),
+        )
+
+
+def _overridden(options: ClaudeAgentOptions | None, overrides: dict[str, Any]) -> ClaudeAgentOptions:
+    env = {**(options.env if options is not None else {}), **overrides.get("env", {})}
+    # The login, which `env` may choose, decides which options are the sealed ones.
+    options = options if options is not None else sealed_options(env=env)
+    whole = {entry.name: getattr(options, entry.name) for entry in fields(options)}
+    whole |= overrides | {"env": {**options.env, **env}}
+    changed = ClaudeAgentOptions(**{name: _copied(value) for name, value in whole.items()})
+    return changed if changed.cwd is None else replace(changed, cwd=os.path.abspath(changed.cwd))
+
+
+def _copied(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _copied(item) for key, item in cast("dict[Any, Any]", value).items()}
+        case list():
+            return [_copied(item) for item in cast("list[Any]", value)]
+        case _:
+            return value

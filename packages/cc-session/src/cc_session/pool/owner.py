@@ -1,0 +1,64 @@
+"""The owner of a pool's core, for an object that any thread may use: where the core begins anew, and where it ends.
+
+The core, its processes and the loop that drives them belong to one process of the operating system. So a forked child
+gets a core of its own, and the parent's goes on in the parent.
+"""
+
+import asyncio
+import os
+import weakref
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from ..background import at_exit, tell_background
+from .core import PoolCore
+from .worker import Worker
+
+__all__ = ["PoolOwner"]
+
+W = TypeVar("W", bound=Worker)
+
+
+class PoolOwner(Generic[W]):
+    """Holds the core of a pool.
+
+    Args:
+        face: The object that uses the core. When it is forgotten, the processes end.
+        make: Makes a core. It must not refer to `face`.
+    """
+
+    def __init__(self, face: object, make: Callable[[], PoolCore[W]]) -> None:
+        self._make = make
+        self.core = make()
+        """The core of now."""
+        finalizer = weakref.finalize(face, self._close_soon)
+        finalizer.atexit = False  # when Python ends, all are closed together
+        _owners.add(self)
+
+    def renew(self) -> PoolCore[W]:
+        """Make a new core, and return the one before it, which is the caller's to close."""
+        before, self.core = self.core, self._make()
+        return before
+
+    def _close_soon(self) -> None:
+        tell_background(self.core.aclose)
+
+
+_owners: "weakref.WeakSet[PoolOwner[Any]]" = weakref.WeakSet()
+
+
+async def _close_all() -> None:
+    # Before the sessions are closed: a pool would start others in their place.
+    cores = [owner.core for owner in [*_owners] if not owner.core.is_closed]
+    await asyncio.gather(*(core.aclose() for core in cores), return_exceptions=True)
+
+
+def _renew_all() -> None:
+    for owner in [*_owners]:
+        if not owner.core.is_closed:
+            owner.renew()
+
+
+at_exit(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)

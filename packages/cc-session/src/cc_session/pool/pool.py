@@ -1,0 +1,223 @@
+"""A pool of warm sessions: each lease gets an empty conversation in a process that runs already.
+
+It is the face for all threads and loops; the processes are driven on the background loop, in `pool/core.py`.
+"""
+
+import functools
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self, Unpack
+
+from claude_agent_sdk import ClaudeAgentOptions
+
+from ..background import on_background, run_on_background, tell_background
+from ..hooks.hook import Hook
+from ..mcp.servers import McpServer
+from ..policy.policy import Policy
+from ..process.frames import Content
+from ..session.session import Session
+from ..session.turn import Turn
+from ..timeouts import Timeouts
+from .core import Lease, PoolCore
+from .launch import Defaults, LeaseOverrides
+from .owner import PoolOwner
+from .processes import PoolLimits
+from .stats import PoolStats
+from .worker import ResetBy, Worker
+
+__all__ = ["SessionPool"]
+
+
+class SessionPool:
+    """Keeps Claude Code processes warm, and lends them out with an empty conversation each time.
+
+    A lease gets a process that was started with the same options; model and permission mode are set on one that runs
+    already, where that is exact. After the lease the process is brought back to an empty conversation, ahead of the
+    next lease. Exactly: the next lease's requests are, ids of the session aside, those of a fresh process. What cannot
+    be brought back is replaced by a fresh process, and `stats().recycled` counts it:
+
+    - `"uses"`, `"memory"`: it had reached `max_uses` or `max_rss_mb`;
+    - `"idle"`, `"evicted"`: nobody had asked for it for `idle_seconds`, or its place was needed for other options;
+    - `"tools"`: the model had called a tool of the CLI's own, or any tool where the options are not the sealed ones; of
+      these the CLI remembers more than the conversation;
+    - `"changed"`: the lease had changed what cannot be changed back: MCP servers, permissions, settings, and whatever a
+      prompt that is not verbatim may do;
+    - `"fresh"`: that was asked for, or the options resume a conversation or have a budget of tokens;
+    - `"date"`: another day has begun, of which the CLI would tell the model;
+    - `"reset"`, `"dead"`: the way back failed, or the process had ended.
+
+    Usable from any thread and any asyncio loop. Processes start with the first lease, or with `async with`.
+
+    Args:
+        options: What processes are started with where a lease does not say; `sealed_options()` if None.
+        size: How many processes there may be. One takes some 100 MB of its own, and more in long use.
+        prewarm: How many clean processes are kept ready for the pool's own options, ahead of need.
+        start_limit: How many processes start at once; a start takes a processor for a third of a second.
+        max_uses: After how many leases a process is replaced.
+        max_rss_mb: With how much resident memory, in megabytes, a process is replaced when it is given back.
+        max_total_mb: How much memory, in megabytes, all processes may take before no more are started; pages they
+            share are counted once. None for no such limit.
+        idle_seconds: After how long without a lease a process is ended, but for those that `prewarm` keeps.
+        reset: `"rewind"`, or a fresh process where that is not exact; or always a `"fresh"` one; or `"clear"`, which
+            runs the `/clear` command. That leaves an echo of some 400 characters in the next lease's first message.
+        policy: Which tool calls may run. This and what follows is given to `Session.open()`.
+        hooks: What is called when something happens. Coroutine functions run on the loop of the caller whose turn it
+            is.
+        mcp_servers: MCP servers by their names. Each process has connections of its own to them. What a server
+            remembers outlives a lease; a server of this process runs on the thread of the processes, and must not
+            block it.
+        require_mcp: Whether a server that does not start is an error.
+        timeouts: How long sessions wait for what.
+
+    Raises:
+        ValueError: A limit is not positive, or `prewarm` is greater than `size`.
+    """
+
+    def __init__(
+        self,
+        options: ClaudeAgentOptions | None = None,
+        *,
+        size: int = 4,
+        prewarm: int = 1,
+        start_limit: int = 2,
+        max_uses: int = 500,
+        max_rss_mb: float = 400,
+        max_total_mb: float | None = None,
+        idle_seconds: float = 300,
+        reset: ResetBy = "rewind",
+        policy: Policy | None = None,
+        hooks: Sequence[Hook[Any]] = (),
+        mcp_servers: Mapping[str, McpServer] | None = None,
+        require_mcp: bool = True,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self._limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, reset)
+        self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts())
+        spare = functools.partial(self._defaults.launch, None, {})
+        spare()  # raises where the options make no sense
+        self._owner = PoolOwner(self, functools.partial(PoolCore[Worker], spare, self._limits, Worker.start))
+
+    @asynccontextmanager
+    async def lease(
+        self, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]
+    ) -> AsyncGenerator[Session]:
+        """Lend a session with an empty conversation for the length of an `async with` block.
+
+        Waits while all processes are in use; leases are served in the order in which they came. In whatever state the
+        session is left, in a turn or closed, the next lease gets a clean one; after the block it can do nothing more.
+
+        Args:
+            options: Used instead of the pool's.
+            **overrides: Laid over the options, field by field.
+
+        Raises:
+            QueueTimeoutError: No process came free within `Timeouts.queue`.
+            ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
+        """
+        lease = Lease[Worker](self._defaults.launch(options, overrides))
+        core = self._core
+        try:
+            yield await on_background(core.lend, lease)
+        finally:
+            # Not waited for, so that a cancelled caller does it as well.
+            tell_background(core.release, lease)
+
+    async def run(
+        self,
+        prompt: Content,
+        *,
+        options: ClaudeAgentOptions | None = None,
+        verbatim: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109  # of the turn, and named in the error
+        max_cost_usd: float | None = None,
+        retries: int = 0,
+        **overrides: Unpack[LeaseOverrides],
+    ) -> Turn:
+        """Run one turn in a session of its own, as `lease()` and `Session.run()` do. Raises what they raise.
+
+        Args:
+            prompt: This and what follows: as in `Session.run()`.
+            verbatim: Whether the prompt is sent as it stands.
+            timeout: How many seconds the turn may take.
+            max_cost_usd: What it may cost.
+            options: This and the overrides: as in `lease()`.
+            retries: How often to ask again, in another process, if one dies before anything of its answer has come. The
+                API may have been asked by then.
+            **overrides: Laid over the options, field by field.
+        """
+        launch = self._defaults.launch(options, overrides)
+        return await on_background(self._core.run, launch, _asking(prompt, verbatim, timeout, max_cost_usd), retries)
+
+    def run_sync(
+        self,
+        prompt: Content,
+        *,
+        options: ClaudeAgentOptions | None = None,
+        verbatim: bool = True,
+        timeout: float | None = None,
+        max_cost_usd: float | None = None,
+        retries: int = 0,
+        **overrides: Unpack[LeaseOverrides],
+    ) -> Turn:
+        """Like `run()`, for code without `await`: blocks its thread. Any number of threads may do so at once.
+
+        Raises:
+            RuntimeError: It was called from a hook, a policy or a tool, which run on the thread it would wait for.
+        """
+        launch = self._defaults.launch(options, overrides)
+        return run_on_background(self._core.run, launch, _asking(prompt, verbatim, timeout, max_cost_usd), retries)
+
+    async def warm(
+        self, count: int, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]
+    ) -> None:
+        """Start processes, and return when there are `count` with these options, leased ones included.
+
+        Raises:
+            ValueError: The pool is smaller than that.
+            ClaudeCodeError: One could not be started, or the pool is closed.
+        """
+        if not 0 <= count <= self._limits.size:
+            raise ValueError(f"{count} processes cannot be warm: the pool has room for {self._limits.size}")
+        await on_background(self._core.warm, self._defaults.launch(options, overrides), count)
+
+    def stats(self) -> PoolStats:
+        """The figures of now. Takes no lock and asks no process, so it may be called from anywhere at any time."""
+        return self._core.stats()
+
+    async def close(self) -> None:
+        """End all processes, leased ones too, and delete their folders. Bounded as `Session.close()` is; idempotent.
+
+        Leases that wait, and turns that run, fail. When it returns, nothing of the pool is left.
+        """
+        await on_background(self._core.aclose)
+
+    def close_sync(self) -> None:
+        """Like `close()`, for code without `await`."""
+        run_on_background(self._core.aclose)
+
+    async def __aenter__(self) -> Self:
+        await on_background(self._core.keep_spares)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        run_on_background(self._core.keep_spares)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close_sync()
+
+    def __repr__(self) -> str:
+        return f"<SessionPool {self.stats().summary}>"
+
+    @property
+    def _core(self) -> PoolCore[Worker]:
+        return self._owner.core
+
+
+def _asking(
+    prompt: Content, verbatim: bool, timeout: float | None, max_cost_usd: float | None
+) -> Callable[[Session], Awaitable[Turn]]:
+    return functools.partial(Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)

@@ -1,0 +1,312 @@
+"""The processes of a pool: started, lent, brought back, looked after and ended, within their limits.
+
+It does what it is told at once and without awaiting; what takes time goes on in tasks, at the end of which `on_change`
+is called. It does not know who waits for what.
+"""
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ..process.memory import Memory, memory_of
+from ..session import core as _driver
+from .launch import Launch
+from .worker import ResetBy, Worker
+
+__all__ = ["Fleet", "PoolLimits"]
+
+W = TypeVar("W", bound=Worker)
+
+logger = logging.getLogger(__name__)
+
+# How often processes are looked at: have they died, grown, or been idle for too long?
+_LOOK_SECONDS = 1.0
+
+# A reset takes milliseconds; where it ends a turn, up to the close timeout; where the process hangs, up to the control
+# timeout. After this, in seconds, the process is not worth waiting for.
+_RESET_SECONDS = 15.0
+# And a lease that waits has another one started rather than wait for a reset that takes longer than a start.
+_RESET_SOON_SECONDS = 0.5
+
+# What a process takes of its own, in megabytes, as long as there is none to go by.
+_FIRST_GUESS_MB = 120.0
+
+_STARTS_REMEMBERED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """How much a pool may use. See `SessionPool`."""
+
+    size: int
+    prewarm: int
+    start_limit: int
+    max_uses: int
+    max_rss_mb: float
+    max_total_mb: float | None
+    idle_seconds: float
+    reset: ResetBy
+
+    def __post_init__(self) -> None:
+        for name in ("size", "start_limit", "max_uses", "max_rss_mb", "max_total_mb", "idle_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} is {value}: it must be greater than 0")
+        if not 0 <= self.prewarm <= self.size:
+            raise ValueError(f"prewarm is {self.prewarm}: it must lie between 0 and the size, {self.size}")
+        if self.reset not in ("rewind", "clear", "fresh"):
+            raise ValueError(f"reset is {self.reset!r}: it must be 'rewind', 'clear' or 'fresh'")
+
+
+class Fleet(Generic[W]):
+    """At most `limits.size` processes. Lives on the background loop.
+
+    Args:
+        limits: How many, how large, for how long.
+        keep: How many idle processes with this key are not ended for being idle.
+        on_change: Called when a process has come free, has gone, or has failed to start.
+        on_failure: Called with the key and the error when a process could not be started.
+        start: Starts a process.
+    """
+
+    def __init__(
+        self,
+        limits: PoolLimits,
+        keep: Callable[[Hashable], int],
+        on_change: Callable[[], None],
+        on_failure: Callable[[Hashable, Exception], None],
+        start: Callable[[Launch], Awaitable[W]],
+    ) -> None:
+        self._limits = limits
+        self._keep = keep
+        self._on_change = on_change
+        self._on_failure = on_failure
+        self._start_worker = start
+        self.workers: set[W] = set()
+        """The processes that are ready. Other threads count them, so a change of state is one step."""
+        self.starting: dict[asyncio.Task[None], Hashable] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self.starts = 0
+        self.failed_starts = 0
+        self.resets = 0
+        self.recycled: Counter[str] = Counter()
+        self.start_seconds: deque[float] = deque(maxlen=_STARTS_REMEMBERED)
+
+    @property
+    def idle(self) -> list[W]:
+        """The clean ones, in order of their last use, the longest unused first."""
+        return sorted((worker for worker in self.workers if worker.state == "idle"), key=lambda worker: worker.since)
+
+    def count(self, key: Hashable) -> int:
+        """How many processes with this key are ready."""
+        return sum(worker.launch.key == key for worker in self.workers)
+
+    def count_starting(self, key: Hashable) -> int:
+        """How many processes with this key are being started."""
+        return sum(other == key for other in self.starting.values())
+
+    def coming(self) -> Counter[Hashable]:
+        """How many processes of which key will be idle in a moment."""
+        since = time.monotonic() - _RESET_SOON_SECONDS
+        resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
+        return Counter([*self.starting.values(), *(worker.launch.key for worker in resetting)])
+
+    def busy_seconds(self) -> list[float]:
+        """For how many seconds each of the processes that are not clean has been used or on its way back."""
+        now = time.monotonic()
+        return [now - worker.since for worker in self.workers if worker.state != "idle"]
+
+    def idle_with(self, launch: Launch | None) -> list[W]:
+        """The clean ones that were started so, in order of their last use; none for None."""
+        return [] if launch is None else [worker for worker in self.idle if worker.launch.key == launch.key]
+
+    def take(self, fitting: Sequence[W], launch: Launch) -> W:
+        """Take of some clean ones the one that needs no change, and of several the one used last, for `launch`."""
+        worker = ([worker for worker in fitting if worker.matches(launch)] or fitting)[-1]
+        worker.launch = launch
+        worker.enter("busy")
+        return worker
+
+    def start(self, launch: Launch, *, may_evict: bool) -> bool:
+        """Begin to start a process, in the place of idle ones if need be. Returns whether that is allowed now."""
+        if len(self.starting) >= self._limits.start_limit or not self._make_room(may_evict=may_evict):
+            return False
+        self.starting[self._go_on_with(self._start(launch))] = launch.key
+        return True
+
+    def give_back(self, worker: W) -> None:
+        """Take a process back, which is then reset and idle, or replaced."""
+        worker.take_back()
+        reason = worker.unfit(self._limits.reset)
+        if reason is None and worker.uses >= self._limits.max_uses:
+            reason = "uses"
+        if reason is not None:
+            self.end(worker, reason)
+        elif worker.is_untouched:
+            self._settle(worker)
+        else:
+            worker.enter("resetting")
+            self._go_on_with(self._reset(worker))
+        self._on_change()
+
+    def end(self, worker: W, reason: str) -> None:
+        """End a process, and count it under `reason`."""
+        self.workers.discard(worker)
+        if not self._is_closed:
+            self.recycled[reason] += 1
+        self._go_on_with(worker.close())
+
+    def end_unfit(self) -> None:
+        """End the idle processes that nobody may get any more."""
+        for worker in self.idle:
+            if not worker.is_alive:
+                self.end(worker, "dead")
+            elif worker.is_of_another_day:
+                self.end(worker, "date")
+
+    async def aclose(self) -> None:
+        """End all of them. When it returns, nothing of them is left."""
+        self._is_closed = True
+        if self._looking is not None:
+            self._looking.cancel()
+        for task in self.starting:
+            task.cancel()
+        for worker in self.workers:
+            self._go_on_with(worker.close())
+        self.workers.clear()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        # Those whose start was cancelled end by themselves.
+        await _driver.closing_ones_closed()
+
+    def memory_mb(self) -> float:
+        """What all of them take, by what was measured last. Pages of the program itself are counted once."""
+        memories = [worker.memory for worker in self.workers.copy()]
+        return sum(memory.own for memory in memories) + max((memory.shared for memory in memories), default=0)
+
+    async def _start(self, launch: Launch) -> None:
+        begun = time.monotonic()
+        failure: Exception | None = None
+        try:
+            worker = await self._start_worker(launch)
+        except Exception as error:
+            failure = error
+            self.failed_starts += 1
+        else:
+            self.starts += 1
+            self.start_seconds.append(time.monotonic() - begun)
+            self._has_started(asyncio.current_task())
+            self._settle(worker)
+            self._note(memory_of(_pids([worker])))
+        self._has_started(asyncio.current_task())
+        if failure is not None:
+            self._on_failure(launch.key, failure)
+        self._on_change()
+
+    async def _reset(self, worker: W) -> None:
+        reason = None
+        try:
+            async with asyncio.timeout(_RESET_SECONDS):
+                await worker.reset(self._limits.reset)
+            self.resets += 1
+            self._note(memory_of(_pids([worker])))
+        except Exception as error:
+            logger.info("A Claude Code process is replaced, since it was not brought back: %s", error)
+            reason = "dead" if worker.session.state == "dead" else "reset"
+        if reason is None and worker.memory.resident > self._limits.max_rss_mb:
+            reason = "memory"
+        if reason is None:
+            self._settle(worker)
+        else:
+            self.end(worker, reason)
+        self._on_change()
+
+    def _settle(self, worker: W) -> None:
+        if self._is_closed:
+            self._go_on_with(worker.close())
+            return
+        worker.enter("idle")
+        self.workers.add(worker)
+        self._look_later()
+
+    def _make_room(self, *, may_evict: bool) -> bool:
+        idle = self.idle if may_evict else []
+        for count in range(len(idle) + 1):
+            victims = idle[:count]
+            if self._fits(victims):
+                for victim in victims:
+                    self.end(victim, "evicted")
+                return True
+        return False
+
+    def _fits(self, gone: Iterable[W]) -> bool:
+        """Whether there is room for one more when those have gone."""
+        rest = self.workers - {*gone}
+        count = len(rest) + len(self.starting)
+        if count >= self._limits.size:
+            return False
+        if self._limits.max_total_mb is None or count == 0:
+            return True
+        own = [worker.memory.own for worker in self.workers]
+        guess = sum(own) / len(own) if own else _FIRST_GUESS_MB
+        shared = max((worker.memory.shared for worker in self.workers), default=0)
+        to_come = (len(self.starting) + 1) * guess
+        return sum(worker.memory.own for worker in rest) + to_come + shared <= self._limits.max_total_mb
+
+    def _look_later(self) -> None:
+        if self._looking is None and not self._is_closed:
+            self._looking = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_soon)
+
+    def _look_soon(self) -> None:
+        self._go_on_with(self._look())
+
+    async def _look(self) -> None:
+        self._looking = None
+        self._note(memory_of(_pids(self.workers)))
+        self._end_expired()
+        if self.workers:
+            self._look_later()
+        self._on_change()
+
+    def _end_expired(self) -> None:
+        """End those at the far end that have been idle for too long, but for the spare ones."""
+        before = time.monotonic() - self._limits.idle_seconds
+        left = Counter(worker.launch.key for worker in self.idle)
+        for worker in self.idle:
+            key = worker.launch.key
+            if worker.since < before and left[key] > self._keep(key):
+                left[key] -= 1
+                self.end(worker, "idle")
+
+    def _note(self, memories: Mapping[int, Memory]) -> None:
+        for worker in self.workers:
+            if (memory := memories.get(worker.session.pid or 0)) is not None:
+                worker.memory = memory
+
+    def _go_on_with(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        # Not in the context of whoever happened to ask for it: a process serves many callers, and outlives them.
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    def _has_started(self, task: asyncio.Task[Any] | None) -> None:
+        if task in self.starting:
+            del self.starting[task]
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._has_started(task)  # if it was cancelled before its first step
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("Looking after a Claude Code process failed", exc_info=error)
+
+
+def _pids(workers: Iterable[Worker]) -> list[int]:
+    return [pid for worker in workers if (pid := worker.session.pid) is not None]

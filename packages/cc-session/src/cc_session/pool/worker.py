@@ -1,0 +1,247 @@
+"""A session as its pool sees it: what it was started with, what it has been through, and the way back.
+
+After a lease the conversation is rewound to nothing, and what the lease has set is put back. What cannot be put back
+is told by `unfit()`, and then only a fresh process is exact. Lives on the background loop; which lease gets which
+worker is the pool's business.
+"""
+
+import asyncio
+import datetime
+import os
+import time
+from contextlib import suppress
+from typing import Literal, Self, TypeAlias
+
+from claude_agent_sdk import ClaudeAgentOptions
+
+from cc_types import ControlRequestError, JsonValue
+
+from ..process.memory import Memory
+from ..process.side_effects import Traces
+from ..session.lease import Borrowed, Term
+from ..session.session import Session
+from . import launch_key as _keys
+from .launch import Launch
+
+__all__ = ["PooledSession", "ResetBy", "Worker", "WorkerState"]
+
+# A process that was killed, or hangs, is asked in vain. The question takes a millisecond, so one that gave an answer a
+# moment ago is not asked again.
+_SURE_SECONDS = 0.05
+_PING_SECONDS = 2.0
+
+WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
+"""Idle is clean, busy is lent, resetting is on the way back."""
+
+ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
+"""How a process is brought back to an empty conversation."""
+
+
+class PooledSession(Session):
+    """A session that can be lent."""
+
+    @property
+    def traces(self) -> Traces:
+        """The changes to the process that a rewind does not take back."""
+        return self._driver.traces
+
+    @property
+    def cwd(self) -> str | None:
+        """The folder in which the process runs, if it is one of this machine."""
+        return self._driver.connection.cwd
+
+    def lent_for(self, term: Term) -> Session:
+        """Return a face of the session that is of use until `term` ends."""
+        return Session(Borrowed(self._driver, term).as_driver)
+
+    def forget_stderr(self) -> None:
+        """Drop what the process wrote to stderr: it belongs to an earlier lease."""
+        if self._driver.process is not None:
+            self._driver.process.forget_stderr()
+
+    async def vacate(self) -> None:
+        """End a turn that runs. Bounded by `timeouts.close`, after which the session is dead."""
+        if (exchange := self._driver.exchange) is not None:
+            self._driver.leave(exchange)
+            await self._driver.drained()
+
+
+class Worker:
+    """One process of a pool."""
+
+    def __init__(self, launch: Launch, session: PooledSession) -> None:
+        self.launch = launch
+        self.session = session
+        self.model = launch.options.model
+        self.mode = launch.options.permission_mode
+        self.memory = Memory(0)
+        """What it took when that was last measured."""
+        self.uses = 0
+        """How many leases it has served."""
+        self.was_idle_for = 0.0
+        """For how many seconds, before the present lease."""
+        self.state: WorkerState = "idle"
+        self.since = time.monotonic()
+        """When it came into this state."""
+        self.started_at = self.since
+        """When its process was ready, on the monotonic clock."""
+        self._day = datetime.date.today()
+        self._term = Term()
+
+    @classmethod
+    async def start(cls, launch: Launch) -> Self:
+        """Start a process. Raises what `Session.open()` raises."""
+        return cls(launch, await cls.open(launch, launch.options))
+
+    @staticmethod
+    async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
+        """Open a session as `launch` says, with these options. Raises what `Session.open()` raises."""
+        return await PooledSession.open(
+            options,
+            policy=launch.policy,
+            hooks=launch.hooks,
+            mcp_servers=launch.mcp_servers,
+            require_mcp=launch.require_mcp,
+            timeouts=launch.timeouts,
+        )
+
+    def enter(self, state: WorkerState) -> None:
+        """Change the state, which is its pool's to do."""
+        now = time.monotonic()
+        if self.state == "idle":
+            self.was_idle_for = now - self.since
+            self.session.forget_stderr()
+        self.state, self.since = state, now
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process can take a prompt."""
+        return self.session.state == "idle" and self.session.is_running
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process while it runs."""
+        return self.session.pid if self.session.is_running else None
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether anything of an answer has come in this lease."""
+        return self.session.traces.answered
+
+    @property
+    def is_of_another_day(self) -> bool:
+        """Whether the CLI would tell the model that the date has changed, which a fresh process would not."""
+        return self._day != datetime.date.today()
+
+    def matches(self, launch: Launch) -> bool:
+        """Whether nothing has to be set for `launch`, which has the same key."""
+        return (self.model, self.mode) == (launch.options.model, launch.options.permission_mode)
+
+    async def prepare(self, launch: Launch) -> None:
+        """Make sure that the process answers, and set what `launch` asks for.
+
+        Raises:
+            ClaudeCodeError: The process failed or refused.
+        """
+        await self.ping()
+        model, mode = launch.options.model, launch.options.permission_mode
+        if model != self.model:
+            await self._set_model(model)
+            self.model = model
+        if mode != self.mode:
+            await self.session.control("set_permission_mode", mode=mode)
+            self.mode = mode
+        self.session.traces.clear()
+
+    async def _set_model(self, model: str | None) -> None:
+        # Not by `set_model`: to a model that is new to the process the CLI makes an API call of its own then.
+        await self.session.control("apply_flag_settings", settings={"model": model})
+
+    async def ping(self) -> None:
+        """Make sure that the process answers, unless it did a moment ago.
+
+        Raises:
+            ClaudeCodeError: It does not.
+        """
+        if self.was_idle_for <= _SURE_SECONDS:
+            return
+        with suppress(ControlRequestError):  # an answer all the same
+            await self.session.control("mcp_status", timeout=_PING_SECONDS)
+
+    def lend(self) -> Session:
+        """Return a face for one lease, to somebody who may hold on to it."""
+        self.uses += 1
+        self._term = Term()
+        return self.session.lent_for(self._term)
+
+    def keep(self) -> Session:
+        """Return the session itself for one lease, which goes no further."""
+        self.uses += 1
+        return self.session
+
+    def take_back(self) -> None:
+        """End the lease: its face is of no use any more."""
+        self._term.finish()
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the lease did nothing that had to be undone."""
+        return self.session.state == "idle" and self.session.traces.is_empty and not self._term.calls
+
+    def unfit(self, by: ResetBy) -> str | None:
+        """Why no way leads back to what a fresh process would be, or None if one does."""
+        traces = self.session.traces
+        if self.session.state == "dead":
+            return "dead"
+        if self.is_of_another_day:
+            return "date"
+        if self.is_untouched:
+            return None
+        if by == "fresh" or _keys.serves_once(self.launch.options):
+            return "fresh"
+        if traces.others or traces.mode not in (None, *_keys.EXACT_MODES):
+            return "changed"
+        if traces.called_tools and not _forgets_tools(self.launch.options):
+            return "tools"
+        return None
+
+    async def reset(self, by: ResetBy) -> None:
+        """Go back to an empty conversation, and put back what was set.
+
+        Raises:
+            ClaudeCodeError: That was not possible; only a fresh process is.
+        """
+        if self._term.calls:
+            await asyncio.wait(self._term.calls)
+        await self.session.vacate()
+        traces = self.session.traces
+        await self.session.reset(tools_changed=by == "clear")
+        if traces.model:
+            await self._set_model(self.model)
+        if traces.mode is not None:
+            await self.session.control("set_permission_mode", mode=self.mode)
+        if traces.env:
+            await self.session.control("apply_flag_settings", settings={"env": self._env_before(traces.env)})
+        if self.session.state != "idle":
+            raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")
+        traces.clear()
+
+    def _env_before(self, names: set[str]) -> dict[str, JsonValue]:
+        env = {**os.environ, **self.launch.options.env}
+        return {name: env.get(name) for name in names}
+
+    async def close(self) -> None:
+        """End the process."""
+        self.take_back()
+        await self.session.close()
+
+    def __repr__(self) -> str:
+        return f"<Worker uses={self.uses} {self.session!r}>"
+
+
+def _forgets_tools(options: ClaudeAgentOptions) -> bool:
+    """Whether a tool call leaves nothing in the CLI but messages, which a rewind drops.
+
+    Its own tools keep a working folder, tasks and more; and among its attachments is a count of tokens, which goes on.
+    """
+    return options.tools == [] and options.env.get("CLAUDE_CODE_DISABLE_ATTACHMENTS") == "1"

@@ -1,0 +1,271 @@
+"""The CLI process: spawned by the SDK, read, watched and ended by us.
+
+The one module that touches the SDK's private subprocess transport. The SDK keeps the class private, yet nothing
+public starts the CLI with its options on the command line and also gives the process's id, exit code and a way to
+end it at once. `tests/test_sdk_internals.py` notices when what is used here changes.
+"""
+
+import json
+import os
+import signal
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import anyio.to_thread
+from anyio.abc import ByteReceiveStream, Process
+from claude_agent_sdk import ClaudeAgentOptions, Transport
+from claude_agent_sdk._internal.transport import subprocess_cli
+from pydantic_core import from_json
+from typing_extensions import override
+
+from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
+from .last_words import LastWords
+from .process_tree import end_all, family_of
+from .watchdog import Guard
+
+__all__ = ["CLIProcess", "Phase"]
+
+Phase = Literal["connect", "turn", "control"] | None
+"""What a process is doing, as its errors tell it: starting, answering a prompt or a control request; None if idle."""
+
+# The CLI sends a whole message as one line: a request with a few images has tens of megabytes.
+_MAX_LINE_BYTES = 256 * 1024 * 1024
+
+# The last lines say why; a CLI that fails can print kilobytes of its own source.
+_STDERR_LINES = 40
+
+# A process that has closed its stdout is gone or about to be. Its exit code and its last words come in a moment, or
+# never: something that it has started can hold its pipes open.
+_EXIT_SECONDS = 0.5
+_STDERR_SECONDS = 0.2
+
+# How long what the process has started may take to end before it is killed.
+_FAMILY_SECONDS = 0.1
+
+# A process that ends in the middle of a turn takes 20 ms, or waits for something that nobody else waits for.
+_TURN_SECONDS = 0.2
+
+
+class CLIProcess(Transport):
+    """A Claude Code CLI on stdin and stdout, as the SDK's `Transport`.
+
+    Unlike the SDK's own, it raises `ProcessExitedError` as soon as the process ends unasked, with any exit code, and
+    it ends the process quickly: at once while it has something to do, otherwise after half of `close_seconds`.
+    """
+
+    def __init__(self, options: ClaudeAgentOptions, folder: Path, *, close_seconds: float) -> None:
+        """Take the options as they go on the command line, and the folder that must not outlive the process."""
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._caller_stderr = options.stderr
+        options = replace(options, stderr=self._on_stderr)
+        self._inner = subprocess_cli.SubprocessCLITransport(prompt=_no_prompt(), options=options)
+        self._max_line = options.max_buffer_size or _MAX_LINE_BYTES
+        self._folder = folder
+        self._close_seconds = close_seconds
+        self._guard: Guard | None = None
+        self._is_closing = False
+        self._close_lock = anyio.Lock()
+        self.phase: Phase = "connect"
+        """What the process is doing. In a turn it does not end when its stdin does."""
+        self.last_words = LastWords()
+        """The end of stderr, as its error tells it."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id, or None before it is started and after it is closed."""
+        process = self._process
+        return process.pid if process is not None else None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone, also if nobody has taken note of that yet."""
+        process = self._process
+        if process is None:
+            return True
+        # Not on macOS before Python 3.13.
+        if process.returncode is not None or not hasattr(os, "waitid"):
+            return process.returncode is not None
+        try:
+            # Leaves it to be waited for by its owner.
+            return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True  # it was taken note of
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last lines that the process wrote to stderr."""
+        return "\n".join([*self._stderr])
+
+    def forget_stderr(self) -> None:
+        """Drop what was written to stderr: it belongs to an earlier lease."""
+        self._stderr.clear()
+        self.last_words.forget()
+
+    @override
+    async def connect(self) -> None:
+        await self._inner.connect()
+        if self._process is not None and not self._is_closing:
+            self._guard = await Guard.over(self._process.pid, self._folder)
+        if self._is_closing:
+            # Closed while it was being started, when there was nothing yet to close.
+            await self.close()
+            raise CLIConnectionError(reason="The session was closed while it was being opened")
+
+    @override
+    async def write(self, data: str) -> None:
+        await self._inner.write(data)
+
+    @override
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        process = self._process
+        if process is None or process.stdout is None:
+            raise CLIConnectionError(reason="Claude Code was not started")
+        async for line in self._lines(process.stdout):
+            # Some builds write other things to stdout as well; what looks like a message must be one.
+            if line.lstrip().startswith(b"{"):
+                yield _parsed(line)
+        if not self._is_closing:
+            raise await self._exited(process)
+
+    @override
+    async def end_input(self) -> None:
+        await self._inner.end_input()
+
+    @override
+    def is_ready(self) -> bool:
+        return self._inner.is_ready()
+
+    @override
+    async def close(self) -> None:
+        self._is_closing = True
+        with anyio.CancelScope(shield=True):
+            async with self._close_lock:
+                process = self._process
+                try:
+                    if process is not None:
+                        await self._end(process)
+                finally:
+                    # On a starved machine the time for closing may be over before this could go on.
+                    if process is not None and process.returncode is None:
+                        with suppress(ProcessLookupError):
+                            process.kill()
+                    if self._guard is not None:
+                        await self._guard.release()
+                # What is left to do here takes no time: the process has ended.
+                await self._inner.close()
+
+    async def _end(self, process: Process) -> None:
+        if self.phase in (None, "control"):
+            with anyio.move_on_after(self._close_seconds / 2):
+                await self._inner.end_input()
+                await process.wait()
+        elif self.phase == "turn" and os.name == "posix":
+            await self._end_in_turn(process)
+        for tell in (process.terminate, process.kill):
+            if process.returncode is not None:
+                break
+            with suppress(ProcessLookupError):
+                tell()
+            with anyio.move_on_after(self._close_seconds / 2):
+                await process.wait()
+        # What tools have left behind, and MCP servers that do not end with their stdin.
+        await self._end_family(process)
+
+    async def _end_in_turn(self, process: Process) -> None:
+        """End a process that may wait for a tool: then it would take a second and a half."""
+        with suppress(ProcessLookupError):
+            # It stands still while its tools end, for else it would tell the model of that.
+            process.send_signal(signal.SIGSTOP)
+            try:
+                await self._end_family(process)
+            finally:
+                process.terminate()
+                process.send_signal(signal.SIGCONT)
+            with anyio.move_on_after(min(_TURN_SECONDS, self._close_seconds / 2)):
+                await process.wait()
+            process.kill()
+
+    async def _end_family(self, process: Process) -> None:
+        def end() -> None:
+            # The id of a process that was waited for can be that of another one.
+            pid = process.pid if process.returncode is None else None
+            if family := family_of(pid, self._folder):
+                end_all(family, _FAMILY_SECONDS)
+
+        try:
+            await anyio.to_thread.run_sync(end)
+        except RuntimeError:
+            end()  # from Python 3.12 on, no thread can be started when the interpreter ends
+
+    async def _lines(self, stdout: ByteReceiveStream) -> AsyncIterator[bytes]:
+        begun: list[bytes] = []  # of a line, of which the rest is to come
+        while chunk := await _received(stdout):
+            *lines, rest = chunk.split(b"\n")
+            for line in lines:
+                yield b"".join((*begun, line))
+                begun.clear()
+            begun.append(rest)
+            if sum(map(len, begun)) > self._max_line:
+                reason = f"it is longer than {self._max_line} bytes"
+                raise CLIJSONDecodeError(line=_text(b"".join(begun)[:1000]), reason=reason)
+
+    async def _exited(self, process: Process) -> ProcessExitedError:
+        with anyio.move_on_after(_EXIT_SECONDS):
+            await process.wait()
+        stderr_task = self._inner._stderr_task  # pyright: ignore[reportPrivateUsage]
+        if stderr_task is not None:
+            with anyio.move_on_after(_STDERR_SECONDS):
+                await stderr_task.wait()
+        return ProcessExitedError(exit_code=process.returncode, stderr_tail=str(self.last_words), phase=self.phase)
+
+    @property
+    def _process(self) -> Process | None:
+        return self._inner._process  # pyright: ignore[reportPrivateUsage]
+
+    def _on_stderr(self, line: str) -> None:
+        self._stderr.append(line)
+        self.last_words.take(line)
+        if self._caller_stderr is not None:
+            self._caller_stderr(line)
+
+
+async def _received(stdout: ByteReceiveStream) -> bytes:
+    """What came next; nothing means the end."""
+    try:
+        return await stdout.receive()
+    except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        return b""
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        return from_json(line)
+    except ValueError:
+        return _parsed_as_javascript(line)
+
+
+def _parsed_as_javascript(line: bytes) -> dict[str, Any]:
+    """Parse what pydantic-core does not: halves of surrogate pairs, where the CLI has cut a text, and deep nesting."""
+    try:
+        return json.loads(line)
+    except ValueError as error:  # bad UTF-8 is one, too
+        raise CLIJSONDecodeError(line=_text(line), reason=str(error)) from error
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace")
+
+
+async def _no_prompt() -> AsyncIterator[dict[str, Any]]:
+    return
+    yield {}
+
+
+# The SDK ends its processes at exit, and in a forked child they are those of the parent.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=subprocess_cli._ACTIVE_CHILDREN.clear)  # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,278 @@
+"""One CLI, from its start to its end: connected, read, written to, asked for this and that, and closed.
+
+It lives on the background loop, and does not know what is said over it: messages go to `on_message`, and its end to
+`on_end`.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
+
+from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
+
+from ..background import at_exit
+from ..errors import CLIConnectionError
+from ..policy.gate import without_warnings
+from ..timeouts import Timeouts
+from .cli_process import CLIProcess, Phase
+from .control import ControlTransport
+from .private_folder import PrivateFolder
+from .process_tree import MARK
+from .sdk_errors import translated
+
+__all__ = ["Connection", "closing_ones_closed"]
+
+logger = logging.getLogger(__name__)
+
+# A process has gone after one close timeout, or a little more. A transport of the caller's may not bound its waits.
+_CLOSE_FACTOR = 2
+
+
+class Connection:
+    """One process, or what a caller's transport leads to, and why it is gone."""
+
+    def __init__(
+        self,
+        options: ClaudeAgentOptions,
+        timeouts: Timeouts,
+        transport: Transport | None,
+        *,
+        on_message: Callable[[Message], None],
+        on_end: Callable[[Exception], None],
+    ) -> None:
+        self.timeouts = timeouts
+        self._on_message = on_message
+        self._on_end = on_end
+        self._folder: PrivateFolder | None = None
+        self.cwd: str | None = None
+        """The folder in which the process runs, if it is one of this machine."""
+        if transport is None:
+            try:
+                self._folder = PrivateFolder()
+                private = self._folder.options(options)
+                self.cwd = str(private.cwd)
+                transport = CLIProcess(private, self._folder.path, close_seconds=timeouts.close)
+            except BaseException as error:
+                if self._folder is not None:
+                    self._folder.remove()
+                if isinstance(error, OSError):
+                    reason = f"Claude Code gets no private folder: {error}"
+                    advice = "Make room in the folder for temporary files, or raise the limit of open files."
+                    raise CLIConnectionError(reason=reason, advice=advice) from error
+                raise
+        self.transport = ControlTransport(transport, close_seconds=_CLOSE_FACTOR * timeouts.close)
+        self.client = ClaudeSDKClient(without_warnings(options), transport=self.transport)
+        self._connecting: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._phase: Phase = "connect"
+        self._asked = 0
+        self.info: dict[str, JsonValue] = {}
+        """What the CLI said about itself when it was ready."""
+        self.end: Exception | None = None
+        """Why nothing can be sent any more."""
+        self.death: Exception | None = None
+        """The same, if nobody has closed it."""
+        _open_connections.add(self)
+
+    @property
+    def process(self) -> CLIProcess | None:
+        """The process, if it is one of this machine."""
+        return self.transport.inner if isinstance(self.transport.inner, CLIProcess) else None
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """The environment variable by which another process is ended with this one."""
+        return {} if self._folder is None else {MARK: str(self._folder.path)}
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether `close()` was called, perhaps by a cancelled `open()`."""
+        return self._closing is not None
+
+    async def open(self, unpack: Callable[["Connection"], Awaitable[None]]) -> None:
+        """Start the CLI, wait until it is ready, and `unpack`; leave nothing behind if it does not come to that."""
+        try:
+            await self._connect()
+            await unpack(self)
+        except asyncio.CancelledError:
+            # Nothing can be waited for here: each await of a cancelled scope is cancelled again.
+            self._close_soon()
+            raise
+        except BaseException:
+            await self.close()
+            raise
+
+    async def request(
+        self, subtype: str, fields: dict[str, JsonValue], seconds: float | None = None
+    ) -> dict[str, JsonValue]:
+        """Send a control request and return its answer, waiting for `timeouts.control` if nothing else is said."""
+        self.check()
+        self._asking(1)
+        try:
+            with translated():
+                seconds = self.timeouts.control if seconds is None else seconds
+                return await self.transport.request(subtype, seconds=seconds, **fields)
+        finally:
+            self._asking(-1)
+
+    async def write(self, line: str) -> None:
+        """Write a line; if that fails, it is the end."""
+        self.check()
+        # In a task of its own: whether a cancelled caller's message was sent must not be in doubt.
+        writing = asyncio.ensure_future(self.transport.write(line))
+        writing.add_done_callback(_ignore_outcome)
+        try:
+            with translated():
+                await asyncio.shield(writing)
+        except Exception as error:
+            self._die(error)  # nobody knows how much of it has arrived
+            raise
+
+    def check(self) -> None:
+        """Raise why nothing can be sent any more, if so."""
+        if self.end is not None:
+            raise self.end
+
+    def set_phase(self, phase: Phase) -> None:
+        """Say what the process is doing, for its errors, and for the way in which it is closed."""
+        if self._phase == "turn" and self.process is not None:
+            self.process.last_words.forget()  # it has survived them
+        self._phase = phase
+        self._asking(0)
+
+    async def close(self) -> None:
+        """End the process and delete its folder. The first call does it, all calls wait for it."""
+        self._close_soon()
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+
+    def discard(self, reason: str) -> None:
+        """End the process because it is of no use any more, and do not wait for that."""
+        self._die(CLIConnectionError(reason=reason, advice="Open another session."))
+
+    def disown(self) -> None:
+        """In a forked child: nothing of this is ours."""
+        self.end = CLIConnectionError(
+            reason="The session belongs to the process that this one was forked from",
+            advice="Open a session in this process.",
+        )
+
+    def _asking(self, more: int) -> None:
+        self._asked += more
+        if self.process is not None:
+            self.process.phase = self._phase or ("control" if self._asked else None)
+
+    async def _connect(self) -> None:
+        # In a task of its own: a cancelled `connect()` can leave the process running.
+        connecting = self._connecting = asyncio.ensure_future(self.client.connect())
+        connecting.add_done_callback(_ignore_outcome)
+        # The SDK does not learn from its transport why that has ended, and would wait for an answer.
+        ended = asyncio.ensure_future(self.transport.ended())
+        try:
+            with translated():
+                async with asyncio.timeout(self.timeouts.connect):
+                    await asyncio.wait({connecting, ended}, return_when=asyncio.FIRST_COMPLETED)
+                    if not connecting.done():
+                        connecting.cancel()
+                        await ended
+                    await connecting
+        except TimeoutError as error:
+            if isinstance(error, ClaudeCodeError):
+                raise
+            raise ControlTimeoutError(subtype="initialize", seconds=self.timeouts.connect) from error
+        finally:
+            ended.add_done_callback(_ignore_outcome)
+            ended.cancel()
+        self.info = cast("dict[str, JsonValue]", await self.client.get_server_info() or {})
+        self.set_phase(None)
+        self._reading = asyncio.ensure_future(self._read())
+
+    async def _read(self) -> None:
+        try:
+            with translated():
+                async for message in self.client.receive_messages():
+                    self._on_message(message)
+                await self.transport.ended()
+        except Exception as error:
+            self._die(error)
+
+    def _die(self, error: Exception) -> None:
+        if self.end is None:
+            self.death = error
+            # In one line, and without what the process wrote, which the error may hold.
+            reason = getattr(error, "reason", type(error).__name__)
+            logger.warning("Process %s: %s", self.process and self.process.pid, reason)
+        self._finish(error)
+        # Nobody may ever close it, and what the process has started may still run.
+        self._close_soon()
+
+    def _finish(self, error: Exception) -> None:
+        """Tell everybody who waits, or will wait, that nothing comes any more."""
+        self.end = self.end or error
+        self.transport.end(self.end)
+        self._on_end(self.end)
+
+    def _close_soon(self) -> None:
+        if self._closing is None and self in _open_connections:
+            self._closing = asyncio.ensure_future(self._shut_down())
+
+    async def _shut_down(self) -> None:
+        self._finish(CLIConnectionError(reason="The session is closed", advice="Open another one."))
+        try:
+            # The process first: all that waits for it ends with it.
+            await self.transport.close()
+            await self._stop_connecting()
+            # MCP servers of the caller's may have tools that do not end.
+            async with asyncio.timeout(self.timeouts.close):
+                await self.client.disconnect()
+        except Exception:
+            logger.exception("A Claude Code session was not closed in order")
+        finally:
+            if self._reading is not None:
+                self._reading.cancel()
+            if self._folder is not None:
+                self._folder.remove()
+            _open_connections.discard(self)
+
+    async def _stop_connecting(self) -> None:
+        """Wait for an end of connecting, which has failed by now; that of a caller's transport may have to be told."""
+        if self._connecting is not None:
+            _, pending = await asyncio.wait({self._connecting}, timeout=self.timeouts.close / 2)
+            for task in pending:
+                task.cancel()
+                await asyncio.wait(pending, timeout=self.timeouts.close / 2)
+
+
+def _ignore_outcome(task: asyncio.Task[None]) -> None:
+    """Take note of a task's error, as asyncio wants it, where its caller may have been cancelled."""
+    if not task.cancelled():
+        task.exception()
+
+
+_open_connections: set[Connection] = set()
+
+
+async def closing_ones_closed() -> None:
+    """Wait until the connections have gone that are being closed. Bounded as `close()` is."""
+    closing = [connection for connection in _open_connections if connection.is_closing]
+    await asyncio.gather(*(connection.close() for connection in closing), return_exceptions=True)
+
+
+async def _close_all() -> None:
+    await asyncio.gather(*(connection.close() for connection in [*_open_connections]), return_exceptions=True)
+
+
+def _disown_all() -> None:
+    for connection in _open_connections:
+        connection.disown()
+    _open_connections.clear()
+
+
+at_exit(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)

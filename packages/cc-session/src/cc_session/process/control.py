@@ -1,0 +1,155 @@
+"""Control requests that the SDK has no method for, over any SDK transport.
+
+The CLI accepts more control requests than the SDK offers. A transport sees all that passes, so this one sends its own
+requests, with ids of its own, and keeps their answers from the SDK.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, NoReturn, cast
+from uuid import uuid4
+
+from claude_agent_sdk import Transport
+from typing_extensions import override
+
+from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
+
+from .activity import Activity, is_response
+from .side_effects import Traces
+
+__all__ = ["ControlTransport"]
+
+logger = logging.getLogger(__name__)
+
+# Sent for every message that is queued; the SDK does not know it and would say so each time.
+_NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
+
+# A pipe breaks a moment before its reader learns why.
+_REASON_SECONDS = 1.0
+
+
+class ControlTransport(Transport):
+    """Passes everything through to `inner`, and answers `request()`."""
+
+    def __init__(self, inner: Transport, *, close_seconds: float) -> None:
+        self.inner = inner
+        self.traces = Traces()
+        self.activity = Activity()
+        self._close_seconds = close_seconds
+        self._closing: asyncio.Future[None] | None = None
+        self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
+        self._has_ended = asyncio.Event()
+        self._end: Exception | None = None
+
+    async def request(self, subtype: str, *, seconds: float, **fields: JsonValue) -> dict[str, JsonValue]:
+        """Send a control request and return its answer.
+
+        Raises:
+            ControlTimeoutError: There was no answer within `seconds` seconds.
+            ControlRequestError: The CLI refused.
+            ClaudeCodeError: The process ended before it answered; the error is that of the process.
+        """
+        if self._end is not None:
+            raise self._end
+        request_id = f"cc_{uuid4().hex}"
+        answer = self._pending[request_id] = asyncio.get_running_loop().create_future()
+        frame = {"type": "control_request", "request_id": request_id, "request": {"subtype": subtype, **fields}}
+        try:
+            async with asyncio.timeout(seconds):
+                await self.write(json.dumps(frame) + "\n")
+                response = await answer
+        except TimeoutError as error:
+            raise ControlTimeoutError(subtype=subtype, seconds=seconds) from error
+        finally:
+            del self._pending[request_id]
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # looked at, also where the process ended while the request was written
+        if response.get("subtype") == "error":
+            raise ControlRequestError(subtype=subtype, message=str(response.get("error", "no reason given")))
+        payload = response.get("response")
+        return cast("dict[str, JsonValue]", payload) if isinstance(payload, dict) else {}
+
+    def end(self, error: Exception) -> None:
+        """Have all requests fail with `error`, those that wait and those to come."""
+        if self._end is None:
+            self._end = error
+        self._has_ended.set()
+        for answer in self._pending.values():
+            if not answer.done():
+                answer.set_exception(error)
+
+    async def ended(self) -> NoReturn:
+        """Wait until nothing comes any more, and raise the reason."""
+        await self._has_ended.wait()
+        raise self._end or ConnectionError("Claude Code's output has ended")
+
+    @override
+    async def connect(self) -> None:
+        await self.inner.connect()
+
+    @override
+    async def write(self, data: str) -> None:
+        self.traces.sent(data)
+        self.activity.sent(data)
+        try:
+            await self.inner.write(data)
+        except Exception:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_REASON_SECONDS):
+                    await self._has_ended.wait()
+            if self._end is None:
+                raise
+            # Nobody waits for our answer any more. The SDK gives it in a task of its own, whose error nobody looks at.
+            if not is_response(data):
+                raise self._end from None
+
+    @override
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        try:
+            async for message in self.inner.read_messages():
+                self.traces.received(message)
+                self.activity.received(message)
+                if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
+                    yield message
+        except Exception as error:
+            # Not for the SDK: it logs an error with the whole text, and replaces it by the error of an earlier turn.
+            self.end(error)
+        self.end(ConnectionError("Claude Code's output has ended"))
+
+    @override
+    async def end_input(self) -> None:
+        await self.inner.end_input()
+
+    @override
+    def is_ready(self) -> bool:
+        return self.inner.is_ready()
+
+    @override
+    async def close(self) -> None:
+        # Once, for all who ask for it: the SDK does when connecting fails, and we do in any case.
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self.inner.close())
+            self._closing.add_done_callback(_report)
+        if not (await asyncio.wait({self._closing}, timeout=self._close_seconds))[0]:
+            logger.error("%r was not closed within %g seconds and is left alone", self.inner, self._close_seconds)
+            self._closing.cancel()
+
+    def _is_answer(self, message: dict[str, Any]) -> bool:
+        if message.get("type") != "control_response":
+            return False
+        response = cast("dict[str, JsonValue]", message.get("response", {}))
+        answer = self._pending.get(str(response.get("request_id")))
+        if answer is None:
+            # Ours, but no longer waited for, or the SDK's.
+            return str(response.get("request_id")).startswith("cc_")
+        if not answer.done():
+            answer.set_result(response)
+        return True
+
+
+def _report(closing: "asyncio.Future[None]") -> None:
+    if not closing.cancelled() and (error := closing.exception()) is not None:
+        logger.error("Closing the transport of a Claude Code session failed", exc_info=error)

@@ -1,0 +1,107 @@
+"""A process's private folder: what it writes, and what it reads that nobody else may see.
+
+Everybody on a machine can read the command line of a process. So what may hold a secret goes to the CLI in files: the
+system prompt, the settings, and the MCP servers with their tokens. Knows the CLI's options and starts nothing.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
+
+from .login import login_of
+from .options import is_sealed
+from .process_tree import MARK
+
+__all__ = ["PrivateFolder"]
+
+# Those that could not be deleted yet: to look into one takes a descriptor, and who has run out of them has none.
+_to_be_deleted: set[Path] = set()
+
+
+class PrivateFolder:
+    """A folder that only this user can enter, for one process."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="cc-session-"))
+
+    def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+        """Return `options` as they go on the command line, with the folder in use."""
+        own = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
+        mark = {MARK: str(self.path)}
+        if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env).is_in_environment):
+            # Without a login to find there, the process needs nothing of the user's configuration.
+            own["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
+        options = self._with_prompt_file(options)
+        return replace(
+            options,
+            env={**own, **options.env, **mark},
+            cwd=options.cwd or self._working_folder(options),
+            settings=self._settings(options.settings),
+            mcp_servers=self._mcp_servers(options.mcp_servers),
+            # The SDK sets it for a transport of its own only; without it nobody is asked for a permission.
+            permission_prompt_tool_name="stdio" if options.can_use_tool else options.permission_prompt_tool_name,
+        )
+
+    def remove(self) -> None:
+        """Delete the folder with all that is in it, and those that could not be deleted before."""
+        _to_be_deleted.add(self.path)
+        for path in list(_to_be_deleted):
+            # Twice: a tool that outlives the process may write a file between the walk and the removal.
+            for _ in range(2):
+                shutil.rmtree(path, ignore_errors=True)
+            if not path.exists():
+                _to_be_deleted.discard(path)
+
+    def _with_prompt_file(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+        match options.system_prompt:
+            case str(prompt) | {"type": "custom", "prompt": str(prompt)} if prompt:
+                file = SystemPromptFile(type="file", path=self._file("system-prompt.md", prompt))
+                return replace(options, system_prompt=file)
+            case {"type": "preset", "append": str(text), **others} if text:
+                file_args = {"append-system-prompt-file": self._file("system-prompt.md", text)}
+                preset = cast(SystemPromptPreset, {"type": "preset", **others})
+                return replace(options, system_prompt=preset, extra_args={**options.extra_args, **file_args})
+            case _:
+                return options
+
+    def _settings(self, settings: str | None) -> str | None:
+        is_json = settings is not None and settings.lstrip().startswith("{")
+        return self._file("settings.json", settings) if settings is not None and is_json else settings
+
+    def _mcp_servers(self, servers: Mapping[str, Any] | str | Path) -> dict[str, Any] | str | Path:
+        if not isinstance(servers, Mapping):
+            return servers
+        if not servers:
+            return {}
+        # The SDK runs an in-process server; the CLI only needs to know of it.
+        plain = {
+            name: {key: value for key, value in server.items() if key != "instance"} for name, server in servers.items()
+        }
+        return self._file("mcp.json", json.dumps({"mcpServers": plain}))
+
+    def _working_folder(self, options: ClaudeAgentOptions) -> Path:
+        folder = self._folder("cwd")
+        if is_sealed(options) and options.tools == []:
+            # After each change of settings the CLI has git say whether the folder's settings are tracked, which takes
+            # it several milliseconds. Here it does not come to that; of a sealed process there are no such settings.
+            (folder / ".claude").mkdir(mode=0o700)
+            (folder / ".claude" / ".git").touch(mode=0o600)
+        return folder
+
+    def _folder(self, name: str) -> Path:
+        folder = self.path / name
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def _file(self, name: str, text: str) -> str:
+        file = self.path / name
+        file.touch(mode=0o600)
+        file.write_text(text, encoding="utf-8")
+        return str(file)

@@ -1,0 +1,62 @@
+"""The seam where the SDK's exceptions become ours."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import claude_agent_sdk as sdk
+
+from cc_types import ClaudeCodeError, ControlTimeoutError
+
+from ..errors import (
+    CLIConnectionError,
+    CLIJSONDecodeError,
+    CLINotFoundError,
+    MessageParseError,
+    ProcessExitedError,
+    SDKMessageParseError,
+)
+
+__all__ = ["translated"]
+
+# How the SDK begins the message in which it names the path that was asked for.
+_NOT_FOUND_AT = "Claude Code not found at: "
+
+# How it begins the one about a request that was not answered, and how long it waits. Ours are usually shorter.
+_TIMEOUT = "Control request timeout: "
+_TIMEOUT_SECONDS = 60.0
+
+
+@contextmanager
+def translated() -> Generator[None]:
+    """Raise the SDK's errors as `ClaudeCodeError`; others pass."""
+    try:
+        yield
+    except ClaudeCodeError:
+        raise
+    except Exception as error:
+        ours = _ours(error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _ours(error: Exception) -> ClaudeCodeError | None:
+    match error:
+        case sdk.CLINotFoundError():
+            path = str(error).removeprefix(_NOT_FOUND_AT)
+            return CLINotFoundError(path=path if path != str(error) else None)
+        case sdk.ProcessError():
+            return ProcessExitedError(exit_code=error.exit_code, stderr_tail=error.stderr or "")
+        case sdk.CLIJSONDecodeError():
+            return CLIJSONDecodeError(line=error.line, reason=str(error.original_error))
+        case SDKMessageParseError():
+            return MessageParseError(reason=str(error), data=getattr(error, "data", None))
+        case _ if isinstance(error.__cause__, ClaudeCodeError):
+            return error.__cause__
+        # A bare `Exception` is how the SDK tells that a control request of its own was not answered, or refused.
+        case _ if type(error) is Exception and str(error).startswith(_TIMEOUT):
+            return ControlTimeoutError(subtype=str(error).removeprefix(_TIMEOUT), seconds=_TIMEOUT_SECONDS)
+        case _ if isinstance(error, (sdk.ClaudeSDKError, ConnectionError)) or type(error) is Exception:
+            return CLIConnectionError(reason=str(error).rstrip("."))
+        case _:
+            return None

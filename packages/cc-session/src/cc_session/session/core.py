@@ -1,0 +1,324 @@
+"""The side of a session that lives on the background loop: what is sent to its process, and who gets what comes back.
+
+`Session` is its face for all threads and loops. Nothing in here may be awaited from another loop.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Self, cast
+
+from claude_agent_sdk import Message, ResultMessage, Transport
+from claude_agent_sdk.types import ConversationResetMessage
+
+from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, JsonValue
+
+from ..errors import CLIConnectionError, SessionBusyError
+from ..mcp.tool_calls import SuspendedCalls, with_tools
+from ..process.cli_process import CLIProcess
+from ..process.connection import Connection, closing_ones_closed
+from ..process.frames import Content, assistant_frame, frame_line, user_frame
+from ..process.side_effects import Traces
+from ..timeouts import Timeouts
+from .extensions import Equipment
+from .history import History
+from .sent_message import Exchange
+from .spending import Ledger
+
+__all__ = ["Driver", "closing_ones_closed"]
+
+# An interrupt in the first milliseconds of a turn is lost, which the CLI says in its answer. One that is heeded takes
+# about 20 ms.
+_QUEUED_SECONDS = 0.005
+_INTERRUPT_AGAIN_SECONDS = 0.05
+
+
+class Driver:
+    """One conversation in one process."""
+
+    def __init__(
+        self, equipment: Equipment, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
+    ) -> None:
+        self.equipment = equipment
+        self.calls = calls
+        options = with_tools(equipment.options, calls) if calls.tools else equipment.options
+        # Not the CLI's to watch: once it is spent there, it blocks every later turn.
+        self.max_cost_usd = options.max_budget_usd
+        options = replace(options, max_budget_usd=None)
+        self.connection = Connection(options, timeouts, transport, on_message=self._take, on_end=self._end)
+        self.history = History(is_resumed=bool(options.resume or options.continue_conversation))
+        self.ledger = Ledger()
+        self.turns = 0
+        """How many turns were begun."""
+        self.exchange: Exchange | None = None
+        """The last message that was sent, until its result was read."""
+        self._between: list[Message] = []
+        self._draining: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls, equipment: Equipment, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
+    ) -> Self:
+        """Start a process and wait until it is ready; leave nothing behind if it does not come to that."""
+        driver = cls(equipment, calls, timeouts, transport)
+        await driver.connection.open(driver._prepare)
+        return driver
+
+    @property
+    def process(self) -> CLIProcess | None:
+        """The process, if it is one of this machine."""
+        return self.connection.process
+
+    @property
+    def end(self) -> Exception | None:
+        """Why nothing can be sent any more."""
+        return self.connection.end
+
+    @property
+    def death(self) -> Exception | None:
+        """The same, if nobody has closed it."""
+        return self.connection.death
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """How long to wait for what."""
+        return self.connection.timeouts
+
+    @property
+    def traces(self) -> Traces:
+        """What was done to the process that a rewind does not take back."""
+        return self.connection.transport.traces
+
+    @property
+    def info(self) -> dict[str, JsonValue]:
+        """What the CLI said about itself when it was ready."""
+        return self.connection.info
+
+    def silent_for(self) -> float:
+        """Since how many seconds the CLI gives no sign of life although it has something to do."""
+        return self.connection.transport.activity.silent_for()
+
+    @property
+    def first_user_uuid(self) -> str | None:
+        """The first user message of the conversation, if there is one."""
+        return self.history.first
+
+    @property
+    def last_user_uuid(self) -> str | None:
+        """The user message that was sent last."""
+        return self.history.last_sent
+
+    async def add_user(self, content: Content) -> str:
+        """Append a user message and wait until the CLI has taken it."""
+        exchange = Exchange(user_frame(content, ask=False), asks=False)
+        async with self._within_control_timeout("user message"):
+            await self.begin(exchange)
+            # A frame that is written before the CLI's result of no turns may overtake this one.
+            await exchange.has_ended.wait()
+            self.connection.check()
+        return exchange.uuid
+
+    async def add_assistant(self, content: Content, model: str, input_tokens: int) -> str:
+        """Append an assistant message; the CLI does not answer to it."""
+        frame = assistant_frame(content, model=model, input_tokens=input_tokens)
+        line = frame_line(frame)
+        async with self._within_control_timeout("assistant message"):
+            await self._vacate()
+            self.history.add_assistant()
+            await self.connection.write(line)
+        return cast(str, frame["uuid"])
+
+    async def ask(self, content: Content) -> Exchange:
+        """Append a user message that is to be answered."""
+        exchange = Exchange(user_frame(content, ask=True), asks=True)
+        await self.begin(exchange, is_turn=True)
+        return exchange
+
+    async def next(self, exchange: Exchange) -> Message:
+        """Return the next message of an exchange."""
+        message = await exchange.next()
+        if exchange.is_read:
+            self.finish(exchange)
+        return message
+
+    async def begin(self, exchange: Exchange, *, is_turn: bool = False) -> None:
+        """Send a message, when the CLI is done with the one before it."""
+        await self._vacate()
+        if exchange.is_left:  # by a caller that was cancelled before it came to this
+            raise asyncio.CancelledError
+        self.exchange = exchange
+        self.equipment.callers.remember()
+        if exchange.asks:
+            self.connection.set_phase("turn")
+            self.turns += is_turn
+            exchange.begin_with(self._between)
+            self._between.clear()
+        self.history.add_user(exchange.uuid, is_command=exchange.is_command)
+        await self.connection.write(exchange.line)
+
+    def finish(self, exchange: Exchange) -> None:
+        """Let go of an exchange whose result was read."""
+        exchange.is_read = True
+        if self.exchange is exchange:
+            self.exchange = None
+
+    def leave(self, exchange: Exchange, error: Exception | None = None) -> None:
+        """Have a turn end that nobody reads any more: it is interrupted, or else its process is discarded.
+
+        Args:
+            exchange: The turn; nothing happens if it has ended or never begun.
+            error: What its reader gets, if it does not go by itself.
+        """
+        exchange.is_left = True
+        exchange.give_up(error or CLIConnectionError(reason="This turn was left", advice="Begin another one."))
+        if self.exchange is exchange and not exchange.has_ended.is_set() and not self._is_draining():
+            self._draining = asyncio.ensure_future(self._drain(exchange))
+
+    async def drained(self) -> None:
+        """Wait until the turn that was left has ended. Bounded by `timeouts.close`."""
+        if self._draining is not None:
+            await asyncio.wait({self._draining})
+
+    async def rewind(self, target_uuid: str) -> bool:
+        """Have the CLI drop a message and all after it."""
+        return (await self._rewind(target_uuid)).get("rewound") is True
+
+    async def reset(self) -> None:
+        """Go back to an empty conversation, exactly."""
+        self.connection.check()
+        self.history.check_can_be_emptied()
+        while (first := self.history.first) is not None:
+            answer = await self._rewind(first)
+            if answer.get("rewound") is True:
+                break
+            if answer.get("reason") != "target_not_found":
+                reason = str(answer.get("error") or answer.get("reason") or "no reason given")
+                raise ControlRequestError(subtype="rewind_conversation", message=reason)
+            self.history.drop_first()  # a hook has kept it out of the conversation
+
+    async def clear(self) -> None:
+        """Go back to an empty conversation with the CLI's own command for it, which leaves an echo of itself."""
+        await self.drained()
+        exchange = Exchange(user_frame("/clear", ask=True, verbatim=False), asks=True, is_command=True)
+        try:
+            async with self._within_control_timeout("/clear"):
+                await self.begin(exchange)
+                await exchange.wait_for_result()
+        except BaseException:
+            self.leave(exchange)
+            raise
+        self.finish(exchange)
+
+    async def interrupt(self) -> None:
+        """End the turn that runs, if any."""
+        self.connection.check()
+        exchange = self.exchange
+        if exchange is None or not exchange.asks:
+            # None of ours; the CLI may have begun one by itself.
+            await self.control("interrupt", {})
+            return
+        async with self._within_control_timeout("interrupt"):
+            await self.interrupt_turn(exchange)
+        self.connection.check()
+
+    async def interrupt_turn(self, exchange: Exchange) -> None:
+        """End this turn and no other one, and return when it has ended."""
+        while not exchange.has_ended.is_set():
+            queued = (await self.control("interrupt", {})).get("still_queued")
+            is_lost = isinstance(queued, list) and exchange.uuid in queued
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_QUEUED_SECONDS if is_lost else _INTERRUPT_AGAIN_SECONDS):
+                    await exchange.has_ended.wait()
+
+    async def control(
+        self, subtype: str, fields: dict[str, JsonValue], seconds: float | None = None
+    ) -> dict[str, JsonValue]:
+        """Send a control request and return its answer."""
+        return await self.connection.request(subtype, fields, seconds)
+
+    async def usage(self) -> dict[str, JsonValue]:
+        """What the CLI says it has spent, also in the middle of a turn; nothing if it does not say."""
+        with suppress(ControlRequestError):
+            # Else it would read all transcripts of the last week.
+            return await self.control("get_usage", {"skip_behaviors": True})
+        return {}
+
+    async def close(self) -> None:
+        """End the process and delete its folder. The first call does it, all calls wait for it."""
+        await self.connection.close()
+
+    async def _prepare(self, connection: Connection) -> None:
+        await self.equipment.unpack(connection)
+        if self.history.is_resumed:
+            self.ledger.begin_at(await self.usage())
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, ResultMessage):
+            self.ledger.take(message)
+        elif isinstance(message, ConversationResetMessage):
+            self.history.clear()
+        exchange = self.exchange
+        if exchange is None or exchange.has_ended.is_set():
+            self._between.append(message)
+            return
+        exchange.put(message, self.ledger.settle)
+        if exchange.has_ended.is_set():
+            self.connection.set_phase(None)
+            self.calls.cancel()
+
+    def _end(self, error: Exception) -> None:
+        self.calls.end(error)
+        if self.exchange is not None:
+            self.exchange.fail(error)
+
+    async def _rewind(self, target_uuid: str) -> dict[str, JsonValue]:
+        exchange = self.exchange
+        if exchange is not None and not exchange.asks:
+            await self._vacate()
+        answer = await self.control(
+            "rewind_conversation",
+            {
+                "target_message_uuid": target_uuid,
+                "last_seen_user_message_uuid": self.history.last_sent,
+                "interrupt_if_running": True,
+                "allow_assistant_target": True,
+            },
+        )
+        if answer.get("rewound") is True:
+            self.history.rewind(target_uuid)
+            if exchange is not None:
+                exchange.is_dropped = True
+        return answer
+
+    def _is_draining(self) -> bool:
+        return self._draining is not None and not self._draining.done()
+
+    async def _drain(self, exchange: Exchange) -> None:
+        try:
+            async with asyncio.timeout(self.timeouts.close):
+                await self.interrupt_turn(exchange)
+        except (TimeoutError, ClaudeCodeError):
+            self.connection.discard("A turn that was left did not end in time, so its process was discarded")
+
+    async def _vacate(self) -> None:
+        """Wait until the CLI is done with the last message. If that one was asked, it is the caller's to read."""
+        self.connection.check()
+        while (exchange := self.exchange) is not None:
+            if exchange.asks and not exchange.is_over_with:
+                raise SessionBusyError()
+            async with self._within_control_timeout("user message"):
+                await exchange.has_ended.wait()
+            self.connection.check()
+            if self.exchange is exchange:
+                self.exchange = None
+
+    @asynccontextmanager
+    async def _within_control_timeout(self, subtype: str) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(self.timeouts.control):
+                yield
+        except TimeoutError as error:
+            if isinstance(error, ClaudeCodeError):
+                raise
+            raise ControlTimeoutError(subtype=subtype, seconds=self.timeouts.control) from error

@@ -1,0 +1,96 @@
+"""A driver for as long as its session is lent, and not a moment longer.
+
+Who holds on to a leased session may use it later by mistake, or from another thread in the very moment in which it is
+given back. So what is lent is a face of its own with a `Borrowed` driver behind it. Whether the lease lasts is looked
+up where each call is carried out, on the background loop, and calls that are under way when it ends are broken off.
+"""
+
+import asyncio
+import functools
+import inspect
+from typing import Any, cast
+
+from cc_types import CLIConnectionError
+
+from ..mcp.control import McpControl
+from ..mcp.tool_calls import SuspendedCalls
+from .core import Driver
+from .extensions import Equipment
+
+__all__ = ["Borrowed", "Term"]
+
+# What may come late, and has nothing to do then: leaving a turn, and closing.
+_DONE_ANYWAY = frozenset({"close", "drained", "leave"})
+
+# The parts of a driver that a session's face calls, and that are lent with it.
+_PARTS = (Equipment, McpControl, SuspendedCalls)
+
+
+class Term:
+    """How long a session is lent, and what is being done with it."""
+
+    def __init__(self) -> None:
+        self.end: CLIConnectionError | None = None
+        """What later calls raise."""
+        self.calls: set[asyncio.Future[object]] = set()
+        """Those that are under way."""
+        self.instead: dict[str, object] = {}
+        """What later looks at the session show: a dead one."""
+
+    def finish(self) -> None:
+        """End it, and break off what is under way."""
+        self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another one.")
+        calls = SuspendedCalls(())
+        calls.end(self.end)
+        self.instead = {
+            "calls": calls, "death": None, "end": self.end, "exchange": None, "last_user_uuid": None, "process": None,
+        }  # fmt: skip
+        for call in self.calls:
+            call.cancel()
+
+
+class Borrowed:
+    """Passes everything on to a driver, or a part of one, until the term has ended."""
+
+    def __init__(self, lent: object, term: Term) -> None:
+        self._lent = lent
+        self._term = term
+
+    @property
+    def as_driver(self) -> Driver:
+        """For the face of a session, which sees no difference."""
+        return cast(Driver, self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._term.instead:
+            return self._term.instead[name]
+        value = getattr(self._lent, name)
+        if isinstance(value, _PARTS):
+            return Borrowed(value, self._term)
+        if inspect.iscoroutinefunction(value):
+            return functools.partial(self._call_async, name)
+        return functools.partial(self._call, name) if inspect.ismethod(value) else value
+
+    async def _call_async(self, name: str, *args: object, **kwargs: object) -> object:
+        if (method := self._method(name)) is None:
+            return None
+        call = asyncio.ensure_future(method(*args, **kwargs))
+        self._term.calls.add(call)
+        call.add_done_callback(self._term.calls.discard)
+        try:
+            return await call
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self._term.end is None or (caller is not None and caller.cancelling()):
+                raise
+            raise self._term.end from None
+
+    def _call(self, name: str, *args: object, **kwargs: object) -> object:
+        return method(*args, **kwargs) if (method := self._method(name)) is not None else None
+
+    def _method(self, name: str) -> Any:
+        if self._term.end is None:
+            return getattr(self._lent, name)
+        if name in _DONE_ANYWAY:
+            return None
+        raise self._term.end

@@ -1,0 +1,188 @@
+"""How a turn can fail although its process works, told from its result and from what the CLI said before it.
+
+The result's `subtype` does not tell: a turn that ended with an error of the API has the subtype `success`, and one
+whose prompt a hook has blocked is not even an error. Measured on CLI 2.1.329.
+"""
+
+from dataclasses import asdict
+from typing import Literal, TypeAlias, cast
+
+from claude_agent_sdk import AssistantMessage, ResultError, SystemMessage
+from typing_extensions import override
+
+from cc_types import ClaudeCodeError
+
+from ..process.cli_file import login_advice
+from .turn import Turn
+
+__all__ = ["TurnError", "TurnErrorKind", "turn_error"]
+
+TurnErrorKind: TypeAlias = Literal[
+    "auth",
+    "budget",
+    "hook_stopped",
+    "interrupted",
+    "invalid_request",
+    "max_tokens",
+    "max_turns",
+    "other",
+    "overloaded",
+    "prompt_blocked",
+    "rate_limit",
+    "refusal",
+    "server",
+    "too_long",
+]
+"""Why a turn failed; `"other"` is what is none of the others."""
+
+_RETRYABLE = frozenset({"overloaded", "rate_limit", "server"})
+
+_BY_SUBTYPE: dict[str, TurnErrorKind] = {"error_max_turns": "max_turns", "error_max_budget_usd": "budget"}
+
+_BY_TERMINAL_REASON: dict[str, TurnErrorKind] = {
+    "aborted_streaming": "interrupted",
+    "aborted_tools": "interrupted",
+    "budget_exhausted": "budget",
+    "hook_stopped": "hook_stopped",
+    "image_error": "too_long",
+    "max_turns": "max_turns",
+    "prompt_too_long": "too_long",
+}
+
+_BY_STATUS: dict[int, TurnErrorKind] = {
+    401: "auth",
+    402: "auth",
+    403: "auth",
+    408: "server",
+    413: "too_long",
+    429: "rate_limit",
+    529: "overloaded",
+}
+
+# What the CLI calls it on the message that it wrote itself, in place of an answer.
+_BY_CLI: dict[str, TurnErrorKind] = {
+    "authentication_failed": "auth",
+    "billing_error": "auth",
+    "invalid_request": "invalid_request",
+    "max_output_tokens": "max_tokens",
+    "model_not_found": "invalid_request",
+    "oauth_org_not_allowed": "auth",
+    "overloaded": "overloaded",
+    "rate_limit": "rate_limit",
+    "server_error": "server",
+}
+
+# With it a model says that there is no more room for its answer; the CLI says so in words only.
+_NO_ROOM = "context window limit"
+
+_ADVICE: dict[TurnErrorKind, str] = {
+    "budget": "Allow more with `max_cost_usd`; what was said until then is in `turn`.",
+    "hook_stopped": "A hook of this session has ended the turn.",
+    "interrupted": "What was said until then is in `turn`.",
+    "invalid_request": "Change the request before sending it again.",
+    "max_tokens": "Ask for less at once, or allow more tokens.",
+    "max_turns": "Allow more with the option `max_turns`; what was said until then is in `turn`.",
+    "other": "All that came of it is in `turn`.",
+    "overloaded": "Try again later.",
+    "prompt_blocked": "A hook of this session did not let the prompt pass.",
+    "rate_limit": "Wait, then try again with fewer requests at a time.",
+    "refusal": "The model refuses to answer; ask something else in a new conversation.",
+    "server": "Try again later.",
+    "too_long": "Send less, or begin a new conversation.",
+}
+
+
+class TurnError(ClaudeCodeError, ResultError):
+    """A turn failed. The session can be used afterwards.
+
+    As a `claude_agent_sdk.ResultError` it also has the result's `subtype`, `errors`, `result`, `api_error_status`,
+    `terminal_reason` and `session_id`.
+    """
+
+    kind: TurnErrorKind
+    """Why it failed."""
+    turn: Turn
+    """All that came of it nevertheless: messages, text, usage and cost."""
+
+    def __init__(self, *, kind: TurnErrorKind, turn: Turn) -> None:
+        self.kind = kind
+        self.turn = turn
+        what = _words(turn) or kind
+        status = f", HTTP status {turn.result.api_error_status}" if turn.result.api_error_status is not None else ""
+        sentence = f"The turn failed ({kind}{status}): {what.rstrip('.')}. {_advice(kind, turn)}"
+        # Not `super()`: the SDK's constructor takes the sentence and the facts, and ours only the sentence.
+        ResultError.__init__(self, sentence, data=asdict(turn.result))
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status, if the API answered with an error."""
+        return self.turn.result.api_error_status
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same prompt may succeed later, with nothing changed."""
+        return self.kind in _RETRYABLE
+
+    @override
+    def __repr__(self) -> str:
+        return f"TurnError(kind={self.kind!r}, status={self.status}, message={str(self)!r})"
+
+
+def turn_error(turn: Turn, *, max_cost_usd: float | None = None) -> TurnError | None:
+    """The error of a turn, if it failed or cost more than it may."""
+    if max_cost_usd is not None and turn.cost_usd > max_cost_usd:
+        return TurnError(kind="budget", turn=turn)
+    kind = _kind(turn)
+    return None if kind is None else TurnError(kind=kind, turn=turn)
+
+
+def _kind(turn: Turn) -> TurnErrorKind | None:
+    result = turn.result
+    kind = _BY_SUBTYPE.get(result.subtype) or _BY_TERMINAL_REASON.get(result.terminal_reason or "")
+    if kind is not None:
+        return kind
+    if not result.is_error:
+        return _hook_kind(turn)
+    if result.stop_reason == "refusal":
+        return "refusal"
+    if _NO_ROOM in turn.text:
+        return "too_long"
+    return _status_kind(result.api_error_status) or _cli_kind(turn) or "other"
+
+
+def _hook_kind(turn: Turn) -> TurnErrorKind | None:
+    """What hooks did to the prompt, which the CLI does not count as an error."""
+    if turn.result.num_turns > 0:
+        return None
+    outcomes = [m.data.get("prompt_submit_outcome") for m in turn.messages if isinstance(m, SystemMessage)]
+    kinds = [str(cast("dict[str, object]", outcome).get("kind")) for outcome in outcomes if isinstance(outcome, dict)]
+    if "blocked_by_hook" in kinds:
+        return "prompt_blocked"
+    return "hook_stopped" if any("hook" in kind for kind in kinds) else None
+
+
+def _status_kind(status: int | None) -> TurnErrorKind | None:
+    if status is None:
+        return None
+    return _BY_STATUS.get(status, "server" if status >= 500 else "invalid_request")
+
+
+def _cli_kind(turn: Turn) -> TurnErrorKind | None:
+    named = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
+    return _BY_CLI.get(named[-1]) if named else None
+
+
+def _advice(kind: TurnErrorKind, turn: Turn) -> str:
+    if kind == "auth":
+        return f"{login_advice()} Or check what the account may do."
+    limits = turn.rate_limits if kind == "rate_limit" else None
+    until = None if limits is None else limits.exhausted_until
+    return _ADVICE[kind] if until is None else f"The plan is used up until {until:%Y-%m-%d %H:%M} UTC: wait until then."
+
+
+def _words(turn: Turn) -> str:
+    """What the CLI says about it. What the model said is no reason."""
+    result = turn.result
+    if result.is_error and (result.errors or result.result):
+        return "; ".join(result.errors or ()) or (result.result or "").strip()
+    return (result.result or "").strip() if result.num_turns == 0 else result.terminal_reason or ""
