@@ -19,7 +19,7 @@ OLDER = ("0.1.50", "0.1.81", "0.2.110", "0.2.140", "0.2.155", "0.2.170", "0.2.18
 
 @pytest.fixture(scope="module", params=OLDER)
 def older_cli(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """The CLI of an older SDK, from its wheel."""
+    """Return the CLI of an older SDK, from its wheel."""
     with asyncio.Runner() as runner:
         fetched = wheel(request.param)
         try:
@@ -58,8 +58,8 @@ def test_the_sums_after_random_steps_are_what_the_api_served(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_killed_process_did_not_write_is_in_no_sum() -> None:
-    """LOG-34: a compaction stands in the total at the end of its process alone."""
+def test_unwritten_usage_of_a_killed_process_is_in_no_sum() -> None:
+    """LOG-34: only the total at the end of its process contains a compaction."""
     [found] = make(killed_after_a_compaction, CLI)
 
     assert "the API served" in found

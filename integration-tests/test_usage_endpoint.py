@@ -1,7 +1,7 @@
 """No request goes to a subscription's usage endpoint: polling it has blocked accounts.
 
-The CLI asks it at its own API's host, whatever `ANTHROPIC_BASE_URL` says. So that host is played here: by a proxy that
-ends the encryption with a certificate of the test, and passes on to the loopback API. Nothing leaves the machine.
+The CLI requests it at its own API's host, independent of `ANTHROPIC_BASE_URL`. So the test simulates that host: a proxy
+ends the encryption with a certificate of the test, and forwards to the loopback API. No data leaves the machine.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from cc_messages import ClaudeCodeTransport, OwnTools, beside_requests
 from cc_session import Session
 
 _HOST = "api.anthropic.com"
-# Requests that the CLI makes after an answer follow within a moment.
+# Seconds. Requests of the CLI after an answer follow at once.
 _MOMENT = 1.0
 
 
@@ -46,7 +46,7 @@ def _certificate(folder: Path) -> Path:
 
 @asynccontextmanager
 async def _played_host(api: LoopbackServer, certificate: Path) -> AsyncGenerator[str]:
-    """Yield the address of a proxy behind which every host is the loopback API."""
+    """Yield the address of a proxy that maps every host to the loopback API."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
     running: set[asyncio.Task[None]] = set()
@@ -85,7 +85,7 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 @asynccontextmanager
 async def _subscription(loopback: LoopbackServer, folder: Path) -> AsyncGenerator[dict[str, str]]:
-    """Yield the environment of a CLI with a made-up subscription, whose API is the host that is played."""
+    """Yield the environment of a CLI with an artificial subscription, whose API is the simulated host."""
     certificate = _certificate(folder)
     async with _played_host(loopback, certificate) as proxy:
         env = {**loopback.env("oauth"), "ANTHROPIC_BASE_URL": "", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": ""}
@@ -97,7 +97,7 @@ def _answer(_: dict[str, Any]) -> str:
 
 
 def _check(loopback: LoopbackServer, messages: int) -> None:
-    """Check that the host was played, that it answered the requests, and that nothing asked for the account's usage."""
+    """Check that the simulated host answered the requests, and that no request asked for the account's usage."""
     paths = [call.path for call in loopback.calls]
     assert paths.count("/v1/messages") == messages, paths
     assert not [path for path in paths if "usage" in path], paths
@@ -117,7 +117,7 @@ async def test_starting_running_and_resuming_a_session_asks_for_no_usage(
             await session.run("And you?")
             await asyncio.sleep(_MOMENT)
         _check(loopback, messages=2)
-        # Proof that the CLI took the played host for its API.
+        # Proof that the CLI used the simulated host as its API.
         assert any(path.startswith("/api/") for path in {call.path for call in loopback.calls})
 
 

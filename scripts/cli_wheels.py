@@ -1,4 +1,4 @@
-"""The CLI that a version of claude-agent-sdk brings, from its wheel."""
+"""The CLI in the wheel of a version of claude-agent-sdk."""
 
 import tempfile
 from collections.abc import AsyncGenerator
@@ -22,7 +22,7 @@ async def wheel(version: str) -> AsyncGenerator[tuple[Path, str]]:
 
 
 def found_in(folder: Path) -> tuple[Path, str]:
-    """Return the CLI of an SDK that was put into a folder, and the version of the SDK."""
+    """Return the CLI of an SDK that was installed into a folder, and the version of the SDK."""
     [metadata] = folder.glob("claude_agent_sdk-*.dist-info")
     cli = folder / "claude_agent_sdk" / "_bundled" / "claude"
     if not cli.exists():

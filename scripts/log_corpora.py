@@ -1,10 +1,10 @@
-"""Makes logs with any version of the CLI, and compares their sums with the usage of all calls that the API served.
+"""Make logs with any version of the CLI, and compare their sums with the usage of all calls that the API served.
 
     uv run scripts/log_corpora.py [VERSION ...] [--random SEED ...] [--keep FOLDER]
 
 Each scenario runs the CLI of a wheel of claude-agent-sdk on a loopback API: resumes, forks, sub-agents, compactions,
-processes that are killed, and forks by the SDK. Without a version it takes the CLI of this environment. Says what
-differs; with --keep, the transcripts stay. A version takes a minute.
+killed processes, and forks by the SDK. Without a version it uses the CLI of this environment. Prints the
+differences; --keep keeps the transcripts. A version takes a minute.
 """
 
 import argparse
@@ -248,11 +248,11 @@ SCENARIOS: dict[str, Scenario] = {
         forks_and_compactions, forked_by_the_sdk, forked_by_the_sdk_after_a_compaction,
     )
 }  # fmt: skip
-"""Those that a log can tell."""
+"""Scenarios whose sums a log can contain."""
 
 
 def at_random(cli: CliRuns, seed: int) -> None:
-    """Take eight steps that `seed` chooses."""
+    """Take eight steps selected by `seed`."""
     chance = random.Random(seed)
     sessions = [new(cli, chance.choice(["hello", "READ please", "AGENT please"]))]
     for _ in range(8):
@@ -341,7 +341,7 @@ async def work(versions: list[str], seeds: list[int], keep: Path | None) -> list
 
 
 def main() -> int:
-    """Make the logs that were asked for."""
+    """Make the requested logs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", nargs="*", metavar="VERSION", help="of claude-agent-sdk")
     parser.add_argument(

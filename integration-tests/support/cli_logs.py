@@ -27,11 +27,11 @@ class Served(NamedTuple):
     """One answer of the API."""
 
     session: str
-    """The session that asked, as the request tells it."""
+    """The session of the request."""
     counts: tuple[int, int, int, int, int]
     """Input, output, cache read, 5m write, 1h write."""
     compaction: bool
-    """Whether it is part of a compaction."""
+    """`True` if it is part of a compaction."""
 
 
 class Conversation:
@@ -107,14 +107,14 @@ class CliRuns:
         return results[-1]
 
     def written(self) -> bool:
-        """Whether all answers that a transcript can have are in one."""
+        """Return whether all answers that a transcript can have are in one."""
         text = "".join(path.read_text("utf-8") for path in self.transcripts.rglob("*.jsonl"))
         answers = (number for number, answer in enumerate(self.served, 1) if not answer.compaction)
         return all(f'"id":"{_message_id(number)}"' in text for number in answers)
 
     @contextmanager
     def conversation(self, *options: str) -> Generator[Conversation]:
-        """Start a process that takes prompts until the block ends; then it ends by itself."""
+        """Start a process that takes prompts until the end of the block; then it exits by itself."""
         command = self._command("-p", "--input-format", "stream-json", *STREAM, *options)
         process = subprocess.Popen(
             command, cwd=self.folder, env={**os.environ, **self.server.env()}, stdin=subprocess.PIPE,

@@ -7,7 +7,7 @@ import pytest
 from cc_types import APIError, JsonValue, LimitWindow, PlanLimitError, RateLimit, RateLimits
 
 RESET, WEEK = 1795356000, 1795694400
-# Made up, from public descriptions of the names.
+# Artificial values, from public descriptions of the names.
 HEADERS = {
     "Anthropic-Ratelimit-Unified-Status": "allowed",
     "anthropic-ratelimit-unified-reset": str(RESET),
@@ -48,7 +48,7 @@ def hear(info: dict[str, JsonValue]) -> RateLimits:
     return limits
 
 
-def test_the_windows_of_a_plan_are_read_from_headers_and_what_is_not_known_is_kept() -> None:
+def test_the_windows_of_a_plan_are_read_from_headers_and_unknown_ones_are_kept() -> None:
     """SDK-ADD-16."""
     limits = read(HEADERS)
 
@@ -79,7 +79,7 @@ def test_a_window_of_a_name_that_is_new_is_read_under_that_name() -> None:
 
 
 def test_the_limits_of_an_api_key_are_read_from_headers() -> None:
-    """SDK-ADD-16: the API's documented ones."""
+    """SDK-ADD-16: the documented headers of the API."""
     limits = read(
         {
             "anthropic-ratelimit-requests-limit": "50",
@@ -104,7 +104,7 @@ def test_a_response_without_limits_has_none() -> None:
 
 
 @pytest.mark.parametrize("odd", ["", "nan", "inf", "-1", "many", "1e400", "9" * 400])
-def test_an_odd_value_is_kept_as_it_came_and_nothing_is_made_of_it(odd: str) -> None:
+def test_an_invalid_value_is_kept_and_not_interpreted(odd: str) -> None:
     """SDK-ADD-16."""
     name = "anthropic-ratelimit-unified-5h-utilization"
     limits = read({name: odd, "anthropic-ratelimit-requests-remaining": odd})
@@ -113,13 +113,13 @@ def test_an_odd_value_is_kept_as_it_came_and_nothing_is_made_of_it(odd: str) -> 
     assert limits.other == {name: odd, "anthropic-ratelimit-requests-remaining": odd}
 
 
-def test_a_reset_may_be_told_in_seconds_in_milliseconds_and_in_words() -> None:
+def test_a_reset_may_be_in_seconds_in_milliseconds_or_a_date() -> None:
     for value in ("1795356000", "1795356000000", "1795356000.0", "2026-11-22T14:00:00Z", "2026-11-22T15:00:00+01:00"):
         limits = read({"anthropic-ratelimit-unified-reset": value})
         assert limits.resets_at == at(RESET), value
 
 
-def test_of_several_windows_that_are_used_up_the_last_one_to_reset_counts() -> None:
+def test_of_several_used_up_windows_the_last_one_to_reset_counts() -> None:
     """SDK-ADD-16."""
     limits = read({**USED_UP, "anthropic-ratelimit-unified-7d-status": "rejected"})
 
@@ -177,7 +177,7 @@ def test_limits_know_their_age_and_are_written_and_read_again() -> None:
     assert limits.model_dump(mode="json")["windows"][0]["resets_at"] == "2026-11-22T14:00:00Z"
 
 
-def test_an_error_says_until_when_the_plan_is_used_up() -> None:
+def test_an_error_has_the_time_of_the_reset() -> None:
     """SDK-ADD-17."""
     resets_at = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
     limits = read({**USED_UP, "anthropic-ratelimit-unified-5h-reset": str(resets_at.timestamp())})

@@ -1,4 +1,4 @@
-"""The patch of claude-agent-sdk's private `parse_message`; no other module touches private parts of the SDK.
+"""The patch of claude-agent-sdk's private `parse_message`, in the only module that uses internals of the SDK.
 
 Expected: the SDK skips messages of unknown types, which a newer CLI may send at any time.
 Actual: up to 0.1.39 `parse_message` raises `MessageParseError("Unknown message type: …")`, the generator that called it

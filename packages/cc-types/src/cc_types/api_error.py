@@ -10,7 +10,7 @@ from .rate_limits import RateLimits
 
 __all__ = ["APIError", "PlanLimitError"]
 
-# Clients wait out less than this before they repeat a request; a window of a plan takes hours.
+# Clients wait for less than this, in seconds, before a retry; a window of a plan takes hours.
 _LONGEST_RETRY_SECONDS = 60.0
 
 # https://docs.anthropic.com/en/api/errors
@@ -94,12 +94,12 @@ class APIError(ClaudeCodeError):
 
 
 class PlanLimitError(APIError):
-    """A window of the plan is used up: until it begins anew, requests are refused. A throttle of seconds is none."""
+    """A used-up window of the plan: requests are rejected until its reset. A throttle of seconds is none."""
 
     limits: RateLimits
-    """Everything that the response said about limits."""
+    """All limits in the response."""
     resets_at: datetime
-    """When the window begins anew."""
+    """Time of the window's reset."""
 
     def __init__(
         self,
@@ -120,14 +120,14 @@ class PlanLimitError(APIError):
             message=message,
             error_type=error_type,
             request_id=request_id,
-            # Whole seconds, since some clients read no others.
+            # Whole seconds, since some clients read no fractions.
             retry_after=max(0.0, ceil(_seconds_until(resets_at))) if retry_after is None else retry_after,
             details=details,
         )
 
     @property
     def retryable(self) -> bool:
-        """Whether the window begins anew within 60 seconds: the same request may succeed after that."""
+        """Return whether the window resets within 60 seconds: then a retry of the same request may succeed."""
         return _seconds_until(self.resets_at) <= _LONGEST_RETRY_SECONDS
 
     def _advice(self) -> str:

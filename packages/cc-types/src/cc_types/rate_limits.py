@@ -24,7 +24,7 @@ _UNIFIED = "unified-"
 _OF_WINDOW = re.compile(r"(?P<window>\d+[a-z]+(?:_\w+)?|overage)-(?P<fact>utilization|reset|status)")
 _OF_RATE = re.compile(r"(?P<kind>.+)-(?P<fact>limit|remaining|reset)")
 
-# The windows' names in headers, and the names that the CLI and the SDK have for them.
+# Names of the windows in headers, and in the CLI and the SDK.
 _KINDS = {
     "5h": "five_hour",
     "7d": "seven_day",
@@ -35,7 +35,7 @@ _KINDS = {
 _OVERAGE = "overage"
 _REJECTED = "rejected"
 
-# Later times are milliseconds: in seconds this one is in the year 5138.
+# Larger values are milliseconds: in seconds this one is in the year 5138.
 _LATEST_SECOND = 1e11
 
 
@@ -45,56 +45,56 @@ class LimitWindow(WireModel):
     kind: str
     """`five_hour`, `seven_day`, `seven_day_overage_included`, `overage` (extra usage), or the name in the header."""
     utilization: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """The share that is used: 0.42 is 42 %. It can be above 1."""
+    """Used share of the limit: 0.42 is 42 %. It can be above 1."""
     resets_at: AwareDatetime | None = None
-    """When the window begins anew."""
+    """Time of the window's reset."""
     status: str | None = None
     """`allowed`, `allowed_warning` or `rejected`."""
 
 
 class RateLimit(WireModel):
-    """A limit of an API key, which is replenished all the time."""
+    """A limit of an API key, which is replenished continuously."""
 
     kind: str
     """`requests`, `tokens`, `input_tokens`, `output_tokens`, or the name in the header."""
     limit: int | None = None
-    """How many are allowed in a minute."""
+    """Allowed number in a minute."""
     remaining: int | None = None
-    """How many of them are left. The API rounds tokens to thousands."""
+    """Remaining number. The API rounds tokens to thousands."""
     resets_at: AwareDatetime | None = None
-    """When all of them are there again."""
+    """Time when the limit is fully replenished."""
 
 
 class RateLimits(WireModel):
-    """Everything that one response says about limits."""
+    """All limits in one response."""
 
     observed_at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
-    """When the response came."""
+    """Time of the response."""
     status: str | None = None
     """The status of the request in the plan: `allowed`, `allowed_warning` or `rejected`."""
     resets_at: AwareDatetime | None = None
-    """When the window that decided begins anew."""
+    """Reset of the window that determined the status."""
     decided_by: str | None = None
-    """The kind of the window that decided (the header `…-unified-representative-claim`)."""
+    """Kind of the window that determined the status (the header `…-unified-representative-claim`)."""
     windows: tuple[LimitWindow, ...] = ()
-    """The windows of a plan, shortest first as the API names them; empty with an API key."""
+    """Windows of a plan, shortest first as the API names them; empty with an API key."""
     rates: tuple[RateLimit, ...] = ()
-    """The limits of an API key; empty with a subscription."""
+    """Limits of an API key; empty with a subscription."""
     other: JsonObject = Field(default_factory=dict[str, JsonValue])
     """All other facts: headers under their full names, or fields of the CLI's event."""
 
     @property
     def age(self) -> float:
-        """How many seconds ago the response came."""
+        """Return the seconds since the response."""
         return max(0.0, (datetime.now(UTC) - self.observed_at).total_seconds())
 
     def window(self, kind: str) -> LimitWindow | None:
-        """Return the window of a kind, or None if nothing was said about it."""
+        """Return the window of a kind, or None if the response has none."""
         return next((window for window in self.windows if window.kind == kind), None)
 
     @property
     def exhausted(self) -> LimitWindow | None:
-        """The window that is used up, of several the one that resets last. Extra usage may pay for requests then."""
+        """Return the used-up window, of several the one that resets last. Extra usage may pay for requests then."""
         rejected = [one for one in self.windows if one.status == _REJECTED and one.kind != _OVERAGE]
         if not rejected and self.status == _REJECTED:
             return LimitWindow(kind=self.decided_by or "plan", resets_at=self.resets_at, status=_REJECTED)
@@ -102,13 +102,13 @@ class RateLimits(WireModel):
 
     @property
     def exhausted_until(self) -> datetime | None:
-        """When the window that is used up begins anew; None if none is used up, or the time is not known."""
+        """Return the reset of the used-up window; None if none is used up, or the time is unknown."""
         window = self.exhausted
         return None if window is None else window.resets_at or self.resets_at
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str], *, observed_at: datetime | None = None) -> Self | None:
-        """Read the headers of a response; None if they say nothing about limits. Never raises for odd values."""
+        """Read the headers of a response; None if they contain no limits. Never raises for invalid values."""
         facts = {
             name.lower().removeprefix(_PREFIX): value
             for name, value in headers.items()
@@ -137,8 +137,8 @@ class RateLimits(WireModel):
     def from_event(cls, info: Mapping[str, JsonValue], *, observed_at: datetime | None = None) -> Self | None:
         """Read the `rate_limit_info` of the CLI's `rate_limit_event`, which is `RateLimitInfo.raw` in the SDK.
 
-        The CLI sends it with a subscription, when something has changed. None if it names neither a window nor a
-        time: the CLI then found no limits in a response, and made up a status. Never raises for odd values.
+        The CLI sends it with a subscription, after a change. None if it has neither a window nor a time: the CLI then
+        found no limits in a response. Never raises for invalid values.
         """
         rest = dict(info)
         kind, status = _text(rest.pop("rateLimitType", None)), _text(rest.pop("status", None))
@@ -175,7 +175,7 @@ def _sort_in(
     rates: dict[str, dict[str, object]],
     top: dict[str, object],
 ) -> bool:
-    """Put a header's value where it belongs; False if it is not understood."""
+    """Store a header's value in its field; False if the header is unknown."""
     if not name.startswith(_UNIFIED):
         found = _OF_RATE.fullmatch(name)
         known = None if found is None else _time(value) if found["fact"] == "reset" else _count(value)
