@@ -1,8 +1,8 @@
 """`python -m cc_messages`."""
 
-import sys
-
-from .server.command_line import main
-
 if __name__ == "__main__":
+    import sys
+
+    from .server.command_line import main
+
     sys.exit(main())

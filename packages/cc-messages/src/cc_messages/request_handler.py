@@ -9,19 +9,17 @@ from typing import Any, TypeAlias, TypeVar
 import httpx2
 
 from cc_session import Launch, Lease, PoolCore, QueueTimeoutError, TurnTimeoutError
-from cc_types import APIError, ClaudeCodeError, CLIConnectionError, PlanLimitError, ProcessExitedError, RateLimits
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, PlanLimitError, RateLimits
 
 from .api.failure import error_body, overloaded
 from .api.message import Answer, sse
 from .api.request import MessagesRequest
 from .api.response import REQUEST_ID, error_headers, new_request_id
-from .loop.process import LoopProcess
-from .process.launch import Launches, RequestLaunch
 from .process.process import RequestProcess
 from .report import RequestReport
 from .response_stream import Reply
 
-__all__ = ["Starter", "answer"]
+__all__ = ["answer"]
 
 T = TypeVar("T")
 NoteLimits: TypeAlias = Callable[[RateLimits], object]
@@ -29,27 +27,6 @@ NoteLimits: TypeAlias = Callable[[RateLimits], object]
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON = {"content-type": "application/json"}
 _NO_RETRY = {"x-should-retry": "false"}
-
-
-class Starter:
-    """Starts processes, with a loop where the launch has one.
-
-    Args:
-        launches: Where to note what the CLI cannot do.
-    """
-
-    def __init__(self, launches: Launches) -> None:
-        self._launches = launches
-
-    async def __call__(self, launch: Launch) -> RequestProcess:
-        """Start a process. Raises what `Session.open()` raises."""
-        has_loop = isinstance(launch, RequestLaunch) and launch.has_loop
-        try:
-            return await (LoopProcess if has_loop else RequestProcess).start(launch)
-        except ProcessExitedError:
-            if launch.is_spare:
-                self._launches.abilities.cannot_claim()
-            raise
 
 
 async def answer(

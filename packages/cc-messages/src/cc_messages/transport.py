@@ -13,6 +13,7 @@ from typing import Self
 import httpx2
 
 from cc_session import (
+    Launch,
     Lease,
     PoolCore,
     PoolLimits,
@@ -23,7 +24,7 @@ from cc_session import (
     on_background,
     start_on_background,
 )
-from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
+from cc_types import APIError, ClaudeCodeError, JsonValue, ProcessExitedError, RateLimits
 
 from .api.failure import overloaded
 from .api.limits import LimitCallback, LimitWatch
@@ -32,9 +33,11 @@ from .api.passed_headers import passed_headers
 from .api.request import parse_object, parse_request
 from .api.response import document, error_response
 from .loop.cli_tools import current_beside
+from .loop.process import LoopProcess
 from .process.launch import Launches
 from .process.process import RequestProcess
-from .request_handler import Starter, answer
+from .process.request_launch import RequestLaunch
+from .request_handler import answer
 from .response_stream import Body, Reply
 
 __all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
@@ -107,7 +110,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
         self._pool = PoolOwner(
-            self, partial(PoolCore[RequestProcess], self._launches.spare, limits, Starter(self._launches))
+            self, partial(PoolCore[RequestProcess], self._launches.spare, limits, _Starter(self._launches))
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -237,3 +240,24 @@ async def _models(core: PoolCore[RequestProcess], launches: Launches) -> JsonVal
         return (await core.acquire(lease)).session.info.get("models", [])
     finally:
         core.give_back(lease)
+
+
+class _Starter:
+    """Starts processes, with a loop where the launch has one.
+
+    Args:
+        launches: Where to note what the CLI cannot do.
+    """
+
+    def __init__(self, launches: Launches) -> None:
+        self._launches = launches
+
+    async def __call__(self, launch: Launch) -> RequestProcess:
+        """Start a process. Raises what `Session.open()` raises."""
+        has_loop = isinstance(launch, RequestLaunch) and launch.has_loop
+        try:
+            return await (LoopProcess if has_loop else RequestProcess).start(launch)
+        except ProcessExitedError:
+            if launch.is_spare:
+                self._launches.abilities.cannot_claim()
+            raise

@@ -46,17 +46,14 @@ from .mcp.tool_calls import (
     with_tool_server,
 )
 from .policy.policy import Ask, Policy, Verdict
-from .policy.presets import is_below
-from .policy.rules import Rule
-from .policy.tool_names import is_known_tool
+from .policy.rules import Rule, is_below, is_known_tool
 from .pool.core import Lease, PoolCore
 from .pool.launch import Launch, LeaseOverrides
 from .pool.owner import PoolOwner
-from .pool.pool import SessionPool
-from .pool.processes import PoolLimits
-from .pool.query import query
+from .pool.pool import SessionPool, query
+from .pool.processes import PoolLimits, ResetBy
 from .pool.stats import PoolStats
-from .pool.worker import PooledSession, ResetBy, Worker
+from .pool.worker import PooledSession, Worker
 from .process.cli_file import bundled_cli, find_cli, login_advice
 from .process.frames import Content
 from .process.login import CLOUD_VARIABLES, Login, api_address, login_of

@@ -8,6 +8,7 @@ log has the API's own, see `process/api_log.py`; where it has been read, it coun
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
@@ -22,7 +23,8 @@ from cc_types import (
     RateLimits,
 )
 
-from ..process.api_log import APILog
+if TYPE_CHECKING:
+    from ..process.api_log import APILog
 
 __all__ = ["as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits"]
 
@@ -109,7 +111,7 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
     return APIError(status=known, message=_api_message(text, known) or text)
 
 
-def as_logged(error: ClaudeCodeError, log: APILog) -> ClaudeCodeError:
+def as_logged(error: ClaudeCodeError, log: "APILog") -> ClaudeCodeError:
     """The error of a turn, with what the CLI's log says about it."""
     if isinstance(error, ProcessExitedError):
         return error

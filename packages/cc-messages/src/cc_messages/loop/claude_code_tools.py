@@ -15,13 +15,11 @@ from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, PermissionResu
 
 from cc_session import Ask, McpServer, Policy, Rule, is_known_tool
 
-from .skill_folder import PLUGIN, SkillFolder
-
 if TYPE_CHECKING:
     from .approvals import Approvals
     from .cli_tools import Beside
 
-__all__ = ["Caller", "OwnTools", "with_own_tools", "with_skills"]
+__all__ = ["Caller", "OwnTools", "with_own_tools"]
 
 # `Read`, `Bash(git *)`, `mcp__server__tool`, as the CLI's rules name them.
 _ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
@@ -95,12 +93,6 @@ def with_own_tools(options: ClaudeAgentOptions, own: OwnTools) -> ClaudeAgentOpt
         cwd=own.cwd or options.cwd,
         agents=dict(own.agents) or None,
     )
-
-
-def with_skills(options: ClaudeAgentOptions, own: OwnTools, folder: SkillFolder) -> ClaudeAgentOptions:
-    """Return options with the skills of `own`, which lie in `folder`."""
-    names = [known for name in own.skills for known in (name, f"{PLUGIN}:{name}")]
-    return replace(options, plugins=[{"type": "local", "path": str(folder.path)}], skills=names)
 
 
 _ENDED = "the request that the call belongs to has ended"

@@ -8,16 +8,20 @@ CLI calls by itself. A call of any other tool ends the answer, as in any Message
 
 import asyncio
 import contextvars
+import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from claude_agent_sdk import Message
 
+from cc_ipc import ToolSchema
+from cc_session import TOOL_META
 from cc_types import JsonValue
 
 from .claude_code_tools import OwnTools
@@ -25,7 +29,7 @@ from .claude_code_tools import OwnTools
 if TYPE_CHECKING:
     from ..report import RequestReport
 
-__all__ = ["Beside", "CLICall", "CLITools", "beside_requests", "current_beside", "mcp_name"]
+__all__ = ["Beside", "CLICall", "CLITools", "ToolServerKey", "beside_requests", "current_beside", "mcp_name"]
 
 T = TypeVar("T")
 
@@ -81,6 +85,43 @@ class CLITools:
 def mcp_name(server: str, tool: str) -> str:
     """The CLI's name for a tool of an MCP server."""
     return f"mcp__{server}__{tool}"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServerKey:
+    """What the CLI knows of a server from its start."""
+
+    name: str
+    transport: Literal["stdio", "sdk"]
+    tools: str
+    """The tools as JSON: a list of objects with `name`, `description`, `input_schema` and `sequential`."""
+    is_plain: bool = False
+    """Whether the model gets the tools under their own names, and not as `mcp__SERVER__TOOL`."""
+
+    def cli_name(self, tool: str) -> str:
+        """The name under which the model gets a tool."""
+        return tool if self.is_plain else mcp_name(self.name, tool)
+
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        """The tools in the form in which a server lists them."""
+        return _schemas(self.tools)
+
+    def names(self) -> frozenset[str]:
+        """The names of the tools."""
+        return frozenset(schema["name"] for schema in self.schemas())
+
+
+@lru_cache(maxsize=64)
+def _schemas(tools: str) -> tuple[ToolSchema, ...]:
+    return tuple(_schema(tool) for tool in cast("list[dict[str, JsonValue]]", json.loads(tools)))
+
+
+def _schema(tool: Mapping[str, JsonValue]) -> ToolSchema:
+    # The CLI runs calls of read-only tools in parallel, and others one after another.
+    annotations: dict[str, JsonValue] = {"readOnlyHint": not tool["sequential"]}
+    schema = {**tool, "annotations": annotations, "_meta": dict(TOOL_META)}
+    del schema["sequential"]
+    return cast("ToolSchema", schema)
 
 
 class Beside:

@@ -14,14 +14,15 @@ from cc_types import CLIConnectionError
 
 from ..api.request import MessagesRequest
 from ..process.api_log import APILog
-from ..process.launch import RequestLaunch
 from ..process.process import RequestProcess
+from ..process.request_launch import RequestLaunch
 from ..process.turn_reader import Reading
 from .approvals import Approvals, approved_calls
-from .claude_code_tools import Caller, OwnTools, with_skills
+from .claude_code_tools import Caller, OwnTools
+from .cli_tools import ToolServerKey
 from .request import LoopRequest
-from .skill_folder import SkillFolder, skill_places
-from .tool_server import ToolServer, ToolServerKey
+from .skill_folder import SkillFolder, skill_places, with_skills
+from .tool_server import ToolServer
 from .turn_reader import LoopReading
 
 __all__ = ["LoopProcess"]

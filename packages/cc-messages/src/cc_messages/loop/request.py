@@ -14,10 +14,8 @@ from cc_types import JsonValue
 from ..api.failure import invalid
 from .answer import unfolded
 from .claude_code_tools import OwnTools
-from .cli_tools import Beside
-from .conversation import Block, Message, as_blocks, merged, without_cache_control
-from .history import check_message, check_pairs
-from .tool_server import ToolServerKey
+from .cli_tools import Beside, ToolServerKey
+from .conversation import Block, Message, as_blocks, check_message, check_pairs, merged, without_cache_control
 
 __all__ = ["LoopRequest", "loop_request"]
 

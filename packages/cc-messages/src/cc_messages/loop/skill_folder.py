@@ -10,11 +10,15 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from ..api.failure import invalid
+from claude_agent_sdk import ClaudeAgentOptions
 
-__all__ = ["PLUGIN", "SkillFolder", "skill_places"]
+from ..api.failure import invalid
+from .claude_code_tools import OwnTools
+
+__all__ = ["PLUGIN", "SkillFolder", "skill_places", "with_skills"]
 
 PLUGIN = "skills"
 """The plugin's name; the model may know a skill as `skills:NAME`."""
@@ -57,3 +61,9 @@ def _found(name: str, places: Sequence[Path]) -> Path:
         if (place / name / "SKILL.md").is_file():
             return place / name
     raise invalid(f"There is no skill {name!r} in {' or '.join(map(str, places))}")
+
+
+def with_skills(options: ClaudeAgentOptions, own: OwnTools, folder: SkillFolder) -> ClaudeAgentOptions:
+    """Return options with the skills of `own`, which lie in `folder`."""
+    names = [known for name in own.skills for known in (name, f"{PLUGIN}:{name}")]
+    return replace(options, plugins=[{"type": "local", "path": str(folder.path)}], skills=names)

@@ -5,12 +5,9 @@ process's, and the request that the process works on is bound to it for its time
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk.types import McpServerConfig
 from mcp.server import ServerRequestContext
@@ -18,12 +15,14 @@ from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
 
 from cc_ipc import IPCSession, ToolSchema, current_call
-from cc_session import TOOL_CALL_ID, TOOL_META, check_length
-from cc_types import JsonValue
+from cc_session import TOOL_CALL_ID, check_length
 
-from .cli_tools import CLICall, mcp_name
+from .cli_tools import CLICall, ToolServerKey
 
-__all__ = ["Run", "ToolServer", "ToolServerKey"]
+if TYPE_CHECKING:
+    from cc_types import JsonValue
+
+__all__ = ["Run", "ToolServer"]
 
 Run = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 """Runs a call and returns its result in MCP's form."""
@@ -32,30 +31,6 @@ logger = logging.getLogger(__name__)
 
 # The model reads it, and an exception may quote megabytes of what it choked on.
 _MESSAGE_CHARACTERS = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class ToolServerKey:
-    """What the CLI knows of a server from its start."""
-
-    name: str
-    transport: Literal["stdio", "sdk"]
-    tools: str
-    """The tools as JSON: a list of objects with `name`, `description`, `input_schema` and `sequential`."""
-    is_plain: bool = False
-    """Whether the model gets the tools under their own names, and not as `mcp__SERVER__TOOL`."""
-
-    def cli_name(self, tool: str) -> str:
-        """The name under which the model gets a tool."""
-        return tool if self.is_plain else mcp_name(self.name, tool)
-
-    def schemas(self) -> tuple[ToolSchema, ...]:
-        """The tools in the form in which a server lists them."""
-        return _schemas(self.tools)
-
-    def names(self) -> frozenset[str]:
-        """The names of the tools."""
-        return frozenset(schema["name"] for schema in self.schemas())
 
 
 class ToolServer:
@@ -170,17 +145,6 @@ def _error(message: str) -> CallToolResult:
 
 
 # Each request of an agent has the same tools, and asks for them several times.
-@lru_cache(maxsize=64)
-def _schemas(tools: str) -> tuple[ToolSchema, ...]:
-    return tuple(_schema(tool) for tool in cast("list[dict[str, JsonValue]]", json.loads(tools)))
-
-
-def _schema(tool: Mapping[str, JsonValue]) -> ToolSchema:
-    # The CLI runs calls of read-only tools in parallel, and others one after another.
-    annotations: dict[str, JsonValue] = {"readOnlyHint": not tool["sequential"]}
-    schema = {**tool, "annotations": annotations, "_meta": dict(TOOL_META)}
-    del schema["sequential"]
-    return cast("ToolSchema", schema)
 
 
 def _mcp_tool(schema: ToolSchema) -> Tool:

@@ -13,8 +13,8 @@ from ..api.message import Event
 from ..process.turn_reader import Reading
 from .answer import LoopAnswer
 from .approvals import Approvals
+from .cli_tools import ToolServerKey
 from .conversation import Block
-from .tool_server import ToolServerKey
 
 __all__ = ["LoopReading"]
 

@@ -2,29 +2,25 @@
 
 import os
 from collections import ChainMap
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
-from typing_extensions import override
 
-from cc_session import Launch, Login, Timeouts, login_of, sealed_options
+from cc_session import Login, Timeouts, login_of, sealed_options
 
 from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..api.token_count import APIAccess
-from ..loop.claude_code_tools import OwnTools, with_own_tools
+from ..loop.claude_code_tools import with_own_tools
 from ..loop.request import LoopRequest
-from ..loop.tool_server import ToolServerKey
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
 from .claim import CLAIM_ARGUMENTS
+from .request_launch import NO_COMMANDS, RequestLaunch
 from .single_call import LIMIT_ENV, Allowance
 
-__all__ = ["NO_COMMANDS", "Launches", "RequestLaunch"]
-
-NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
-"""The command line of a process without commands, for which the CLI would look after each change of parameters."""
+__all__ = ["Launches"]
 
 # What a tool did cannot be done again, so it is the CLI that repeats a failed API call of its loop: as often as the
 # API's own clients do.
@@ -34,29 +30,6 @@ _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 _PLAIN_NAMES = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
 
 _BETAS = "ANTHROPIC_BETAS"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestLaunch(Launch):
-    """How a process is started that answers requests of the Messages API."""
-
-    tool_server: ToolServerKey | None = None
-    """The tools of the requests that the CLI knows; None where it knows none of them."""
-    own: OwnTools | None = None
-    """The tools of its own; None where it has none."""
-    allowance: Allowance = field(default_factory=Allowance, compare=False)
-    """The length of the prompt, as the processes reckon."""
-    abilities: Abilities = field(default_factory=Abilities, compare=False)
-    """The abilities of the CLI."""
-
-    @override
-    def _companions(self) -> Hashable:
-        return (self.tool_server, self.own)
-
-    @property
-    def has_loop(self) -> bool:
-        """Whether the CLI calls tools and asks the API again by itself; if not, it makes one API call for a request."""
-        return self.tool_server is not None or self.own is not None
 
 
 class Launches:

@@ -24,7 +24,7 @@ from ..api.message import Event
 from ..api.request import MessagesRequest
 from .api_log import APILog
 from .claim import claim
-from .launch import NO_COMMANDS, RequestLaunch
+from .request_launch import NO_COMMANDS, RequestLaunch
 from .single_call import mark
 from .turn_reader import Reading
 

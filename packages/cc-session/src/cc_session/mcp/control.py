@@ -8,16 +8,18 @@ import asyncio
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from claude_agent_sdk import McpServerStatus
 
 from cc_types import ControlRequestError, JsonValue
 
 from ..errors import McpServerFailedError
-from ..process.connection import Connection
 from .sdk_servers import add_bridge, remove_bridge
 from .servers import WireServers
+
+if TYPE_CHECKING:
+    from ..process.connection import Connection
 
 __all__ = ["McpControl"]
 
@@ -37,7 +39,7 @@ _WORDS: Mapping[str, str] = {
 class McpControl:
     """Hands servers to one CLI, and asks about them."""
 
-    def __init__(self, connection: Connection, *, keeps: Iterable[str], allows_tools: bool) -> None:
+    def __init__(self, connection: "Connection", *, keeps: Iterable[str], allows_tools: bool) -> None:
         """Take the names of servers of this process that it began with, and whether others' tools may be called."""
         self._connection = connection
         # The CLI would drop them with the set that is replaced, though not the programs and URLs that it began with.

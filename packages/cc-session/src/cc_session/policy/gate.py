@@ -34,7 +34,7 @@ from ..hooks.calls import denied, for_the_cli
 from ..hooks.hook import Hook, HookResult
 from ..timeouts import Timeouts
 from .policy import Ask, Policy, Verdict
-from .tool_names import tool_name_of
+from .rules import tool_name_of
 
 __all__ = ["PolicyGate", "kept_in_memory", "without_warnings"]
 

@@ -12,8 +12,7 @@ from typing import Any, Literal, Self, TypeAlias
 from claude_agent_sdk import PermissionResult, ToolPermissionContext
 
 from ..timeouts import checked_seconds
-from .presets import reading, shell_rules, writing_below
-from .rules import Behavior, Rule
+from .rules import Behavior, Rule, reading, shell_rules, writing_below
 
 __all__ = ["Ask", "Default", "Policy", "Verdict"]
 

@@ -1,14 +1,99 @@
 """One rule of a policy: which calls it is about, and what to do about them."""
 
 import inspect
+import os
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from .tool_names import checked_tool_pattern
+__all__ = [
+    "Behavior",
+    "Predicate",
+    "Rule",
+    "checked_tool_pattern",
+    "is_below",
+    "is_known_tool",
+    "reading",
+    "shell_rules",
+    "tool_name_of",
+    "writing_below",
+]
 
-__all__ = ["Behavior", "Predicate", "Rule"]
+# Those of the CLIs 2.1.71 to 2.1.330. A newer CLI may have others.
+_KNOWN = (
+    "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode",
+    "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "LSP", "ListAgents", "ListMcpResourcesTool",
+    "Monitor", "NotebookEdit", "PowerShell", "Read", "ReadMcpResourceDirTool", "ReadMcpResourceTool", "ReportFindings",
+    "ScheduleWakeup", "SendMessage", "SendUserMessage", "SetGoal", "Skill", "TaskCreate", "TaskGet", "TaskList",
+    "TaskOutput", "TaskStop", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
+)  # fmt: skip
+_BY_LOWER_CASE = {name.lower(): name for name in _KNOWN}
+
+# Names that the CLI still takes in its own rules, for tools that it has renamed.
+_RENAMED: Mapping[str, str] = {
+    "Task": "Agent",
+    "KillShell": "TaskStop",
+    "KillBash": "TaskStop",
+    "ListPeers": "ListAgents",
+    "Brief": "SendUserMessage",
+    "ListMcpResources": "ListMcpResourcesTool",
+    "ReadMcpResource": "ReadMcpResourceTool",
+    "ReadMcpResourceDir": "ReadMcpResourceDirTool",
+    "ProposeGoal": "SetGoal",
+}
+
+_NAME = re.compile(r"[A-Za-z0-9_*-]+")
+
+
+def checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
+    """Return the pattern under which the CLI's calls can match it.
+
+    Raises:
+        ValueError: It is neither a name nor a name with `*`, or has another case than a tool of the CLI.
+    """
+    if isinstance(tool, re.Pattern):
+        return tool
+    if not _NAME.fullmatch(tool):
+        raise ValueError(
+            f"{tool!r} is no tool's name. A name can have a * in it; a regular expression is given compiled, "
+            "with re.compile(); and a condition on a command or a path as when=…"
+        )
+    known = _BY_LOWER_CASE.get(tool.lower(), tool)
+    if known != tool:
+        raise ValueError(f"{tool!r} would match no call: the tool is called {known!r}")
+    return _RENAMED.get(tool, tool)
+
+
+def is_known_tool(name: str) -> bool:
+    """Whether some CLI has a tool of its own by this name; those of MCP servers and names with `*` count as known.
+
+    Raises:
+        ValueError: None has, and the name is close to one, so it is a slip.
+    """
+    if name in _KNOWN or name in _RENAMED or name.startswith("mcp__") or "*" in name:
+        return True
+    if near := get_close_matches(name, [*_KNOWN, *_RENAMED], n=1, cutoff=0.7):
+        raise ValueError(f"{name!r} is not a tool of Claude Code: did you mean {near[0]!r}?")
+    return False
+
+
+def tool_name_of(call: Mapping[str, Any]) -> str:
+    """Return the name under which rules know the tool of a hook's input.
+
+    The model can see an MCP tool under a name without its server, which may be that of another tool.
+    """
+    name = str(call.get("tool_name", ""))
+    match call.get("mcp_server"):
+        case {"name": str(server)}:
+            prefix = f"mcp__{re.sub('[^A-Za-z0-9_-]', '_', server)}__"
+            return name if name.startswith(prefix) else prefix + name
+        case _:
+            return _RENAMED.get(name, name)
+
 
 Behavior: TypeAlias = Literal["allow", "ask", "deny"]
 """What a rule says about the calls that it matches."""
@@ -65,3 +150,91 @@ class Rule:
         if inspect.isawaitable(answer):
             raise TypeError("the predicate of a rule returned something to be awaited")
         return bool(answer)
+
+
+# They read, or keep notes in memory. Not the tools that fetch from the network, which can also carry something out; nor
+# sub-agents and skills, whose definitions can bring more than tool calls.
+_READING = ("Glob", "Grep", "LS", "NotebookRead", "Read", "StructuredOutput", "TodoWrite", "ToolSearch")
+
+# They run commands, each in a way of its own.
+_SHELLS = ("Bash", "Monitor", "PowerShell")
+
+# Each with the field that has its path.
+_WRITING: Mapping[str, str] = {
+    "Edit": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+    "Write": "file_path",
+}
+
+# What JavaScript, and so the CLI, takes for white space at an end. Python knows more, and one less.
+_TRIMMED = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
+
+# What is written there makes other programs run something: Git its hooks, the CLI those of its settings.
+_NOT_EVEN_BELOW = frozenset({".git", ".claude"})
+
+
+def is_below(path: str | Path, *, field: str = "file_path") -> Predicate:
+    """Return a predicate for rules: whether a tool's path is below a folder, and is no link to somewhere else.
+
+    Args:
+        path: The folder, which must exist. Where links lead to is looked up now, once.
+        field: Where the tool's input has the path: `"notebook_path"` for `NotebookEdit`.
+
+    Raises:
+        NotADirectoryError: The path is no folder.
+        FileNotFoundError: There is nothing at the path.
+    """
+    folder = _folder(path)
+
+    def predicate(input: Mapping[str, Any]) -> bool:
+        return _below(folder, input[field]) is not None
+
+    return predicate
+
+
+def reading() -> list[Rule]:
+    """Return the rules that allow to read and search files."""
+    return [Rule(tool, "allow") for tool in _READING]
+
+
+def writing_below(path: str | Path) -> list[Rule]:
+    """Return the rules that allow to write below a folder."""
+    folder = _folder(path)
+    return [Rule(tool, "allow", when=_may_write(folder, field)) for tool, field in _WRITING.items()]
+
+
+def shell_rules(behavior: Behavior) -> list[Rule]:
+    """Return the rules for shell commands."""
+    reason = "A shell command can write anywhere." if behavior == "ask" else None
+    return [Rule(re.compile("|".join(_SHELLS)), behavior, reason=reason)]
+
+
+def _may_write(folder: Path, field: str) -> Predicate:
+    def predicate(input: Mapping[str, Any]) -> bool:
+        below = _below(folder, input[field])
+        return below is not None and not _NOT_EVEN_BELOW.intersection(part.lower() for part in below.parts)
+
+    return predicate
+
+
+def _folder(path: str | Path) -> Path:
+    folder = Path(path).resolve(strict=True)
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{path} is no folder")
+    return folder
+
+
+def _below(folder: Path, path: object) -> Path | None:
+    """Where a path leads to, from the folder on; None if that is elsewhere.
+
+    The CLI resolves `..` before it looks for links, the system after; and of some tools it writes the path in another
+    way first. What is below must be so in all ways.
+    """
+    if not isinstance(path, str) or not os.path.isabs(path) or path != path.strip(_TRIMMED):
+        raise ValueError("the CLI gives absolute paths")
+    normal = os.path.normpath(path)
+    targets = {Path(os.path.realpath(way)) for way in (path, normal, unicodedata.normalize("NFC", normal))}
+    if any(target == folder or not target.is_relative_to(folder) for target in targets):
+        return None
+    return Path(os.path.realpath(normal)).relative_to(folder)

@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable
 from enum import Enum, auto
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
@@ -19,13 +19,34 @@ from ..errors import QueueTimeoutError
 from ..session.session import Session
 from ..session.turn import Turn
 from .launch import Launch
-from .processes import Fleet, PoolLimits
+from .processes import Fleet, PoolLimits, PoolMember
 from .stats import PoolStats
-from .worker import Worker
 
 __all__ = ["Lease", "PoolCore"]
 
-W = TypeVar("W", bound=Worker)
+
+class Lendable(PoolMember, Protocol):
+    """A process as a lease needs it; `Worker` is one."""
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether an answer has begun in this lease."""
+        ...
+
+    async def prepare(self, launch: Launch, /) -> None:
+        """Check that it answers, and apply the settings of a lease."""
+        ...
+
+    def lend(self) -> Session:
+        """Return a session object that is valid for one lease."""
+        ...
+
+    def keep(self) -> Session:
+        """Return the session itself, for internal use."""
+        ...
+
+
+W = TypeVar("W", bound=Lendable)
 
 logger = logging.getLogger(__name__)
 

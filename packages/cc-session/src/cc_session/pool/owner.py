@@ -8,18 +8,27 @@ import asyncio
 import os
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..background import at_exit, tell_background
-from .core import PoolCore
-from .worker import Worker
 
 __all__ = ["PoolOwner"]
 
-W = TypeVar("W", bound=Worker)
+
+class Core(Protocol):
+    """A core as its owner needs it; `PoolCore` is one."""
+
+    is_closed: bool
+
+    async def aclose(self) -> None:
+        """End all processes."""
+        ...
 
 
-class PoolOwner(Generic[W]):
+C = TypeVar("C", bound=Core)
+
+
+class PoolOwner(Generic[C]):
     """Holds the core of a pool.
 
     Args:
@@ -27,7 +36,7 @@ class PoolOwner(Generic[W]):
         make: Makes a core. It must not refer to `face`.
     """
 
-    def __init__(self, face: object, make: Callable[[], PoolCore[W]]) -> None:
+    def __init__(self, face: object, make: Callable[[], C]) -> None:
         self._make = make
         self.core = make()
         """The core of now."""
@@ -35,7 +44,7 @@ class PoolOwner(Generic[W]):
         finalizer.atexit = False  # when Python ends, all are closed together
         _owners.add(self)
 
-    def renew(self) -> PoolCore[W]:
+    def renew(self) -> C:
         """Make a new core, and return the one before it, which is the caller's to close."""
         before, self.core = self.core, self._make()
         return before

@@ -21,11 +21,11 @@ from ..timeouts import Timeouts
 from .core import Lease, PoolCore
 from .launch import Defaults, LeaseOverrides
 from .owner import PoolOwner
-from .processes import PoolLimits
+from .processes import PoolLimits, ResetBy
 from .stats import PoolStats
-from .worker import ResetBy, Worker
+from .worker import Worker
 
-__all__ = ["SessionPool"]
+__all__ = ["SessionPool", "query"]
 
 
 class SessionPool:
@@ -221,3 +221,32 @@ def _asking(
     prompt: Content, verbatim: bool, timeout: float | None, max_cost_usd: float | None
 ) -> Callable[[Session], Awaitable[Turn]]:
     return functools.partial(Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
+
+
+# An API call takes seconds in which its process only waits, so there are more of them than processors; each takes some
+# 100 MB. Who asks once and goes on with other things shall not keep it for long.
+_default_pool = SessionPool(size=8, prewarm=0, idle_seconds=60)
+
+
+async def query(
+    prompt: Content,
+    options: ClaudeAgentOptions | None = None,
+    *,
+    pool: SessionPool | None = None,
+    timeouts: Timeouts | None = None,
+) -> Turn:
+    """Ask Claude Code once, in a conversation of its own, and return what came of it.
+
+    Args:
+        prompt: A text, or content blocks of the Messages API. It is data: no `@file` is read, no `/command` run.
+        options: The SDK's options; `sealed_options()` if None, or those of `pool`.
+        pool: Whose process to use. If None, one that all calls share: up to 8 processes, which start when they are
+            needed, serve all calls with the same options, and end after a minute without one, or with Python.
+        timeouts: How long to wait for what, instead of the pool's.
+
+    Raises:
+        TurnError: The turn failed; the error has all that came of it.
+        ClaudeCodeError: A process could not be started, or ended.
+    """
+    overrides = LeaseOverrides() if timeouts is None else LeaseOverrides(timeouts=timeouts)
+    return await (pool or _default_pool).run(prompt, options=options, **overrides)

@@ -11,16 +11,73 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from ..process import connection
 from ..process.memory import Memory, memory_of
-from ..session import core as _driver
 from .launch import Launch
-from .worker import ResetBy, Worker
 
-__all__ = ["Fleet", "PoolLimits"]
+__all__ = ["Fleet", "PoolLimits", "PoolMember", "ResetBy"]
 
-W = TypeVar("W", bound=Worker)
+ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
+"""How a process is brought back to an empty conversation."""
+
+
+class PoolMember(Protocol):
+    """A process as the pool needs it; `Worker` is one."""
+
+    launch: Launch
+    memory: Memory
+    uses: int
+    state: Literal["idle", "busy", "resetting"]
+    since: float
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while it runs."""
+        ...
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can take a prompt."""
+        ...
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the lease left nothing to reset."""
+        ...
+
+    @property
+    def is_of_another_day(self) -> bool:
+        """Whether the date has changed since its start."""
+        ...
+
+    def matches(self, launch: Launch, /) -> bool:
+        """Whether a lease needs no change of settings."""
+        ...
+
+    def enter(self, state: Literal["idle", "busy", "resetting"], /) -> None:
+        """Change the state."""
+        ...
+
+    def take_back(self) -> None:
+        """End the lease."""
+        ...
+
+    def unfit(self, by: ResetBy, /) -> str | None:
+        """Return the reason why it cannot be reset, if there is one."""
+        ...
+
+    async def reset(self, by: ResetBy, /) -> None:
+        """Empty the conversation."""
+        ...
+
+    async def close(self) -> None:
+        """End the process."""
+        ...
+
+
+W = TypeVar("W", bound=PoolMember)
 
 logger = logging.getLogger(__name__)
 
@@ -184,7 +241,7 @@ class Fleet(Generic[W]):
         while self._tasks:
             await asyncio.wait(self._tasks)
         # Those whose start was cancelled end by themselves.
-        await _driver.closing_ones_closed()
+        await connection.closing_ones_closed()
 
     def memory_mb(self) -> float:
         """What all of them take, by what was measured last. Pages of the program itself are counted once."""
@@ -219,7 +276,7 @@ class Fleet(Generic[W]):
             self._note(memory_of(_pids([worker])))
         except Exception as error:
             logger.info("A Claude Code process is replaced, since it was not brought back: %s", error)
-            reason = "dead" if worker.session.state == "dead" else "reset"
+            reason = "dead" if worker.unfit(self._limits.reset) == "dead" else "reset"
         if reason is None and worker.memory.resident > self._limits.max_rss_mb:
             reason = "memory"
         if reason is None:
@@ -287,7 +344,7 @@ class Fleet(Generic[W]):
 
     def _note(self, memories: Mapping[int, Memory]) -> None:
         for worker in self.workers:
-            if (memory := memories.get(worker.session.pid or 0)) is not None:
+            if (memory := memories.get(worker.pid or 0)) is not None:
                 worker.memory = memory
 
     def _go_on_with(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -308,5 +365,5 @@ class Fleet(Generic[W]):
             logger.error("Looking after a Claude Code process failed", exc_info=error)
 
 
-def _pids(workers: Iterable[Worker]) -> list[int]:
-    return [pid for worker in workers if (pid := worker.session.pid) is not None]
+def _pids(workers: Iterable[PoolMember]) -> list[int]:
+    return [pid for worker in workers if (pid := worker.pid) is not None]

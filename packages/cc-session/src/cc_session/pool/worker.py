@@ -22,8 +22,9 @@ from ..session.lease import Borrowed, Term
 from ..session.session import Session
 from . import launch_key as _keys
 from .launch import Launch
+from .processes import ResetBy
 
-__all__ = ["PooledSession", "ResetBy", "Worker", "WorkerState"]
+__all__ = ["PooledSession", "Worker", "WorkerState"]
 
 # A process that was killed, or hangs, is asked in vain. The question takes a millisecond, so one that gave an answer a
 # moment ago is not asked again.
@@ -32,9 +33,6 @@ _PING_SECONDS = 2.0
 
 WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 """Idle is clean, busy is lent, resetting is on the way back."""
-
-ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
-"""How a process is brought back to an empty conversation."""
 
 
 class PooledSession(Session):

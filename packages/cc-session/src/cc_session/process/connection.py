@@ -16,7 +16,6 @@ from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 
 from ..background import at_exit
 from ..errors import CLIConnectionError
-from ..policy.gate import without_warnings
 from ..timeouts import Timeouts
 from .cli_process import CLIProcess, Phase
 from .control import ControlTransport
@@ -41,6 +40,7 @@ class Connection:
         timeouts: Timeouts,
         transport: Transport | None,
         *,
+        client_options: ClaudeAgentOptions,
         on_message: Callable[[Message], None],
         on_end: Callable[[Exception], None],
     ) -> None:
@@ -65,7 +65,7 @@ class Connection:
                     raise CLIConnectionError(reason=reason, advice=advice) from error
                 raise
         self.transport = ControlTransport(transport, close_seconds=_CLOSE_FACTOR * timeouts.close)
-        self.client = ClaudeSDKClient(without_warnings(options), transport=self.transport)
+        self.client = ClaudeSDKClient(client_options, transport=self.transport)
         self._connecting: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None

@@ -16,6 +16,7 @@ from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, 
 
 from ..errors import CLIConnectionError, SessionBusyError
 from ..mcp.tool_calls import SuspendedCalls, with_tools
+from ..policy.gate import without_warnings
 from ..process.cli_process import CLIProcess
 from ..process.connection import Connection, closing_ones_closed
 from ..process.frames import Content, assistant_frame, frame_line, user_frame
@@ -46,7 +47,14 @@ class Driver:
         # Not the CLI's to watch: once it is spent there, it blocks every later turn.
         self.max_cost_usd = options.max_budget_usd
         options = replace(options, max_budget_usd=None)
-        self.connection = Connection(options, timeouts, transport, on_message=self._take, on_end=self._end)
+        self.connection = Connection(
+            options,
+            timeouts,
+            transport,
+            client_options=without_warnings(options),
+            on_message=self._take,
+            on_end=self._end,
+        )
         self.history = History(is_resumed=bool(options.resume or options.continue_conversation))
         self.ledger = Ledger()
         self.turns = 0

@@ -23,9 +23,8 @@ from ..timeouts import Timeouts, checked_seconds
 from .core import Driver
 from .extensions import Equipment
 from .mcp_methods import McpMethods
-from .run import Limits, Run
 from .spending import Spent
-from .stream import TurnStream
+from .stream import Limits, Run, TurnStream
 from .turn import Turn
 
 __all__ = ["Session", "SessionState"]

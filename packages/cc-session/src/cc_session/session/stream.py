@@ -1,17 +1,175 @@
 """A turn that is read while it goes on."""
 
 import asyncio
+import logging
+import math
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn, Self, cast
 
-from claude_agent_sdk import Message
+from claude_agent_sdk import Message, ResultMessage, StreamEvent, UserMessage
+
+from cc_convert import convert_sdk_messages_to_cli_response
+from cc_types import ClaudeCodeError
 
 from ..background import on_background, tell_background
-from .run import Run
+from ..errors import TurnTimeoutError
+from ..process.frames import Content, is_command, user_frame
+from ..timeouts import checked_seconds
+from .core import Driver
+from .sent_message import Exchange
 from .turn import Turn
+from .turn_errors import turn_error
+from .turn_usage import usage_of
 
-__all__ = ["TurnStream"]
+__all__ = ["Limits", "Run", "TurnStream"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a turn may take, in seconds, how long it may be silent, and what it may cost, in US dollars."""
+
+    turn: float | None
+    silence: float | None
+    max_cost_usd: float | None
+
+    def __post_init__(self) -> None:
+        if self.turn is not None:
+            checked_seconds(self.turn, "turn")
+        if self.max_cost_usd is not None and not 0 <= self.max_cost_usd < math.inf:
+            raise ValueError(f"max_cost_usd must be an amount of US dollars, not {self.max_cost_usd!r}")
+
+
+class Run:
+    """A prompt, from before it is sent until its result is read or it is left."""
+
+    def __init__(self, driver: Driver, content: Content, limits: Limits, *, verbatim: bool) -> None:
+        frame = user_frame(content, ask=True, verbatim=verbatim)
+        self.exchange = Exchange(frame, asks=True, is_command=not verbatim and is_command(content))
+        self._driver = driver
+        self._limits = limits
+        self._watching: list[asyncio.Task[None]] = []
+        self._turn: Turn | None = None
+
+    async def begin(self) -> None:
+        """Send the prompt, when the session is free."""
+        loop = asyncio.get_running_loop()
+        deadline = None if self._limits.turn is None else loop.time() + self._limits.turn
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._driver.begin(self.exchange, is_turn=True)
+        except TimeoutError as error:
+            if isinstance(error, ClaudeCodeError):
+                raise
+            self._driver.leave(self.exchange)
+            raise self._turn_timeout() from error
+        if deadline is not None or self._limits.silence is not None:
+            self._watching.append(asyncio.ensure_future(self._watch_time(deadline)))
+        if self._limits.max_cost_usd is not None:
+            self._watching.append(asyncio.ensure_future(self._watch_cost(self._limits.max_cost_usd)))
+
+    async def to_end(self) -> Turn:
+        """Send the prompt, wait for the result and return the turn.
+
+        Raises:
+            TurnError: The turn failed.
+        """
+        await self.begin()
+        await self.exchange.wait_for_result()
+        self._driver.finish(self.exchange)
+        return self.checked_turn()
+
+    async def leave(self, error: Exception | None = None) -> None:
+        """End the turn, if it runs; its reader, if there is one, gets `error`."""
+        for task in self._watching:
+            task.cancel()
+        self._driver.leave(self.exchange, error)
+
+    async def left(self) -> None:
+        """End the turn and wait until it has ended, or its process is being discarded. Bounded by `timeouts.close`."""
+        await self.leave()
+        await self._driver.drained()
+
+    def checked_turn(self) -> Turn:
+        """Return what came of it, once the result is there.
+
+        Raises:
+            TurnError: The turn failed.
+        """
+        turn = self.turn()
+        if (error := turn_error(turn, max_cost_usd=self._limits.max_cost_usd)) is not None:
+            raise error
+        return turn
+
+    def turn(self) -> Turn:
+        """What came of it, once the result is there."""
+        self._turn = self._turn or self._made_turn()
+        return self._turn
+
+    def _made_turn(self) -> Turn:
+        messages, result = tuple(self.exchange.messages), cast(ResultMessage, self.exchange.result)
+        response = convert_sdk_messages_to_cli_response(messages)
+        return Turn(
+            text=response.result,
+            messages=messages,
+            result=result,
+            usage=usage_of(messages, response.usage, is_cut_off=result.is_error),
+            model_usage=self.exchange.spent.models,
+            cost_usd=self.exchange.spent.cost_usd,
+        )
+
+    async def _watch_time(self, deadline: float | None) -> None:
+        """Give the turn up when it has taken too long, or was silent for too long."""
+        loop = asyncio.get_running_loop()
+        while True:
+            waits = [] if deadline is None else [deadline - loop.time()]
+            if self._limits.silence is not None:
+                waits.append(self._limits.silence - self._driver.silent_for())
+            if min(waits) <= 0:
+                break
+            try:
+                async with asyncio.timeout(min(waits)):
+                    await self.exchange.has_ended.wait()
+                return
+            except TimeoutError:
+                continue
+        error = self._turn_timeout() if deadline is not None and deadline <= loop.time() else self._silence_timeout()
+        self._driver.leave(self.exchange, error)
+
+    async def _watch_cost(self, limit: float) -> None:
+        """Interrupt the turn when it has cost too much. Asked after each API call, since no message tells."""
+        before, seen = self._driver.ledger.total_usd, 0
+        try:
+            while self.exchange.result is None:
+                await self.exchange.wait(seen)
+                news = self.exchange.messages[seen:]
+                seen += len(news)
+                if any(map(_ends_api_call, news)) and await self._cost() - before > limit:
+                    await self._driver.interrupt_turn(self.exchange)
+        except Exception as error:
+            logger.debug("The cost of a turn is not watched any more: %s", error)  # its reader gets the same error
+
+    async def _cost(self) -> float:
+        match await self._driver.usage():
+            case {"session": {"total_cost_usd": int() | float() as total}}:
+                return float(total)
+            case _:
+                return 0.0  # a CLI that does not tell: the result will
+
+    def _turn_timeout(self) -> TurnTimeoutError:
+        return TurnTimeoutError(limit="turn", seconds=self._limits.turn or 0.0, messages=self.exchange.messages)
+
+    def _silence_timeout(self) -> TurnTimeoutError:
+        return TurnTimeoutError(limit="silence", seconds=self._limits.silence or 0.0, messages=self.exchange.messages)
+
+
+def _ends_api_call(message: object) -> bool:
+    return isinstance(message, UserMessage) or (
+        isinstance(message, StreamEvent) and message.event.get("type") == "message_stop"
+    )
 
 
 class TurnStream(AsyncIterator[Message]):
