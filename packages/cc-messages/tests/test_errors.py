@@ -248,7 +248,7 @@ async def test_a_process_that_hangs_is_replaced(connect: Connect, eventually: An
     assert client.starts == 2
 
 
-@pytest.mark.parametrize("timeouts", [Timeouts(turn=0.5), Timeouts(silence=0.5)], ids=["turn", "silence"])
+@pytest.mark.parametrize("timeouts", [Timeouts(turn=2), Timeouts(silence=2)], ids=["turn", "silence"])
 async def test_a_request_that_takes_too_long_is_a_timeout_that_is_not_repeated(
     timeouts: Timeouts, connect: Connect
 ) -> None:
