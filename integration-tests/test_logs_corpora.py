@@ -37,7 +37,7 @@ def test_the_sums_are_what_the_api_served(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS.keys() - {*QUICK})
+@pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {*QUICK}))
 def test_the_sums_of_every_scenario_are_what_the_api_served(name: str) -> None:
     """LOG-32, LOG-33"""
     assert make(SCENARIOS[name], CLI) == []

@@ -38,4 +38,4 @@ def serving(api: LoopbackServer) -> Generator[MessagesServer]:
         finally:
             process.terminate()
             _, errors = process.communicate(timeout=15)
-        assert (process.returncode, errors) == (0, "")
+        assert (process.returncode, errors) == (0, ""), f"it ended with {process.returncode}: {errors}"

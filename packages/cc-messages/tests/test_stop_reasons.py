@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cc_session import on_background
+
 if TYPE_CHECKING:
     from .conftest import Client
 
@@ -116,3 +118,20 @@ async def test_the_details_of_a_refusal_arrive(client: Client) -> None:
     reply = await answer(client, FIRST, message, stream=False)
     assert reply.body["stop_details"] == details
     assert reply.body["content"] == []
+
+
+async def test_a_rest_of_an_earlier_prompt_raises_the_allowance_of_its_process_alone(client: Client) -> None:
+    """MSG-21. Otherwise one such rest would let the CLI make second calls in all processes."""
+    await goes_on(client, "Go.")
+    await client.settled()
+    [process] = client.transport._pool.core._fleet.workers  # pyright: ignore[reportPrivateUsage]
+    allowance = process._allowance.tokens  # pyright: ignore[reportPrivateUsage]
+    await on_background(process.session.add_user, "A rest of an earlier prompt. " * 9)
+    await goes_on(client, "Go.")
+    assert process._allowance.tokens == allowance  # pyright: ignore[reportPrivateUsage]
+    assert process._allowed > allowance  # pyright: ignore[reportPrivateUsage]
+    await client.settled()
+    await answer(client, FIRST, next(iter(WITHDRAWN.values())), stream=False)
+    await client.settled()
+    assert len(client.api.requests) == 1
+    await client.transport.aclose()

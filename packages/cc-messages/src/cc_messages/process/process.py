@@ -25,7 +25,7 @@ from ..api.request import MessagesRequest
 from .api_log import APILog
 from .claim import claim
 from .request_launch import NO_COMMANDS, RequestLaunch
-from .single_call import mark
+from .single_call import MOST_TOKENS, STEP_TOKENS, mark
 from .turn_reader import Reading
 
 __all__ = ["RequestProcess"]
@@ -91,12 +91,23 @@ class RequestProcess(Worker):
         """
         await self._abilities.probe(self.session)
         self._allowance.begin(self.session.info)
+        self._allowed = self._allowance.tokens
         await self._mark()
 
     async def _mark(self) -> None:
         """Let prompts pass, as far as is known how long the CLI reckons them to be."""
-        self._allowed = self._allowance.tokens
         await mark(self.session, self._allowed)
+
+    def _allow_more(self) -> bool:
+        """Raise the allowance after a prompt was blocked; returns whether more may be tried.
+
+        A process that has answered before holds a rest of an earlier prompt, which is no reason to allow others more.
+        """
+        if self.uses == 1:
+            self._allowed = self._allowance.raise_above(self._allowed)
+        else:
+            self._allowed += STEP_TOKENS
+        return self._allowed <= MOST_TOKENS
 
     @property
     def has_run_tools(self) -> bool:
@@ -201,7 +212,7 @@ class RequestProcess(Worker):
             self._reading = self._new_reading()
             async for event in self._events_of_turn():
                 yield event
-            if not self._reading.was_blocked or not self._allowance.raise_above(self._allowed):
+            if not self._reading.was_blocked or not self._allow_more():
                 raise self._reading.failure(api_address(self.launch.options.env))
             # The API has not been asked.
             await self._end_turn()

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from cc_session import Session
 from cc_types import JsonValue
 
-__all__ = ["LIMIT_ENV", "Allowance", "mark"]
+__all__ = ["LIMIT_ENV", "MOST_TOKENS", "STEP_TOKENS", "Allowance", "mark"]
 
 LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
 """What a process needs from its start on."""
@@ -38,8 +38,10 @@ _NO_MODEL = "none"
 
 _FIRST_TOKENS = 22
 _FIRST_TOKENS_WITH_MESSAGE = 256
-_STEP_TOKENS = 16
-_MOST_TOKENS = 2000
+STEP_TOKENS = 16
+"""The step by which an allowance is raised."""
+MOST_TOKENS = 2000
+"""The largest allowance."""
 
 
 @dataclass
@@ -55,10 +57,10 @@ class Allowance:
         if self.has_message and "claude_code_version" in info:
             self.tokens = max(self.tokens, _FIRST_TOKENS_WITH_MESSAGE)
 
-    def raise_above(self, tokens: int) -> bool:
-        """Take note that `tokens` were too few; returns whether more may be tried."""
-        self.tokens = max(self.tokens, tokens + _STEP_TOKENS)
-        return self.tokens <= _MOST_TOKENS
+    def raise_above(self, tokens: int) -> int:
+        """Take note that `tokens` were too few, and return the tokens to try next."""
+        self.tokens = max(self.tokens, tokens + STEP_TOKENS)
+        return self.tokens
 
 
 async def mark(session: Session, tokens: int) -> None:
