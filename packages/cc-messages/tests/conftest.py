@@ -1,4 +1,4 @@
-"""What the tests share: the loopback API, transports to it that run the real CLI, and a look at what they leave."""
+"""Shared test code: the loopback API, transports to it that run the real CLI, and a check for leftovers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from cc_messages import ClaudeCodeTransport, create_app
 MODEL = "claude-sonnet-5"
 
 
-# Not for the session, which other packages' tests may be part of: they would write there, too. The API of the worker,
-# which serves these as well, has its folder elsewhere because it is asked for here.
+# Not for the session, which can include other packages' tests: they would write there, too. The worker's API, which
+# these tests share, has its folder elsewhere because it is requested here.
 @pytest.fixture(autouse=True, scope="package")
 def private_temp_folder(worker_api: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Everything that is written to a temp folder in these tests goes to one that is looked into at the end."""
-    tmp_path_factory.getbasetemp()  # pytest's own is made when it is first asked for, and not in there
-    # Not in pytest's own folder, whose length leaves too little for the path of a socket.
+    """Send all temp files of these tests to one folder, which is checked at the end."""
+    tmp_path_factory.getbasetemp()  # pytest's own is created on first use, and not in there
+    # Not in pytest's own folder: its path is too long for a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
@@ -45,9 +45,9 @@ def private_temp_folder(worker_api: LoopbackServer, tmp_path_factory: pytest.Tem
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(request: pytest.FixtureRequest, private_temp_folder: Path, shared: Shared) -> Iterator[None]:
-    """After each test there is no CLI process and no file that was not there before.
+    """After each test no new CLI process and no new file is left.
 
-    But for those of the shared processes: these end with the package, and their files are looked for then.
+    Except those of the shared processes: these end with the package, and their files are checked then.
     """
     before = {*private_temp_folder.iterdir()}
     others = {process.pid for process in processes()}
@@ -61,7 +61,7 @@ def nothing_is_left(request: pytest.FixtureRequest, private_temp_folder: Path, s
 
 
 def without_files(folder: Path, before: set[Path]) -> list[list[str]]:
-    """Wait until no other files are in a folder, and return those that stay: a start that was given up ends late."""
+    """Wait until a folder has no other files, and return the remaining ones: a cancelled start ends late."""
     deadline = time.monotonic() + 10
     while (left := {*folder.iterdir()} - before) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -69,7 +69,7 @@ def without_files(folder: Path, before: set[Path]) -> list[list[str]]:
 
 
 def processes() -> list[psutil.Process]:
-    """The CLI processes that this one has started."""
+    """Return the CLI processes started by this process."""
     found: list[psutil.Process] = []
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
@@ -80,7 +80,7 @@ def processes() -> list[psutil.Process]:
 
 @dataclass
 class Answered:
-    """An HTTP response that was read to its end."""
+    """An HTTP response, read to its end."""
 
     status: int
     headers: dict[str, str]
@@ -126,7 +126,7 @@ class Client:
         return {"model": MODEL, "max_tokens": 100, "messages": full, **fields}
 
     def answers(self, reply: Reply | Respond) -> None:
-        """Have the API answer with `reply` from now on, or with what it makes of a request's body."""
+        """Make the API answer with `reply` from now on, or with its result for a request's body."""
 
         def respond(body: dict[str, Any]) -> Reply | Awaitable[Reply]:
             return reply(body) if callable(reply) else reply
@@ -134,7 +134,7 @@ class Client:
         self.api.respond = respond
 
     def script(self, *replies: Any) -> None:
-        """Have the API give these answers, one after another."""
+        """Make the API give these answers in order."""
         left = [*replies]
         self.answers(lambda _: left.pop(0))
 
@@ -159,15 +159,15 @@ class Client:
         await eventually(lambda: self.transport.stats().is_at_rest)
 
     def arrivals(self, *messages: Any) -> int:
-        """How many requests with exactly these messages have reached the API.
+        """Return the number of requests with exactly these messages at the API.
 
-        What the CLI asks by itself and breaks off again can still arrive when it has long settled.
+        A request that the CLI makes by itself and cancels can still arrive much later.
         """
         sent = plain(self.body(*messages)["messages"])
         return sum(plain(body["messages"]) == sent for body in self.api.requests)
 
     async def begin(self, *, is_warm: bool) -> None:
-        """Forget what other tests did. If `is_warm`, there is a process, and its conversation is of no test."""
+        """Reset state from other tests. If `is_warm`, there is a process, with a conversation of no test."""
         await self.settled()
         if is_warm:
             self.answers("x")
@@ -178,7 +178,7 @@ class Client:
 
     @property
     def starts(self) -> int:
-        """How many processes this test has started; 0 where shared ones have served all."""
+        """The number of processes started by this test; 0 if shared ones have served all."""
         return self.transport.stats().starts - self._starts_before
 
     @property
@@ -188,9 +188,9 @@ class Client:
 
 
 class Shared:
-    """The transports that tests share, made when they are first asked for, and the servers over them.
+    """The transports that tests share, created on first use, and the servers over them.
 
-    Those of the same name are the same. One that has a delay has an API of its own, which sends its events so late.
+    Those of the same name are the same. One with a delay has an API of its own, which delays its events.
     """
 
     def __init__(self, api: LoopbackServer, stack: ExitStack) -> None:
@@ -218,7 +218,7 @@ class Shared:
 
     @property
     def pids(self) -> set[int]:
-        """The processes that may go on after a test."""
+        """The processes that may outlive a test."""
         return {pid for transport in self._transports.values() for pid in transport.pids}
 
 
@@ -235,7 +235,7 @@ MakeAPI = Callable[..., "LoopbackServer"]
 
 @pytest.fixture
 def make_api() -> Iterator[MakeAPI]:
-    """Makes APIs that stay until the processes of `connect` have ended: these write to the API's folder to the last."""
+    """Makes APIs that outlive the processes of `connect`: these write to the API's folder to the last."""
     with ExitStack() as stack:
 
         def make(respond: Respond | None = None, *, event_delay: float = 0) -> LoopbackServer:
@@ -280,7 +280,7 @@ async def shared_client(shared_api: LoopbackServer, shared: Shared) -> AsyncIter
 
 @pytest.fixture
 async def client(shared_client: SharedClient) -> Client:
-    """With one process, so that what a request leaves is what the next one finds."""
+    """With one process, so that the next request finds all leftovers of the last one."""
     return await shared_client("one", size=1)
 
 
@@ -322,9 +322,9 @@ class Served:
         assert not self._thread.is_alive()
 
     def http(self, *, token: str | None = None, **options: Any) -> httpx2.AsyncClient:
-        """A client that knows the token."""
+        """A client that has the token."""
         headers = {"x-api-key": self.token if token is None else token}
-        # Unverified, or each one would load all certificates.
+        # Unverified, since each one would load all certificates.
         return httpx2.AsyncClient(
             base_url=self.url, headers=headers, timeout=40, trust_env=False, verify=False, **options
         )
@@ -335,7 +335,7 @@ Serve = Callable[..., Served]
 
 @pytest.fixture
 def served(client: Client, shared: Shared) -> Served:
-    """The server over the transport of `client`, which runs on for the next test."""
+    """The server over the transport of `client`, which stays open for the next test."""
     return shared.served(client)
 
 
@@ -351,7 +351,7 @@ def serve() -> Iterator[Serve]:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait for what has no event to wait for: the state of another thread or process."""
+    """Wait for a condition without an event: the state of another thread or process."""
     with anyio.fail_after(20):
         while not condition():  # noqa: ASYNC110 - there is no event to wait for
             await anyio.sleep(0.005)
@@ -369,7 +369,7 @@ def parse_sse(data: bytes) -> list[dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """Messages without what may differ: cache breakpoints, and a text for a list of one text block."""
+    """Messages without allowed differences: cache breakpoints, and a text for a list of one text block."""
     if isinstance(value, list):
         return [plain(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -393,6 +393,6 @@ def eventually_fixture() -> Callable[[Callable[[], bool]], Any]:
 
 @pytest.fixture(name="processes")
 def own_processes(shared: Shared) -> Callable[[], list[psutil.Process]]:
-    """Finds the CLI processes that were not there before, but for those that tests share."""
+    """Finds new CLI processes, except those that tests share."""
     others = {process.pid for process in processes()}
     return lambda: [process for process in processes() if process.pid not in others | shared.pids]

@@ -1,4 +1,4 @@
-"""The abilities of a CLI are found out by asking it, once, and never the API."""
+"""The abilities of a CLI are probed by asking it, once, and never the API."""
 
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 
 class PretendedSession:
-    """As much of a session as is asked."""
+    """The part of a session that the probe uses."""
 
     info = {"claude_code_version": "2.1.1"}
 

@@ -1,4 +1,4 @@
-"""The events of a stream, put together again."""
+"""The events of a stream, joined into a message."""
 
 import json
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def pieces(source: st.DataObject, text: str) -> list[str]:
 
 
 def deltas(source: st.DataObject, block: Block) -> tuple[Block, list[Block]]:
-    """A block's beginning, and what completes it."""
+    """A block's beginning, and its completion."""
     match block["type"]:
         case "text":
             parts = [{"type": "text_delta", "text": piece} for piece in pieces(source, block["text"])]

@@ -1,4 +1,4 @@
-"""The official client over the transport: what it does with the direct API, it does here."""
+"""The official client over the transport: it works as with the direct API."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def claude(several: Client) -> AsyncAnthropic:
 
 
 def answers(api: LoopbackServer, *replies: Reply) -> None:
-    """Have the API answer with one after the other, and then with the last one."""
+    """Make the API give these answers in order, and then repeat the last one."""
     left = [*replies]
 
     def respond(_: object) -> Reply:
@@ -75,7 +75,7 @@ async def test_stream_gives_the_same_message_in_pieces(shared_api: LoopbackServe
     assert "".join(pieces) == "It is sunny in Paris."
     assert len(pieces) > 1
     assert [block.to_dict() for block in whole.content] == content
-    # The client adds a field of its own to what it has put together.
+    # The client adds a field of its own to the joined message.
     assert {**whole.to_dict(), "stop_details": None} == streamed.to_dict()
 
 
@@ -128,7 +128,7 @@ async def test_errors_are_of_the_classes_of_the_client(shared_api: LoopbackServe
         401: AuthenticationError,
         429: RateLimitError,
         529: InternalServerError,
-        # The last one: the CLI may ask once more by itself, and would take the failure that is meant for another.
+        # The last one: the CLI may ask once more by itself, and would get the failure meant for another.
         404: NotFoundError,
     }
     for status, error in classes.items():

@@ -1,4 +1,4 @@
-"""Where cache breakpoints are placed in a request that sets none, and nowhere else."""
+"""The places of cache breakpoints in a request that sets none."""
 
 import copy
 from typing import Any

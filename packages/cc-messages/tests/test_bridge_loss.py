@@ -1,4 +1,4 @@
-"""What becomes of a process whose bridge to the caller's tools has been killed."""
+"""A process after the bridge to the caller's tools was killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def look(_call: CLICall) -> dict[str, object]:
 
 @contextmanager
 def no_bridges(client: Client) -> Generator[None]:
-    """Kill bridges as soon as they are there, also those that the CLI starts in their place."""
+    """Kill bridges as soon as they exist, also their replacements by the CLI."""
     is_over = threading.Event()
 
     def kill() -> None:

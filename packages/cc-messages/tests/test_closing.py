@@ -1,4 +1,4 @@
-"""Processes end with the transport, however it ends, and nobody who waits for an answer waits for ever."""
+"""Processes end with the transport, however it ends, and no caller waits for an answer for ever."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_pool_of_no_processes_is_refused(size: int) -> None:
 
 @pytest.mark.parametrize("ending", ["await anext(response.aiter_raw())", "sys.exit(3)"])
 def test_a_program_that_ends_leaves_nothing(ending: str, shared_api: LoopbackServer) -> None:
-    """With an open stream, which is collected at some point of the interpreter's end."""
+    """With an open stream, garbage-collected at some point of the interpreter's exit."""
     program = f"""
 import asyncio, sys, httpx2
 from cc_messages import ClaudeCodeTransport

@@ -1,4 +1,4 @@
-"""`python -m cc_messages serve` says where it listens, and leaves nothing when it ends."""
+"""`python -m cc_messages serve` prints its address, and leaves nothing when it ends."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Command:
         return Anthropic(base_url=self.url, api_key=token, max_retries=0)
 
     def ends(self, seconds: float = 30) -> tuple[int, str, str]:
-        """Exit code, and what else was printed."""
+        """Exit code, and the other output."""
         out, err = self.process.communicate(timeout=seconds)
         return self.process.returncode, out, err
 
@@ -212,7 +212,7 @@ def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.fixture
 def no_server(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Whatever a command would serve, it does not."""
+    """Record commands without serving."""
     served: list[str] = []
 
     def run(work: Any) -> None:

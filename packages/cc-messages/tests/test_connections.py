@@ -23,13 +23,13 @@ BOTH = b"content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"
 
 @asynccontextmanager
 async def served(head_seconds: float = 40, max_untrusted: int = 100) -> AsyncGenerator[int]:
-    """Serve on loopback, without a process; gives the port."""
+    """Serve on loopback, without a process; yield the port."""
     app = create_app(ClaudeCodeTransport(), token="the token")
     protocol = limited_connections(head_seconds=head_seconds, max_untrusted=max_untrusted)
     config = uvicorn.Config(app, log_config=None, http=protocol, timeout_graceful_shutdown=1)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(config)
-        # Without `serve()`, which takes the signals of this thread.
+        # Without `serve()`, which installs signal handlers in this thread.
         serving = asyncio.ensure_future(server._serve([listener]))  # pyright: ignore[reportPrivateUsage]
         try:
             yield listener.getsockname()[1]
@@ -64,7 +64,7 @@ async def test_a_head_that_does_not_come_in_time_ends_the_connection(is_second: 
 
 
 async def test_of_connections_without_the_token_the_oldest_give_way() -> None:
-    """MSG-80. Those that have shown it stay, and whoever has it comes in."""
+    """MSG-80. Connections with the token stay, and a client with it gets in."""
     async with asyncio.timeout(30), served(max_untrusted=3) as port:
         trusted, writer = await connect(port)
         writer.write(WITH_TOKEN)

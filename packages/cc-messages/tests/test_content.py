@@ -1,4 +1,4 @@
-"""Every kind of content that is not refused arrives as it was written; one process carries them all, one by one."""
+"""Every kind of content that is not refused arrives unchanged; one process carries them all, one by one."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def png(width: int, height: int) -> str:
 
 
 async def test_a_large_image_arrives_as_it_is(client: Client, plain: Plain) -> None:
-    """MSG-08. The CLI makes smaller what is in a prompt and over 512,000 bytes, or 2000 pixels on a side."""
+    """MSG-08. The CLI scales down images in a prompt over 512,000 bytes, or 2000 pixels on a side."""
     for width, height in ((450, 400), (2001, 1)):
         source = {"type": "base64", "media_type": "image/png", "data": png(width, height)}
         large = {"type": "image", "source": source}

@@ -1,4 +1,4 @@
-"""The cost of a request comes from the API's usage and the list prices, whatever the CLI reckons."""
+"""The cost of a request comes from the API's usage and the list prices, not from the CLI's figures."""
 
 import pytest
 from claude_agent_sdk import ResultMessage

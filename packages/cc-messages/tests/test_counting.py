@@ -46,7 +46,7 @@ async def test_a_conversation_that_a_process_holds_is_left_alone(client: Client)
 
 
 async def test_a_name_of_claude_codes_is_counted_for_its_model(connect: Connect) -> None:
-    """A process is started for it, which says the model, where none has been."""
+    """If no process has started yet, one is started for it, and reports the model."""
     client = connect()
     await client.http.post(COUNT, json={**BODY, "model": "sonnet"})
     body = client.api.calls[-1].body

@@ -1,4 +1,4 @@
-"""Each failure is the error that the direct API would give, comes in time, and leaves nothing for the next request."""
+"""Each failure is the error of the direct API, arrives in time, and has no effect on the next request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def prompts(history: list[Any]) -> list[Any]:
 
 
 async def answers_exactly(client: Client, messages: list[Any]) -> None:
-    """The same process, or another, answers the next request, and the API sees nothing of what went before."""
+    """The same process, or another, answers the next request, and the API sees nothing of earlier ones."""
     client.answers("Fine.")
     await client.settled()
     client.api.requests.clear()
@@ -45,7 +45,7 @@ async def answers_exactly(client: Client, messages: list[Any]) -> None:
 
 
 async def fails(client: Client, *messages: Any, **fields: Any) -> ClaudeCodeError:
-    """The cause of the broken connection."""
+    """The cause of the connection error."""
     with anyio.fail_after(20), pytest.raises(httpx2.ReadError) as caught:
         await client.ask(*messages, **fields)
     assert isinstance(caught.value.__cause__, ClaudeCodeError)
@@ -58,7 +58,7 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
     """MSG-30, MSG-31, MSG-32, MSG-33, MSG-34, MSG-E03 to MSG-E06."""
     for status in (400, 401, 403, 404, 409, 413, 429, 500, 503, 529):
         for stream in (False, True):
-            # The known limit: the CLI repeats a request that was answered with a 404; that is broken off.
+            # The known limit: the CLI retries a request that got a 404; that retry is cancelled.
             headers = {"retry-after": "17", "x-should-retry": "false", "server-timing": "secret"}
             message = f"made-up {status}"
             client.api.fail_next(status, headers=headers, error_type="made_up_error", message=message)
@@ -77,12 +77,12 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
 
 @pytest.mark.parametrize("first", [pytest.param(0, marks=pytest.mark.slow), 1])
 async def test_a_stream_that_is_cut_anywhere_is_an_error(first: int, client: Client) -> None:
-    """MSG-E07. Each place with each history and, with one history or another, whole and streamed."""
-    # With 15 the stop reason was there, and only `message_stop` is missing: then nothing of the answer is.
+    """MSG-E07. Each place with each history, whole with some and streamed with others."""
+    # With 15 the stop reason was there, and only `message_stop` is missing: then the answer is complete.
     for number, (events, history) in enumerate(product(range(15), HISTORIES), first):
         stream = number % 2 == 0
         client.answers(BLOCKS)
-        await client.settled()  # or what the CLI asks by itself could take the fault
+        await client.settled()  # or a request of the CLI's own could get the fault
         client.api.fail_next(after_events=events)
         error = await fails(client, *prompts(history), stream=stream)
         assert isinstance(error, CLIConnectionError)
@@ -111,18 +111,18 @@ async def test_an_error_in_a_stream_is_a_status_or_an_event(client: Client) -> N
 
 
 async def test_an_error_after_what_can_be_gone_on_with_breaks_the_stream(client: Client) -> None:
-    """MSG-21, MSG-E07. A known limit: the CLI does not tell of this error; it would ask the model to go on."""
+    """MSG-21, MSG-E07. A known limit: the CLI does not report this error; it would ask the model to go on."""
     for events in range(7, 15):
         client.answers(BLOCKS)
         client.api.fail_next(529, after_events=events, message="busy")
         await fails(client, "b", stream=True)
-        await client.settled()  # or what the CLI asks by itself could take the next fault
+        await client.settled()  # or a request of the CLI's own could get the next fault
     assert len(client.api.requests) == 8
     await answers_exactly(client, ["b"])
 
 
 async def test_an_image_that_the_api_does_not_take_is_an_error_and_no_answer_without_it(client: Client) -> None:
-    """MSG-31. The CLI takes the image away and asks again; what comes then answers another question."""
+    """MSG-31. The CLI removes the image and asks again; that result answers another question."""
     png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png}}
     contents: list[Any] = [[image, {"type": "text", "text": "Look."}]]
@@ -211,7 +211,7 @@ async def test_a_process_killed_while_idle_is_replaced(client: Client, eventuall
 
 
 async def test_a_process_that_dies_before_it_is_asked_is_replaced(client: Client) -> None:
-    """MSG-E08. Stopped, it takes what is written to it and never answers; killed then, it has asked the API nothing."""
+    """MSG-E08. Stopped, it accepts input and never answers; killed then, it has asked the API nothing."""
     await client.ask("a")
     await client.settled()
     process = psutil.Process(client.transport.pids[0])
@@ -306,7 +306,7 @@ async def test_a_whole_answer_is_json_and_a_stream_is_events(client: Client) -> 
 
 
 async def test_a_refused_beta_is_refused_and_not_left_out(client: Client) -> None:
-    """MSG-09, MSG-21. Of one of its own the CLI thinks that it may try again without."""
+    """MSG-09, MSG-21. For one of its own the CLI assumes that it may retry without."""
     client.api.fail_next(400, message="made-up")
     reply = await client.ask("b", headers={"anthropic-beta": "thinking-token-count-2026-05-13"})
     assert (reply.status, reply.error["message"]) == (400, "made-up")

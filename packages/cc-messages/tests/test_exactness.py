@@ -1,4 +1,4 @@
-"""The API receives what the caller sent, and the caller what the API answered, whatever came before in the process."""
+"""The API gets the caller's request, and the caller the API's answer, whatever the process did before."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def message_of(reply: Answered) -> dict[str, Any]:
 
 
 class Walk:
-    """Makes up conversations that go on, fork and begin anew, and answers to them; the same for the same seed."""
+    """Generates conversations that go on, fork and begin anew, and their answers; the same for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -159,7 +159,7 @@ BODIES: list[dict[str, Any]] = [
 
 
 async def test_one_process_sends_any_body_as_it_was_written(connect: Connect) -> None:
-    """MSG-01, MSG-02, MSG-03, MSG-07, MSG-14, MSG-16, MSG-70, MSG-R4. Of the caller's own there is nothing left out."""
+    """MSG-01, MSG-02, MSG-03, MSG-07, MSG-14, MSG-16, MSG-70, MSG-R4. All of the caller's own is there."""
     client = connect(size=1, cache_breakpoints=False)
     for fields in [*BODIES, *reversed(BODIES), *BODIES]:
         client.api.requests.clear()

@@ -1,4 +1,4 @@
-"""From the CLI's words to the error of the API. The texts are those of CLI 2.1.329."""
+"""From the CLI's text to the error of the API. The texts are from CLI 2.1.329."""
 
 import json
 from typing import Any
@@ -123,7 +123,7 @@ def test_what_has_no_status_is_a_lost_connection(told: ResultMessage | None, kin
 
 @pytest.mark.parametrize("told", [None, result("An answer to something else.", is_error=False)])
 def test_an_apology_counts_whatever_the_cli_did_afterwards(told: ResultMessage | None) -> None:
-    """MSG-31. It asks again without the image, and that answer is not the one that was asked for."""
+    """MSG-31. It asks again without the image, and that answer is to another request."""
     error = turn_error(told, apology("invalid_request", REMOVED), "http://here:1")
     assert isinstance(error, APIError)
     assert (error.status, error.message) == (400, REMOVED.removeprefix("API Error: "))

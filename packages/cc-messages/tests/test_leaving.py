@@ -1,4 +1,4 @@
-"""Whoever leaves an answer early leaves a process behind that can be used again at once, and asks the API no more."""
+"""Leaving an answer early frees its process for the next request at once, and ends its requests to the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
-# What a start that is given up needs to be cleaned up takes as long as this allows.
+# The cleanup of a cancelled start takes as long as this allows.
 QUICK = Timeouts(close=0.2)
 # Its events take longer than any test may.
 LONG = "word " * 3000
@@ -112,7 +112,7 @@ async def test_the_turn_ends_at_once_and_the_process_goes_on(leave: Leave, slow_
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_leaving_while_the_api_has_not_begun_ends_the_call(stream: bool, client: Client, plain: Any) -> None:
-    """MSG-27. Whoever leaves does not wait for the API, and the API learns of it."""
+    """MSG-27. A leaving client does not wait for the API, and the API learns of it."""
     ended = threading.Event()
 
     async def respond(body: dict[str, Any]) -> str:

@@ -232,7 +232,7 @@ async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Clie
 
 
 async def test_the_limits_are_known_in_the_loop_of_the_cli_too(connect: Connect, shared_api: LoopbackServer) -> None:
-    """MSG-90, MSG-91: the CLI tells when they have changed, and a plan that is used up stays so."""
+    """MSG-90, MSG-91: the CLI reports changes only, and a plan that is used up stays so."""
     client = connect(env=shared_api.env("oauth"), size=1)
     client.api.fail_next(headers=plan(0.66), delay=0)
     with beside_requests(own=OwnTools(tools=("Read",))):
@@ -242,7 +242,7 @@ async def test_the_limits_are_known_in_the_loop_of_the_cli_too(connect: Connect,
         await eventually(lambda: client.transport.limits is not None)
         assert used_shares(client.transport.limits) == {"five_hour": 0.66, "seven_day": 0.3}
         headers = plan(1.01, status="rejected")
-        for _ in range(2):  # the CLI tells it once
+        for _ in range(2):  # the CLI reports it once
             client.api.fail_next(429, headers=headers, times=1)
             refused = await client.http.post(MESSAGES, json=client.body("Hello."))
             assert (refused.status_code, refused.headers["x-should-retry"]) == (429, "false")

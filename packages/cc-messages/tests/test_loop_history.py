@@ -1,4 +1,4 @@
-"""Conversations that the CLI's history cannot hold, or would change, are refused by their place; others are carried."""
+"""Conversations that the CLI's history cannot hold, or would change, are refused by their place; others work."""
 
 import asyncio
 import base64

@@ -26,7 +26,7 @@ def echo(body: dict[str, Any]) -> str:
 
 
 async def ask(transport: ClaudeCodeTransport, text: str) -> str:
-    """From a loop of its own, with a client of its own that is left open, as most programs do."""
+    """From a new loop, with a client of its own that is left open, as most programs do."""
     client = httpx2.AsyncClient(transport=transport, timeout=20)
     body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}
     response = await client.post("http://claude/v1/messages", json=body)
@@ -98,7 +98,7 @@ async def test_a_stream_is_opened_read_and_closed_in_three_tasks(client: Client)
 
 
 async def test_streams_are_read_at_the_pace_of_their_readers(client: Client) -> None:
-    """Whoever reads slowly, or not at all, keeps no process: the next request finds it free."""
+    """A slow reader, or one that never reads, keeps no process: the next request finds it free."""
     client.answers("word " * 60)
     open_streams: list[Any] = [client.stream(f"stream {number}") for number in range(3)]
     with anyio.fail_after(20):

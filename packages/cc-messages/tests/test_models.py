@@ -1,4 +1,4 @@
-"""`/v1/models` lists what Claude Code lists, in pages as the API has them."""
+"""`/v1/models` returns Claude Code's list, in pages as the API has them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_a_process_is_asked_once_and_stays_warm(connect: Connect, processe
 
 
 async def test_a_process_that_runs_has_told_already(client: Client) -> None:
-    """MSG-28. And goes on with what it does."""
+    """MSG-28. And continues its work."""
     await client.ask("a")
     pids = client.transport.pids
     assert (await client.http.get("/v1/models")).status_code == 200

@@ -1,6 +1,6 @@
 """Tools that the CLI calls by itself, over either transport, in a real CLI.
 
-Over 400 lines, and in one file all the same: each test is another case of one loop, with the same stand-ins.
+Over 400 lines, but in one file: each test is another case of one loop, with the same fakes.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ async def test_the_next_request_goes_on_in_the_same_process(client: Client, tran
 
 
 async def test_another_process_gets_the_loop_block_by_block(client: Client, connect: Any, transport: Transport) -> None:
-    """MSG-62: the history says all, so that any process can take it."""
+    """MSG-62: the history is complete, so any process can take it."""
     with beside_requests(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])
         client.script("Bye.", "Bye.")
@@ -244,7 +244,7 @@ FAILURES: dict[str, object] = {
 async def test_a_handler_that_fails_gives_the_model_an_error(
     client: Client, transport: Transport, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """IPC-P-21: one that raises, and one that returns what is no result."""
+    """IPC-P-21: one that raises, and one that returns an invalid result."""
     for said, outcome in FAILURES.items():
 
         async def fail(_call: CLICall, outcome: object = outcome) -> dict[str, object]:
@@ -309,7 +309,7 @@ async def test_who_gives_up_cancels_the_tool(client: Client, transport: Transpor
 
 
 async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, transport: Transport) -> None:
-    """MSG-64: what the tool did would be done again."""
+    """MSG-64: the tool's side effects would be repeated."""
     done: list[str] = []
 
     async def once(call: CLICall) -> dict[str, object]:
@@ -326,7 +326,7 @@ async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, tran
 async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_server(
     connect: Connect, transport: Transport
 ) -> None:
-    """MSG-64: clients repeat a request whose connection breaks."""
+    """MSG-64: clients retry after a connection error."""
     client = connect(size=1)
 
     async def kill(_call: CLICall) -> dict[str, object]:

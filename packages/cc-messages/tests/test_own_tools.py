@@ -28,7 +28,7 @@ def client(several: Client) -> Client:
     return several
 
 
-# One for all: a process is for one folder.
+# One for all: each process has one folder.
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("folder")
@@ -174,7 +174,7 @@ def test_a_slip_in_a_name_is_refused_with_the_nearest_tool(name: str, nearest: s
 async def test_a_tool_that_the_cli_does_not_have_is_refused_before_the_api_is_asked(
     client: Client, folder: Path
 ) -> None:
-    """MSG-83. A name that is close to none may be that of a newer CLI's tool; the CLI says that it has none."""
+    """MSG-83. An unknown name without a similar one may be a newer CLI's tool; the CLI reports that it has none."""
     with beside_requests(own=OwnTools(tools=["Read", "Xylophone"], cwd=folder)):
         answered = await client.ask("Play.")
     assert answered.status == 400

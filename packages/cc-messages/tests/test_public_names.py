@@ -1,4 +1,4 @@
-"""What the package promises to keep."""
+"""The package's stable names."""
 
 import cc_messages
 

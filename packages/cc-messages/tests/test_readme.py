@@ -1,4 +1,4 @@
-"""The README's examples run, and its table names the routes that there are."""
+"""The README's examples run, and its table names the existing routes."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def test_the_examples_run() -> None:
 
 @pytest.mark.slow
 def test_the_example_for_the_shell_serves_the_cli(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """MSG-46. What the CLI gets is what the server's own CLI got."""
+    """MSG-46. The CLI gets the same as the server's own CLI."""
     loopback.respond = respond
     [script] = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
     cli = Path(claude_agent_sdk.__file__).parent / "_bundled"

@@ -17,11 +17,11 @@ HEAD = Head(200, {"content-type": "text/plain"})
 
 @pytest.fixture(autouse=True)
 def background() -> None:
-    """A running background loop; what is abandoned is told there."""
+    """A running background loop; abandoned replies are reported there."""
     start_on_background(asyncio.sleep, 0)
 
 
-# What waits here waits for another thread: what does not come in this time was lost.
+# The limit of a wait for another thread: after it the event counts as lost.
 pytestmark = pytest.mark.timeout(5)
 
 
@@ -35,7 +35,7 @@ def on_background(function: Callable[[], object]) -> None:
 
 
 def listened(reply: Reply) -> threading.Event:
-    """Set when the background side was told that nobody reads any more."""
+    """Set when the background side was told that the reader has gone."""
     told = threading.Event()
     on_background(lambda: reply.on_abandon(told.set))
     return told
@@ -66,7 +66,7 @@ async def test_head_and_body_arrive_in_order_and_once() -> None:
 
 
 async def test_each_chunk_wakes_a_reader_that_waits() -> None:
-    """A word that comes between the look into the buffer and the wait must not be lost."""
+    """A signal between the check of the buffer and the wait must not be lost."""
     reply = Reply()
     for number in range(300):
         on_background(lambda number=number: reply.write(b"%d" % number))
@@ -124,7 +124,7 @@ async def test_whoever_is_cancelled_while_waiting_for_the_head_has_given_up() ->
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await told_within_five_seconds(told)
-    # The other side may not have heard of it yet, and goes on without harm.
+    # The other side may not know it yet, and continues without harm.
     reply.start(200, {})
     reply.write(b"unread")
     reply.end()

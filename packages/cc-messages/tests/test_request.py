@@ -1,4 +1,4 @@
-"""From a body to a plan: what is refused and how, and what becomes of the rest."""
+"""From a body to a plan: refused parts and their errors, and the handling of the rest."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def test_what_is_no_object_is_refused() -> None:
 
 
 def test_a_body_is_passed_on_as_it_is() -> None:
-    """MSG-01, MSG-02, MSG-03. Right or wrong, the API is to see it; the CLI says `model` and `stream` itself."""
+    """MSG-01, MSG-02, MSG-03. Right or wrong, the API must see it; the CLI sets `model` and `stream` itself."""
     odd: dict[str, Any] = {
         "max_tokens": "9",
         "temperature": None,
@@ -136,7 +136,7 @@ def test_no_system_prompt_takes_the_place_of_the_clis_own(system: Any) -> None:
 
 
 def test_with_a_subscription_the_system_prompt_is_the_clis_to_send() -> None:
-    """MSG-07. Its own blocks stand before it; one that a client of ours has from a CLI is said again there."""
+    """MSG-07. Its own blocks precede it; a block that a client of ours has from a CLI is repeated there."""
     system = [text("x-anthropic-billing-header: cc_version=1"), text("One.", cache_control=BREAK), text("Two.")]
     request = parse_request(body(system=system), login=Login.SUBSCRIPTION)
     assert request.system == ("One.", "Two.")

@@ -1,4 +1,4 @@
-"""The server lets in who has the token, within its limits, and answers over HTTP what the transport answers."""
+"""The server requires the token, applies its limits, and returns the transport's answers over HTTP."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_message_is_answered_whole_and_streamed(served: Served) -> None:
 
 
 async def test_what_the_api_says_in_its_head_is_passed_on(served: Served) -> None:
-    """MSG-23, MSG-30. Its id of the request is told in messages and streams, and what is left of its limits."""
+    """MSG-23, MSG-30. Messages and streams have its id of the request, and the remaining limits."""
     headers = {"request-id": "req_of_the_api", "anthropic-ratelimit-requests-remaining": "7", "via": "a proxy"}
     async with served.http() as http:
         for stream in (False, True):
@@ -148,7 +148,7 @@ async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(
     has_length: bool, serve: Serve, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-43. The client sees the answer, although it was still sending."""
-    # So long it waits where the piece that is too much was the last one.
+    # The wait if the piece above the limit was the last one.
     monkeypatch.setattr("cc_messages.server.request_body._DRAIN_SECONDS", 0.3)
     served = serve(client, max_body_bytes=1_000_000)
 
@@ -240,13 +240,13 @@ async def test_a_silent_model_is_bridged_by_pings(serve: Serve, slow_client: Cli
 
 async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, slow_client: Client) -> None:
     """MSG-33, MSG-E07."""
-    # A slow one, since the CLI may lose what has come in the moment in which a connection breaks.
+    # A slow one, since the CLI may lose data that arrives at the moment of a connection error.
     slow_client.answers("word " * 60)
     served = serve(slow_client)
     async with served.http() as http:
         served.api.fail_next(after_events=20)
         streamed = await http.post(MESSAGES, json={**BODY, "stream": True})
-        await slow_client.settled()  # or what the CLI asks by itself could take the next fault
+        await slow_client.settled()  # or a request of the CLI's own could get the next fault
         served.api.fail_next(after_events=8)
         whole = await http.post(MESSAGES, json=BODY)
     assert streamed.status_code == 200

@@ -1,4 +1,4 @@
-"""Spare processes: one that starts before the first request, and with a subscription one that takes a system prompt."""
+"""Spare processes: one starts before the first request; with a subscription one takes a system prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why the model stopped arrives as the API said it, at once, whatever the CLI would like to do about it."""
+"""The model's stop reason arrives unchanged, at once, whatever follow-up the CLI would like to send."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HISTORIES = pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["fir
 
 async def answer(client: Client, messages: list[Any], message: dict[str, Any], *, stream: bool) -> Any:
     """The reply to the last of `messages`, when the API has answered `message` to it once."""
-    # What the CLI asks by itself has more messages.
+    # Requests of the CLI's own have more messages.
     client.answers(lambda body: message if len(body["messages"]) == len(messages) else "An answer nobody asked for.")
     client.api.requests.clear()
     reply = await client.ask(*messages, stream=stream)
@@ -65,7 +65,7 @@ async def test_a_call_of_a_tool_ends_the_answer(messages: list[Any], client: Cli
     assert not client.starts
 
 
-# What the CLI would ask to go on with, up to three times.
+# Answers that the CLI would continue, up to three times.
 UNFINISHED: dict[str, dict[str, Any]] = {
     "max_tokens": {"content": [TEXT], "stop_reason": "max_tokens"},
     "context window": {"content": [TEXT], "stop_reason": "model_context_window_exceeded"},
@@ -88,7 +88,7 @@ async def test_an_answer_that_reached_a_limit_costs_one_call(messages: list[Any]
     assert not client.starts
 
 
-# What the CLI would ask again for, up to two times.
+# Answers that the CLI would request again, up to two times.
 WITHDRAWN: dict[str, dict[str, Any]] = {
     "no content": {"content": [], "stop_reason": "end_turn"},
     "only blanks": {"content": [{"type": "text", "text": " \n"}], "stop_reason": "end_turn"},

@@ -1,4 +1,4 @@
-"""Answering a request: through the pool and a process back into a reply. All on the background loop."""
+"""Handling of a request: through the pool and a process into a reply. All on the background loop."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ async def answer(
         finally:
             headers, may_repeat = {**process.log.headers}, not process.has_run_tools
     except (Exception, asyncio.CancelledError) as error:
-        # Before the caller can know, and come with its next request.
+        # Before the caller can see it and send its next request.
         core.give_back(lease)
         _tell(reply, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
     finally:
@@ -53,7 +53,7 @@ async def answer(
 
 
 def _report(lease: Lease[RequestProcess], process: RequestProcess, request: MessagesRequest, note: NoteLimits) -> None:
-    """Tell the caller how the request is answered, and the transport about limits, as soon as they are known."""
+    """Report the handling to the caller, and the limits to the transport, as soon as known."""
     report = RequestReport(
         process_started=process.uses == 0 and process.started_at > lease.asked_at,
         wait_seconds=lease.wait_seconds,
@@ -72,7 +72,7 @@ def _report(lease: Lease[RequestProcess], process: RequestProcess, request: Mess
 
 
 async def _while_wanted(reply: Reply, work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`, which is cancelled when the caller has lost interest."""
+    """Await `work`; cancel it when the caller abandons the reply."""
     task = asyncio.ensure_future(work)
     reply.on_abandon(task.cancel)
     return await task
@@ -90,7 +90,7 @@ async def _answer(
         if event["type"] == "ping":
             reply.alive()
         if event["type"] == "message_stop":
-            # Before the caller can know that the answer is complete, and come with its next request.
+            # Before the caller can see that the answer is complete, and send its next request.
             headers = _told_headers(process)
             core.give_back(lease)
         if request.stream:
@@ -106,15 +106,15 @@ async def _answer(
 
 
 def _told_headers(process: RequestProcess) -> dict[str, str]:
-    """The headers of the API's response, as far as they are known."""
+    """Return the headers of the API's response, as far as known."""
     return {REQUEST_ID: new_request_id(), **process.log.headers}
 
 
 def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
-    """Tell of an error as the API would: by a status, by an event once the answer has begun, or by a broken line.
+    """Send an error as the API would: as a status, as an event after the answer's start, or as a connection error.
 
-    A request that has run tools, or has had its time, must not be repeated, and clients repeat one whose line broke.
-    Nor is one repeated that a window of the plan refuses for long.
+    A request that has run tools, or has had its time, must not be retried, and clients retry after a connection error.
+    The same holds for one that a window of the plan refuses for long.
     """
     cause = error if isinstance(error, ClaudeCodeError) else None
     if isinstance(error, TurnTimeoutError):

@@ -1,8 +1,8 @@
 """A reply: one HTTP response on its way from the background loop to a caller on any loop.
 
 The background side never waits for the caller, and the caller never touches the background side: between them are a
-future for the head and a buffer for the body. A response may be opened, read and closed in different tasks. Whoever
-loses interest says so with `abandon()`, which only leaves a word.
+future for the head and a buffer for the body. A response may be opened, read and closed in different tasks. A caller
+that needs no more calls `abandon()`, which only sets a flag.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ class Head:
     status: int
     headers: dict[str, str]
     error: Exception | None = None
-    """The error that the response tells of, if it is one of ours and not of the API's."""
+    """The error in the response, if it is one of ours and not of the API's."""
 
 
 class Reply:
     """Head and body of a response, written on the background loop and read on another.
 
     Args:
-        queues: Whether the request waits for a process first, up to `alive()`.
+        queues: True if the request waits for a process first, up to `alive()`.
     """
 
     def __init__(self, *, queues: bool = False) -> None:
         self._head: Future[Head] = Future()
-        # A caller that stops waiting must not cancel what the other side is about to set.
+        # A caller that stops waiting must not cancel a future that the other side is about to set.
         self._head.set_running_or_notify_cancel()
         self._lock = threading.Lock()
         self._chunks: deque[bytes] = deque()
@@ -56,11 +56,11 @@ class Reply:
 
     @property
     def has_head(self) -> bool:
-        """Whether the status was sent, so that a failure must be told in the body."""
+        """True if the status was sent, so that a failure must go into the body."""
         return self._head.done()
 
     def on_abandon(self, callback: Callable[[], object]) -> None:
-        """Have `callback` called once on the background loop when the caller loses interest; at once if it has."""
+        """Call `callback` once on the background loop when the caller abandons the reply; at once if it has."""
         self._on_abandon = callback
         if self._abandoned:
             self._tell_abandoned()
@@ -81,7 +81,7 @@ class Reply:
         self._awake()
 
     def end(self, error: Exception | None = None) -> None:
-        """End the body, or have the reader raise `error` where it stands. Only the first end counts."""
+        """End the body, or have the reader raise `error` at this point. Only the first end counts."""
         with self._lock:
             if self._has_ended:
                 return
@@ -104,12 +104,12 @@ class Reply:
     # On the caller's loop.
 
     async def head(self, seconds: float | None) -> Head:
-        """Wait for status and headers; a caller that stops waiting has abandoned the reply.
+        """Wait for status and headers; a caller that stops waiting abandons the reply.
 
         Raises:
-            httpx2.ReadTimeout: There was no sign of life for `seconds` seconds. While the request queues for a process
-                the time does not run.
-            Exception: What the body ended with, if it ended before it began.
+            httpx2.ReadTimeout: There was no sign of life for `seconds` seconds. The time does not run while the request
+                queues for a process.
+            Exception: The error of the body, if it ended before it began.
         """
         head = asyncio.wrap_future(self._head)
         try:
@@ -118,7 +118,7 @@ class Reply:
                     return head.result()
             raise httpx2.ReadTimeout(f"Claude Code did not answer within {seconds} seconds")
         except BaseException:
-            head.cancel()  # or it would complain of an error that comes later
+            head.cancel()  # otherwise it would warn about a later error
             self.abandon()
             raise
 
@@ -128,11 +128,11 @@ class Reply:
         return alive_at + seconds - time.monotonic()
 
     async def read(self, seconds: float | None) -> bytes:
-        """Return what has come, waiting for it if need be; nothing means the end.
+        """Return the received bytes, waiting if necessary; empty at the end.
 
         Raises:
             httpx2.ReadTimeout: Nothing came within `seconds` seconds.
-            Exception: What the body ended with.
+            Exception: The error that ended the body.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -154,7 +154,7 @@ class Reply:
                 raise httpx2.ReadTimeout(f"Claude Code sent nothing for {seconds} seconds") from error
 
     def abandon(self) -> None:
-        """Say that nobody reads any more. From any thread and from finalizers, any number of times; takes no lock."""
+        """Mark the reply as abandoned. From any thread and from finalizers, any number of times; takes no lock."""
         if self._abandoned or self._has_ended:
             return
         self._abandoned = True
@@ -193,5 +193,5 @@ def _resolve_from_elsewhere(loop: asyncio.AbstractEventLoop, waiter: "asyncio.Fu
         if not waiter.done():
             waiter.set_result(None)
 
-    with suppress(RuntimeError):  # the reader's loop has closed; nobody is left to be told
+    with suppress(RuntimeError):  # the reader's loop has closed: there is no reader left
         loop.call_soon_threadsafe(resolve)

@@ -1,7 +1,7 @@
 """`ClaudeCodeTransport`: an `httpx2` transport that answers the Messages API by driving Claude Code.
 
-Give it to an `httpx2.AsyncClient`, and that to any client of the Anthropic API. Where the request goes to does not
-matter; only its path does.
+Pass it to an `httpx2.AsyncClient`, and that to any client of the Anthropic API. Only the path of a request matters, not
+its host.
 """
 
 import asyncio
@@ -43,37 +43,36 @@ from .response_stream import Body, Reply
 __all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
 
 ERROR_EXTENSION = "claude_code_error"
-"""The key of `Response.extensions` for the `ClaudeCodeError` that a response tells of, where it is not the API's."""
+"""The key of `Response.extensions` for the `ClaudeCodeError` in a response, if it is not the API's."""
 
 _MODELS = "/v1/models"
 _LIMITS = "/v1/limits"
 
-# Which the API knows; what does not begin so may be an alias of Claude Code's.
+# The prefix of ids that the API knows; other names may be aliases of Claude Code.
 _IDS_BEGIN = "claude-"
 
 
 class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     """Answers the Messages API from a pool of Claude Code processes.
 
-    Served are `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/models`, `GET /v1/models/{id}`, and
+    It serves `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/models`, `GET /v1/models/{id}`, and
     `GET /v1/limits`, the HTTP form of `limits`. It may be used from any number of threads and asyncio loops at once.
     Nothing is started before the first request.
 
     Args:
-        size: How many processes there may be, which is how many requests can be answered at the same time; more
-            wait. An idle process takes about 85 MB of its own.
-        prewarm: How many idle processes are kept ready, from the first request, `start()` or `warm()` on.
-        start_limit: How many processes start at once; a start takes a processor for a third of a second.
-        max_uses: After how many requests a process is replaced.
-        max_rss_mb: With how much resident memory, in megabytes, a process is replaced after a request.
-        max_total_mb: How much memory, in megabytes, all processes may take before no more are started. None for no
-            such limit.
-        idle_seconds: After how long without a request a process is ended.
+        size: The maximum number of processes, and so of requests answered at the same time; more wait. An idle process
+            takes about 85 MB of its own.
+        prewarm: The number of idle processes kept ready, from the first request, `start()` or `warm()` on.
+        start_limit: The number of processes that start at once; a start takes a processor for a third of a second.
+        max_uses: The number of requests after which a process is replaced.
+        max_rss_mb: The resident memory, in megabytes, above which a process is replaced after a request.
+        max_total_mb: The memory of all processes, in megabytes, above which no more are started; no limit if None.
+        idle_seconds: The time without a request after which a process is ended.
         env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
-        cwd: The folder they run in; an empty private one if None.
+        cwd: Their working folder; an empty private one if None.
         cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
-        timeouts: How long a request may wait for a process (`queue`), take (`turn`) or be silent (`silence`), and more.
-        cache_breakpoints: Whether a request that sets no `cache_control` gets breakpoints where Claude Code would place
+        timeouts: Limits of a request's wait for a process (`queue`), duration (`turn`), silence (`silence`), and more.
+        cache_breakpoints: True if a request that sets no `cache_control` gets breakpoints where Claude Code would place
             them: at the end of the system prompt, or else of the tools, and of the user's last message.
         on_limit: Called with a `LimitWindow` and its `RateLimits` when a window of the plan passes one of
             `limit_thresholds`: in the event loop of the request that has shown it, once for each threshold, and again
@@ -81,7 +80,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses has passed all.
 
     Raises:
-        ValueError: A threshold is none.
+        ValueError: A threshold is invalid.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, "rewind")
         self._size, self._prewarm = size, prewarm
         self.cache_breakpoints = cache_breakpoints
-        """Whether requests without `cache_control` get breakpoints."""
+        """True if requests without `cache_control` get breakpoints."""
         self._launches = Launches(env or {}, cwd, cli_path, timeouts or Timeouts())
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
@@ -178,15 +177,15 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         return document({"rate_limits": limits.model_dump(mode="json"), "age_seconds": round(limits.age, 3)})
 
     async def _listed(self) -> JsonValue:
-        """The models that Claude Code knows, as any process says when it has started."""
+        """Return Claude Code's models, as any process reports at its start."""
         if self._models is None:
             self._models = await on_background(_models, self._pool.core, self._launches)
         return self._models
 
     def start(self) -> None:
-        """Start the `prewarm` processes now, and wait for nothing: they start while the program goes on importing.
+        """Start the `prewarm` processes now, without waiting: they start while the program goes on importing.
 
-        A start that fails is logged, and tried again with the first request.
+        A start that fails is logged, and retried with the first request.
 
         Raises:
             ValueError: `prewarm` is 0.
@@ -218,16 +217,16 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
 
     @property
     def pids(self) -> list[int]:
-        """The ids of the processes that run."""
+        """The ids of the running processes."""
         return self._pool.core.pids()
 
     @property
     def limits(self) -> RateLimits | None:
-        """The limits that a response told last, with their `age`; None before that. Makes no request."""
+        """The limits of the last response with any, and their `age`; None before that. Makes no request."""
         return self._limits.last
 
     def stats(self) -> PoolStats:
-        """The figures of now: processes, requests, starts, memory. May be called from anywhere at any time."""
+        """Return the current figures: processes, requests, starts, memory. May be called from anywhere at any time."""
         return self._pool.core.stats()
 
     def __repr__(self) -> str:
@@ -243,10 +242,10 @@ async def _models(core: PoolCore[RequestProcess], launches: Launches) -> JsonVal
 
 
 class _Starter:
-    """Starts processes, with a loop where the launch has one.
+    """Starts processes, with a loop if the launch has one.
 
     Args:
-        launches: Where to note what the CLI cannot do.
+        launches: Records missing abilities of the CLI.
     """
 
     def __init__(self, launches: Launches) -> None:

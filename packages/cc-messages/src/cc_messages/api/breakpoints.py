@@ -1,7 +1,7 @@
-"""Cache breakpoints of a request that sets none: where Claude Code would place them. Pure functions.
+"""Cache breakpoints for a request that sets none, at the places where Claude Code sets them. Pure functions.
 
 Measured in the bodies of CLI 2.1.329: the last block of the system prompt, which covers the tools as well, and the last
-block of the last message. A request without a system prompt has the first of them at its last tool.
+block of the last message. Without a system prompt, the first one is at the last tool.
 """
 
 from collections.abc import Mapping
@@ -15,22 +15,22 @@ _Object: TypeAlias = dict[str, JsonValue]
 
 _BREAKPOINT: _Object = {"type": "ephemeral"}
 
-# What the API lets carry one; empty texts and thinking cannot.
+# The types that can carry a breakpoint; empty texts and thinking cannot.
 _CACHEABLE = frozenset({"document", "image", "search_result", "text", "tool_result"})
 
 
 def _has_breakpoints(fields: Mapping[str, JsonValue]) -> bool:
-    """Whether a request has a cache breakpoint anywhere."""
+    """Return True if the request has any cache breakpoint."""
     messages = [_field(message, "content") for message in _list(fields.get("messages"))]
     return _is_marked(fields) or any(map(_is_marked_in, [fields.get("tools"), fields.get("system"), *messages]))
 
 
 def with_breakpoints(fields: _Object, *, at_prompt: bool = True) -> _Object:
-    """Return a request with breakpoints; one that has any, as it is.
+    """Return the request with breakpoints; a request that already has any is unchanged.
 
     Args:
         fields: The request's body.
-        at_prompt: Whether there is one to be at the end of the system prompt, or else of the tools.
+        at_prompt: If True, set one at the end of the system prompt, or else of the tools.
     """
     if _has_breakpoints(fields):
         return fields
@@ -46,7 +46,7 @@ def with_breakpoints(fields: _Object, *, at_prompt: bool = True) -> _Object:
 
 
 def _marked_at_end(content: JsonValue) -> JsonValue:
-    """Blocks, or tools, with a breakpoint at the last one, if it can carry one."""
+    """Return blocks or tools with a breakpoint at the last, if it can carry one."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content.strip() else content
     if not isinstance(blocks, list) or not blocks or not isinstance(last := blocks[-1], dict):
         return content

@@ -1,6 +1,6 @@
-"""The cost of a request that stood in the extra body, from the API's own usage and the list prices.
+"""The cost of a request in the extra body, from the API's own usage and the list prices.
 
-The CLI reckons with the prices of the model that its process has, which need not be the model of the request.
+The CLI computes with the prices of its process's model, which can differ from the model of the request.
 """
 
 from collections.abc import Mapping

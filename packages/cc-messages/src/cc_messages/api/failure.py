@@ -1,9 +1,9 @@
-"""What went wrong in a turn, from the CLI's words to the error that the API's client expects.
+"""Errors of a turn: from the CLI's text to the error that the API's client expects.
 
-The CLI reports a failed API call as an assistant message with a text for people, and as a result with the HTTP
-status if there was a response. Measured on CLI 2.1.329: most texts hold the API's message between words of the CLI's
-own; for a few failures (404, 413, a prompt that is too long, a wrong key) the CLI's words are all there is. The CLI's
-log has the API's own, see `process/api_log.py`; where it has been read, it counts.
+The CLI reports a failed API call as an assistant message with a text for people, and as a result with the HTTP status
+if there was a response. Measured on CLI 2.1.329: most texts contain the API's message between the CLI's own words. A
+few failures (404, 413, a prompt that is too long, a wrong key) have only the CLI's words. The CLI's log has the API's
+message, see `process/api_log.py`; if it was read, it takes precedence.
 """
 
 import re
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits"]
 
-# The CLI's name for the failure -> the status the API would have answered with, where the CLI gives none.
+# The CLI's name for the failure -> the status of the API for it, for failures without a status.
 _STATUSES = {
     "authentication_failed": 401,
     "oauth_org_not_allowed": 403,
@@ -38,7 +38,7 @@ _STATUSES = {
     "invalid_request": 400,
     "overloaded": 529,
 }
-# The same for the API's own names, which stand in an error that comes in the middle of a stream.
+# The same for the API's own names, used in errors in the middle of a stream.
 _STATUSES_OF_TYPES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -52,10 +52,10 @@ _STATUSES_OF_TYPES = {
 }
 _BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
 _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
-# The API refuses new models to old versions of Claude Code, and says that there is a newer one.
+# The API refuses new models to old versions of Claude Code, with a hint at the newer version.
 _NEWER = r"\b(newer|outdated|update|upgrade|version)\b"
 _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\b")
-# A request that queues again is no burden, so it may do so soon.
+# A request that queues again costs little, so an early retry is fine.
 _QUEUE_RETRY_SECONDS = 1.0
 _NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
 _TOO_MANY = 429
@@ -68,7 +68,7 @@ def detailed(
     request_id: str | None = None,
     retry_after: float | None = None,
 ) -> APIError:
-    """Return the error whose body has `error` in it."""
+    """Return the error with `error` added to its body."""
     return APIError(
         status=status,
         message=str(error.get("message", "")),
@@ -80,21 +80,21 @@ def detailed(
 
 
 def invalid(message: str) -> APIError:
-    """The error for a request that is wrong, or that cannot be honoured through Claude Code."""
+    """Return the error for an invalid request, or one that Claude Code cannot carry out."""
     return APIError(status=400, error_type="invalid_request_error", message=message)
 
 
 def overloaded(error: QueueTimeoutError) -> APIError:
-    """The error for a request that no process came free for."""
+    """Return the error for a request that got no free process."""
     return APIError(status=503, error_type="overloaded_error", message=str(error), retry_after=_QUEUE_RETRY_SECONDS)
 
 
 def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, address: str) -> ClaudeCodeError:
-    """The error of a turn without an answer.
+    """Return the error of a turn without an answer.
 
     Args:
         result: The turn's result, if it has ended.
-        apology: The assistant message that the CLI wrote itself, if there was one.
+        apology: The assistant message that the CLI wrote itself, if any.
         address: The address of the API, for people.
     """
     advice = f"Check that {address} can be reached, and try again."
@@ -112,7 +112,7 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
 
 
 def as_logged(error: ClaudeCodeError, log: "APILog") -> ClaudeCodeError:
-    """The error of a turn, with what the CLI's log says about it."""
+    """Return the error of a turn, with the details of the CLI's log."""
     if isinstance(error, ProcessExitedError):
         return error
     told = log.error
@@ -128,7 +128,7 @@ def as_logged(error: ClaudeCodeError, log: "APILog") -> ClaudeCodeError:
 
 
 def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:
-    """Return the error, as a `PlanLimitError` if `limits` say that a window of the plan is used up."""
+    """Return the error, as a `PlanLimitError` if `limits` show that a window of the plan is used up."""
     resets_at = None if limits is None else limits.exhausted_until
     if not isinstance(error, APIError) or error.status != _TOO_MANY or limits is None or resets_at is None:
         return error
@@ -144,7 +144,7 @@ def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCode
 
 
 def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
-    """The body with which the API reports `error`; `request_id` is for one that has none of its own."""
+    """Return the API's body for `error`; `request_id` is used if the error has no id."""
     told: dict[str, JsonValue] = {"type": error.error_type, "message": error.message, **error.details}
     body: dict[str, JsonValue] = {"type": "error", "error": told}
     if (known := error.request_id or request_id) is not None:
@@ -153,7 +153,7 @@ def error_body(error: APIError, request_id: str | None = None) -> dict[str, Json
 
 
 def _text(result: ResultMessage | None, apology: AssistantMessage | None) -> str:
-    """What the CLI says about a failure, if it says anything."""
+    """Return the CLI's text about a failure, if any."""
     if result is not None and result.is_error:
         return (result.result or "; ".join(result.errors or []) or result.subtype).strip()
     blocks = apology.content if apology is not None else []
@@ -161,5 +161,5 @@ def _text(result: ResultMessage | None, apology: AssistantMessage | None) -> str
 
 
 def _api_message(text: str, status: int) -> str:
-    """What the API said, out of what the CLI made of it."""
+    """Return the API's message, extracted from the CLI's text."""
     return _AFTER.sub("", re.sub(_BEFORE.format(status=status), "", text))

@@ -1,6 +1,6 @@
 """The limits of the last response, and the callback for windows of the plan that fill up.
 
-Makes no requests: it reads the responses of those that are made anyway. Written on the background loop, read anywhere.
+Makes no requests of its own: it reads the responses of others. Written on the background loop, read anywhere.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from cc_types import LimitWindow, RateLimits
 __all__ = ["LimitCallback", "LimitWatch"]
 
 LimitCallback: TypeAlias = Callable[[LimitWindow, RateLimits], object]
-"""A function that is called with the window that has passed a threshold, and all limits of that response."""
+"""A function called with the window that has passed a threshold, and all limits of that response."""
 
 logger = logging.getLogger(__name__)
 
@@ -36,13 +36,13 @@ class LimitWatch:
             if not 0 < threshold <= 1:
                 raise ValueError(f"limit_thresholds must be shares above 0 and at most 1, such as 0.8, not {threshold}")
         self.last: RateLimits | None = None
-        """The limits of the last response that told any."""
+        """The limits of the last response that had any."""
         self._callback = callback
         self._thresholds = tuple(thresholds)
         self._passed: dict[str, tuple[datetime | None, float]] = {}
 
     def note(self, limits: RateLimits, loop: asyncio.AbstractEventLoop) -> None:
-        """Take the limits of a response; the callback is called on `loop`, unless that has ended."""
+        """Store the limits of a response; the callback runs on `loop`, unless that has ended."""
         self.last = limits
         for window in limits.windows:
             if self._passes(window) and (callback := self._callback) is not None:
@@ -50,13 +50,13 @@ class LimitWatch:
                     loop.call_soon_threadsafe(_tell, callback, window, limits)
 
     def _passes(self, window: LimitWindow) -> bool:
-        """Whether the window has passed a threshold that it had not passed before."""
+        """Return True if the window has just passed a new threshold."""
         used = 1.0 if window.status == "rejected" else window.utilization or 0.0
         now = max((threshold for threshold in self._thresholds if threshold <= used), default=0.0)
         resets_at, before = self._passed.get(window.kind, (None, 0.0))
         if window.resets_at != resets_at:
             before = 0.0
-        # Responses of requests at the same time may come out of order, so within a window nothing is taken back.
+        # Responses of parallel requests may arrive out of order, so values never decrease within a window.
         self._passed[window.kind] = (window.resets_at, max(now, before))
         return now > before
 

@@ -1,4 +1,4 @@
-"""The API's streaming events, put together to the message they tell of, and written as server-sent events."""
+"""The API's streaming events, joined into their message, and written as server-sent events."""
 
 import json
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ WHITESPACE = (
     " \t\n\v\f\r\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-"""The characters that a JavaScript `trim()` takes away."""
-# The CLI's own word for an answer without content, which it drops like one.
+"""The characters that JavaScript's `trim()` removes."""
+# The CLI's own text for an empty answer, dropped like one.
 _NO_CONTENT = frozenset({"", "(no content)"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
 # A tool's input, in pieces of JSON.
 _JSON = "partial_json"
-# What each kind of delta has that is appended, which is the name of the block's field, too, but for JSON.
+# The appended field of each kind of delta: also the name of the block's field, except for JSON.
 _APPENDED = {
     "text_delta": "text",
     "thinking_delta": "thinking",
@@ -34,38 +34,38 @@ _APPENDED = {
 
 
 class Answer:
-    """The message of one response, growing as events are fed; the same for a streamed and for a whole answer."""
+    """The message of one response, built from events; the same for a streamed and for a whole answer."""
 
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
         self._blocks: list[dict[str, Any]] = []
-        # By block and field: joined when the block is looked at, not with each of thousands of deltas.
+        # By block and field; joined when the block is read, not with each of thousands of deltas.
         self._pieces: dict[tuple[int, str], list[str]] = {}
         self.is_complete = False
-        """Whether the model has stopped by itself. The CLI also ends a stream that was cut, but gives no reason."""
+        """True if the model stopped by itself. The CLI also ends a stream that was cut, but gives no reason."""
 
     @property
     def has_begun(self) -> bool:
-        """Whether the API has begun to answer."""
+        """True if the API has begun to answer."""
         return bool(self._message)
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the model stopped, once it is known."""
+        """The stop reason of the model, if known."""
         return self._message.get("stop_reason")
 
     @property
     def usage(self) -> dict[str, JsonValue]:
-        """What the message has used so far, as the API counts it."""
+        """Usage of the message so far, as the API counts it."""
         return self._message.get("usage", {})
 
     def block(self, index: int) -> dict[str, Any]:
-        """A block of the message, as far as it has come."""
+        """Return a block of the message as received so far."""
         self._join()
         return self._blocks[index]
 
     def feed(self, event: Event) -> None:
-        """Take the next event; kinds that are not known change nothing."""
+        """Process the next event; unknown kinds are ignored."""
         match event["type"]:
             case "message_start":
                 self._message = {**event["message"]}
@@ -83,24 +83,24 @@ class Answer:
                 pass
 
     def as_json(self) -> dict[str, JsonValue]:
-        """The message, as the API would have sent it in one piece."""
+        """Return the message as the API would have sent it in one piece."""
         self._join()
         return {**self._message, "content": [*self._blocks]}
 
     @property
     def content(self) -> list[dict[str, JsonValue]]:
-        """The blocks, as a later request carries them. A text without characters is not accepted back by the API."""
+        """Blocks in the form for a later request. The API does not accept an empty text back."""
         self._join()
         return [block for block in self._blocks if not (block["type"] == "text" and not block["text"])]
 
     @property
     def shows_something(self) -> bool:
-        """Whether the message has more in it than thinking and blanks."""
+        """True if the message contains more than thinking and whitespace."""
         return not all(map(says_nothing, self.content))
 
     @property
     def calls_tools(self) -> bool:
-        """Whether the message waits for tool results."""
+        """True if the message waits for tool results."""
         return any(block["type"] == "tool_use" for block in self._blocks)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
@@ -130,14 +130,14 @@ class Answer:
 
 
 def says_nothing(block: Mapping[str, JsonValue]) -> bool:
-    """Whether a block of an answer counts as none: the CLI drops an answer that has no other."""
+    """Return True if a block counts as empty: the CLI drops an answer with only such blocks."""
     if block.get("type") == "text":
         return str(block.get("text")).strip(WHITESPACE) in _NO_CONTENT
     return block.get("type") in _THINKING
 
 
 def sse(event: Event) -> bytes:
-    """An event in the wire format of server-sent events, in ASCII: some clients take more than line feeds for ends."""
+    """Return a server-sent event, in ASCII: some clients accept more than line feeds as line ends."""
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _as_json(event))
 
 
@@ -149,9 +149,9 @@ def _as_json(event: Event) -> bytes:
 
 
 def _parsed(text: str) -> JsonValue:
-    """A tool's input; of one that was cut off, what was complete, which is what the API's own client makes of it."""
+    """Return a tool's input; of truncated JSON the complete part, as the API's own client does."""
     try:
         return from_json(text, allow_partial=True)
     except ValueError:
-        # The form in which the API takes it back.
+        # The form in which the API accepts it back.
         return {"INVALID_JSON": text}

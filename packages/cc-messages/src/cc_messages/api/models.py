@@ -1,7 +1,7 @@
-"""`/v1/models`: what Claude Code says which models there are, in the form of the API. Pure functions.
+"""`/v1/models`: the models that Claude Code lists, in the form of the API. Pure functions.
 
-Claude Code lists a few models by an alias and says which id each stands for; both can be asked for. It knows nothing
-of dates and limits, so those fields have the API's values for "unknown".
+Claude Code lists a few models by an alias, each with its id; clients can request both. It has no dates and limits, so
+those fields have the API's values for "unknown".
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _MAX_LIMIT = 1000
 
 
 def catalogue(listed: JsonValue) -> list[Model]:
-    """The models of a CLI's `initialize` answer: first the aliases, then the ids that they stand for."""
+    """Return the models of a CLI's `initialize` answer: first the aliases, then their ids."""
     aliases: dict[str, Model] = {}
     ids: dict[str, Model] = {}
     for entry in listed if isinstance(listed, list) else []:
@@ -29,13 +29,13 @@ def catalogue(listed: JsonValue) -> list[Model]:
         name, stands_for = str(entry.get("displayName") or alias), entry.get("resolvedModel")
         aliases[alias] = _model(alias, name)
         if isinstance(stands_for, str):
-            # The name of an alias such as `default` is none for the model itself.
+            # The name of an alias such as `default` is not a name of the model itself.
             ids.setdefault(stands_for, _model(stands_for, stands_for))
     return [*aliases.values(), *(model for name, model in ids.items() if name not in aliases)]
 
 
 def resolve(listed: JsonValue, name: str) -> str:
-    """The id of a model that may be named by its alias."""
+    """Return the id of a model given by id or alias."""
     for entry in listed if isinstance(listed, list) else []:
         if isinstance(entry, dict) and entry.get("value") == name:
             return str(entry.get("resolvedModel") or name)
@@ -43,7 +43,7 @@ def resolve(listed: JsonValue, name: str) -> str:
 
 
 def find(models: Sequence[Model], name: str) -> Model:
-    """One model by its id or alias.
+    """Return one model by its id or alias.
 
     Raises:
         APIError: It is not listed (status 404); it may exist all the same.
@@ -55,10 +55,10 @@ def find(models: Sequence[Model], name: str) -> Model:
 
 
 def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonValue]:
-    """The part of the list that `limit`, `after_id` and `before_id` select.
+    """Return the part of the list that `limit`, `after_id` and `before_id` select.
 
     Raises:
-        APIError: One of them makes no sense (status 400).
+        APIError: One of them is invalid (status 400).
     """
     limit = _limit(query.get("limit"))
     if (before := query.get("before_id")) is not None:

@@ -1,4 +1,4 @@
-"""Headers of a request: which of them go on to the API, and how a process is told, by environment variables.
+"""Request headers that are passed on to the API, given to a process by environment variables.
 
 The CLI reads them for each request. Pure functions.
 """
@@ -11,10 +11,10 @@ from .failure import invalid
 
 __all__ = ["PassedHeaders", "passed_headers"]
 
-# The CLI's variable for headers of its own requests to the API, one to a line.
+# The CLI's variable for headers of its own requests to the API, one per line.
 _CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
 
-# What the client says of itself and of the connection, and what the CLI says in its place.
+# Headers about the client and the connection; the CLI sends its own.
 _OF_THE_CLIENT = frozenset(
     {
         "accept",
@@ -39,26 +39,26 @@ _OF_ITS_LIBRARY = ("x-stainless-", "x-claude-code-", "proxy-", "sec-")
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
-# As the W3C's Trace Context has them.
+# As defined by the W3C's Trace Context.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[\x20-\x7e]{0,512}")
 
 
 @dataclass(frozen=True, slots=True)
 class PassedHeaders:
-    """What is passed on."""
+    """Headers that are passed on."""
 
     custom: tuple[str, ...] = ()
     """Lines for the API."""
     traceparent: str = ""
-    """The span that the request belongs to; the CLI's own spans become its children."""
+    """The span of the request; the CLI's own spans become its children."""
     tracestate: str = ""
     always: str = field(default="", compare=False)
-    """Lines that every request of the process has."""
+    """Lines for every request of the process."""
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The variables that say so."""
+        """The variables with these lines."""
         return {
             _CUSTOM_HEADERS: "\n".join([*([self.always] if self.always else []), *self.custom]),
             "TRACEPARENT": self.traceparent,
@@ -67,16 +67,16 @@ class PassedHeaders:
 
 
 def passed_headers(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -> PassedHeaders:
-    """Choose among the headers of a request.
+    """Select the headers of a request that are passed on.
 
     Args:
         headers: Names and values.
         env: The environment of the processes.
 
     Raises:
-        APIError: A value has a line break in it (status 400).
+        APIError: A value contains a line break (status 400).
     """
-    # Where the CLI makes no spans, nobody there would look at the trace context, and telling it takes a millisecond.
+    # If the CLI makes no spans, the trace context has no reader there, and passing it takes a millisecond.
     is_traced = env.get("CLAUDE_CODE_ENABLE_TELEMETRY", "").lower() in _TRUE
     always = env.get(_CUSTOM_HEADERS, "")
     custom: list[str] = []

@@ -1,7 +1,7 @@
-"""From the HTTP body of `POST /v1/messages` to what a process is given. Pure functions.
+"""Parsing of the HTTP body of `POST /v1/messages` into the input of a process. Pure functions.
 
-The body goes to the API as the caller wrote it, through the CLI's extra body: so what the API would refuse, the API
-refuses, in its own words. It is read only as far as it must be: a field that is missing would be filled in by the CLI.
+The body goes to the API unchanged, through the CLI's extra body: so the API itself refuses invalid requests, in its own
+words. The body is read only as far as necessary: the CLI would fill in a missing field.
 """
 
 import json
@@ -26,7 +26,7 @@ __all__ = ["PLAIN_MODEL", "MessagesRequest", "parse_object", "parse_request"]
 
 _Object: TypeAlias = dict[str, JsonValue]
 
-# The names of models that can stand in the body. Any other is the CLI's to make an id of: it is set on the process.
+# The model names that can be in the body. The CLI makes an id of any other: it is set on the process.
 _ID = re.compile(r"claude-[a-z0-9.@-]+")
 _MODEL_IDS = {
     Login.API_KEY: _ID,
@@ -36,23 +36,23 @@ _MODEL_IDS = {
     Login.BEDROCK: re.compile(r"([a-z-]+\.)?anthropic\..+|arn:.+"),
 }
 PLAIN_MODEL = "claude-sonnet-5"
-"""The model that a process has then. For some others the CLI spells out parameters, such as a temperature; for this one
-it spells out none. Measured on CLI 2.1.139 and newer."""
+"""The process's model if the body sets it. For some others the CLI adds parameters, such as a temperature; for this
+one it adds none. Measured on CLI 2.1.139 and newer."""
 
-# The field of the body from which the betas of a request go where the API has them: into a header, in place of the
-# CLI's own, or into the body beside the CLI's own. Elsewhere a process is started with them, since the CLI's own are a
-# part of the login.
+# The field of the body for the betas of a request, in the place where the API expects them: a header, in place of the
+# CLI's own, or the body beside the CLI's own. Elsewhere a process is started with them, since the CLI's own are a part
+# of the login.
 _BETAS = {
     Login.API_KEY: "betas",
     Login.GATEWAY: "betas",
     Login.VERTEX: "betas",
     Login.BEDROCK: "anthropic_beta",
 }
-# How the CLI says for whom an API call is made. One that is a client of ours says it, too, and the process that really
-# makes the call says it again.
+# The CLI's line about the client of an API call. A CLI that is our client sends it, too, and the process that makes the
+# call sends it again.
 _BILLING_HEADER = "x-anthropic-billing-header:"
 
-# The API takes no longer name; a start with it would fail, and clients would repeat the request.
+# The API accepts no longer name; a start with it would fail, and clients would retry.
 _MODEL_CHARACTERS = 256
 
 
@@ -63,24 +63,24 @@ class MessagesRequest:
     model: str
     """The model, by id or alias."""
     extra_body: str
-    """The fields that take the place of the CLI's own conversation and parameters, as a JSON object."""
+    """The fields that replace the CLI's own conversation and parameters, as a JSON object."""
     system: tuple[str, ...]
-    """The system prompt, where the CLI has to send it."""
+    """The system prompt, if the CLI has to send it."""
     stream: bool
     process_model: str = ""
-    """The model that the process is set to."""
+    """The model to set on the process."""
     betas: str = ""
-    """The value of the `anthropic-beta` header, where a process has to be started with it."""
+    """The value of the `anthropic-beta` header, if a process has to be started with it."""
     headers: PassedHeaders = field(default_factory=PassedHeaders)
     """Other headers for the API."""
     beside: Beside | None = None
-    """What the caller has said beside the body."""
+    """The caller's request context."""
     loop: LoopRequest | None = None
-    """The conversation and the tools, where the CLI runs the loop."""
+    """The conversation and the tools, if the CLI runs the loop."""
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables by which a process that runs already is told of the request."""
+        """The variables that pass the request to a running process."""
         return {"CLAUDE_CODE_EXTRA_BODY": self.extra_body, **self.headers.env}
 
 
@@ -93,18 +93,18 @@ def parse_request(
     login: Login = Login.API_KEY,
     places_breakpoints: bool = True,
 ) -> MessagesRequest:
-    """Read a request.
+    """Parse a request.
 
     Args:
         body: The HTTP body.
         betas: The value of the `anthropic-beta` header.
-        beside: What the caller has said beside the body.
-        headers: What goes to the API beside the body.
+        beside: The caller's request context.
+        headers: Headers for the API.
         login: The login of the processes.
-        places_breakpoints: Whether a request without cache breakpoints gets some.
+        places_breakpoints: True if a request without cache breakpoints gets some.
 
     Raises:
-        APIError: The body is not what the Messages API takes (status 400).
+        APIError: The body is invalid for the Messages API (status 400).
     """
     try:
         fields = parse_object(body)
@@ -129,15 +129,15 @@ def parse_request(
 def _in_the_body(
     make: Callable[..., MessagesRequest], fields: _Object, betas: str, login: Login, *, places_breakpoints: bool
 ) -> MessagesRequest:
-    """A request that goes to the API whole."""
+    """Return a request that goes to the API as a whole."""
     model, texts = str(fields["model"]), ()
     extra = {name: value for name, value in fields.items() if name not in ("model", "stream")}
     if not login.owns_prompt:
         texts = _texts(extra.pop("system", None))
-    if places_breakpoints:  # but for the CLI's own system blocks, which have theirs
+    if places_breakpoints:  # except the CLI's own system blocks, which have theirs
         extra = with_breakpoints(extra, at_prompt=login.owns_prompt)
     if login.owns_prompt:
-        extra["system"] = extra.get("system") or []  # which takes the place of the CLI's own blocks
+        extra["system"] = extra.get("system") or []  # which replaces the CLI's own blocks
     extra["messages"] = unfolded_messages(cast("list[JsonValue]", extra["messages"]))
     process_model = model
     if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(model):
@@ -148,15 +148,15 @@ def _in_the_body(
 
 
 def parse_object(body: bytes) -> _Object:
-    """Read the JSON object that a body has to be.
+    """Parse a body as a JSON object.
 
     Raises:
-        APIError: It is none (status 400).
+        APIError: It is not one (status 400).
     """
     try:
         fields: JsonValue = json.loads(body, parse_float=_finite, parse_constant=_finite)
         if rb"\ud" in body.lower():
-            # Half a surrogate pair is accepted by `json`, and can be written nowhere.
+            # `json` accepts half a surrogate pair, but no encoder can write it.
             json.dumps(fields, ensure_ascii=False).encode()
     except ValueError as error:
         raise invalid(f"The request body is not valid JSON: {error}") from error
@@ -168,8 +168,8 @@ def parse_object(body: bytes) -> _Object:
 
 
 def _refuse_thread(fields: _Object) -> None:
-    # On a thread the API takes no system prompt and no tools, which the CLI sends with every request. Clients that
-    # would only have liked a thread know this error, and send the whole history.
+    # On a thread the API refuses system prompts and tools, which the CLI sends with every request. Clients for which a
+    # thread is optional know this error, and send the whole history.
     if fields.get("thread") is not None:
         message = "thread: Claude Code sends the whole history with each request, so there are no threads"
         details: JsonValue = {"error_code": "thread_unsupported_request", "unsupported": ["claude_code"]}
@@ -178,7 +178,7 @@ def _refuse_thread(fields: _Object) -> None:
 
 
 def _require(fields: _Object) -> None:
-    """Refuse a body without the fields that the CLI would fill in, as the API would refuse it."""
+    """Refuse a body without the fields that the CLI would fill in, with the API's error."""
     if not isinstance(messages := fields.get("messages"), list):
         raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
     if not messages:
@@ -196,7 +196,7 @@ def _finite(text: str) -> float:
 
 def _model(fields: _Object) -> str:
     model = fields.get("model")
-    # It may stand on a command line, which cannot hold a null character.
+    # It can become a command-line argument, which cannot contain a null character.
     if not isinstance(model, str) or not model or "\0" in model:
         raise invalid("model: a non-empty string is required")
     if len(model) > _MODEL_CHARACTERS:
@@ -212,10 +212,10 @@ def _stream(fields: _Object) -> bool:
 
 
 def _texts(system: JsonValue) -> tuple[str, ...]:
-    """The blocks of a system prompt that the CLI sends.
+    """Return the blocks of a system prompt that the CLI sends.
 
     Raises:
-        APIError: One is no text (status 400).
+        APIError: A block is not text (status 400).
     """
     if system is None or system == "":
         return ()

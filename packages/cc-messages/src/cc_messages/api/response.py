@@ -1,4 +1,4 @@
-"""Responses that are not the model's: errors, and small documents. Every response has a request id."""
+"""Responses without a model: errors, and small documents. Every response has a request id."""
 
 from collections.abc import Mapping
 from secrets import token_hex
@@ -17,12 +17,12 @@ _ID_BYTES = 12
 
 
 def new_request_id() -> str:
-    """An id for a response that the API has given none, or none that is known."""
+    """Return an id for a response without a known id of the API."""
     return f"req_{token_hex(_ID_BYTES)}"
 
 
 def error_headers(error: APIError) -> dict[str, str]:
-    """The headers with which the API sends an error: its id, and how long to wait before the next try."""
+    """Return the API's headers for an error: its id, and the wait before a retry."""
     headers = {REQUEST_ID: error.request_id or new_request_id()}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:.15g}"
@@ -30,11 +30,11 @@ def error_headers(error: APIError) -> dict[str, str]:
 
 
 def error_response(error: APIError) -> httpx2.Response:
-    """An error as the API would have answered with it."""
+    """Return an error in the form of the API."""
     headers = error_headers(error)
     return httpx2.Response(error.status or 500, json=error_body(error, headers[REQUEST_ID]), headers=headers)
 
 
 def document(body: Mapping[str, JsonValue]) -> httpx2.Response:
-    """A JSON document."""
+    """Return a JSON document."""
     return httpx2.Response(200, json=dict(body), headers={REQUEST_ID: new_request_id()})

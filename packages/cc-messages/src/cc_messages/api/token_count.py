@@ -1,11 +1,11 @@
-"""`POST /v1/messages/count_tokens`: asked of the API itself, with the API key that the processes have.
+"""`POST /v1/messages/count_tokens`: sent to the API itself, with the API key of the processes.
 
-Claude Code cannot be made to count a request. It asks the API to count when it is asked for its context usage, but
-only its messages, without system prompt and tools, and those each as if they were messages; the sum is not what a
-request has. An estimate would be a wrong number that looks like a right one. So where there is a key the API is asked,
-which costs nothing; with an OAuth login, which is Claude Code's to use, and with other providers, nobody is.
+Claude Code has no way to count a request. For its context usage it asks the API to count, but only its messages,
+without system prompt and tools, and each as a separate message; the sum is not the count of a request. An estimate
+would be a wrong number that looks right. So with a key the request goes to the API, which is free; with an OAuth login,
+which only Claude Code may use, and with other providers, there is no count.
 
-What is counted is what the caller sent. The two short system blocks that Claude Code adds to a request come on top.
+The count is of the caller's body. Claude Code adds two short system blocks to a request on top.
 """
 
 import json
@@ -23,7 +23,7 @@ __all__ = ["APIAccess"]
 _API = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
 
-# Counting takes the API some hundred milliseconds; a caller may set another timeout.
+# Counting takes the API some hundred milliseconds; a caller can set another timeout.
 _TIMEOUT_SECONDS = 60.0
 
 _PASSED_ON = ("content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry")
@@ -31,17 +31,17 @@ _PASSED_ON = ("content-type", "request-id", "retry-after", "retry-after-ms", "x-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class APIAccess:
-    """Where the API is, and the key to it."""
+    """The address of the API, and its key."""
 
     url: str
     headers: Mapping[str, str]
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> "APIAccess":
-        """The access that a CLI has which is started with `env` on top of this process's environment.
+        """Return the access of a CLI started with `env` on top of this process's environment.
 
         Raises:
-            APIError: It has no API key, or asks another provider (status 404).
+            APIError: It has no API key, or uses another provider (status 404).
         """
         known = {**os.environ, **env}
         key, bearer = known.get("ANTHROPIC_API_KEY"), known.get("ANTHROPIC_AUTH_TOKEN")
@@ -55,7 +55,7 @@ class APIAccess:
         return cls(known.get("ANTHROPIC_BASE_URL") or _API, credentials)
 
     async def count(self, fields: Mapping[str, JsonValue], request: httpx2.Request) -> httpx2.Response:
-        """Have the API count the tokens of a body; what it answers, an error too, is returned as it is.
+        """Count the tokens of a body with the API; return its answer, also an error, unchanged.
 
         Raises:
             httpx2.TransportError: It cannot be reached.

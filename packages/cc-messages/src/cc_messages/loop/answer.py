@@ -1,9 +1,9 @@
-"""The answers and tool calls of the CLI's own loop, told as one answer of the Messages API.
+"""The answers and tool calls of the CLI's own loop, as one answer of the Messages API.
 
-The API has a form for tools that run on the other side: `mcp_tool_use` and `mcp_tool_result` blocks in the model's
-message. So a loop of many API calls becomes one message, whose blocks stand in the order in which they came, and whose
-usage is the sum, with each API call as an iteration. A later request carries that message in its history, and
-`unfolded()` makes the messages of the loop out of it again. Pure: events go in, events come out.
+The API has a form for server-side tools: `mcp_tool_use` and `mcp_tool_result` blocks in the model's message. So a loop
+of many API calls becomes one message. Its blocks are in order of arrival, and its usage is the sum, with each API call
+as an iteration. A later request has that message in its history, and `unfolded()` converts it back to the messages of
+the loop. Pure: events go in, events come out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,28 +19,28 @@ __all__ = ["LoopAnswer", "unfolded", "unfolded_messages"]
 
 Waits: TypeAlias = Callable[[str, str, dict[str, Any]], bool]
 
-# The ids of calls that the API itself has made at an MCP server. Those stay as they are.
+# The ids of calls that the API itself made at an MCP server. These stay unchanged.
 _OF_THE_API = "mcptoolu_"
 
-# The field of a text block that has the block in whose place it stands.
+# The field of a text block with the original block that it replaces.
 _ORIGINAL = "claude_code_block"
 
 
 class LoopAnswer:
-    """The one message that is told, growing as events and tool results are fed.
+    """The one message of a loop, built from events and tool results.
 
     Args:
         server_name: The MCP server of the caller's tools.
-        own: Those of the caller's tools whose calls the CLI makes, from the CLI's names to the caller's.
-        others: Those whose calls end the answer, likewise.
-        waits: Whether a call of the CLI's own tools ends the answer too, by its id, the tool's name, and the input.
+        own: The caller's tools that the CLI calls, from the CLI's names to the caller's.
+        others: The caller's tools whose calls end the answer, likewise.
+        waits: True if a call of the CLI's own tools also ends the answer; takes its id, the tool's name, and the input.
     """
 
     def __init__(
         self, server_name: str, own: Mapping[str, str], others: Mapping[str, str], waits: Waits | None = None
     ) -> None:
         self.told = Answer()
-        """The message as it is told."""
+        """The message as sent to the caller."""
         self.server_name = server_name
         self._own = own
         self._others = others
@@ -52,31 +52,31 @@ class LoopAnswer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the message has ended; what the CLI does after that is not told."""
+        """True if the message has ended; later output of the CLI is ignored."""
         return self.told.is_complete
 
     @property
     def calls_others(self) -> bool:
-        """Whether the message ends in calls that the CLI does not make, and waits for."""
+        """True if the message ends in calls that the CLI does not make, and waits for."""
         return self.told.is_complete and self.told.calls_tools
 
     @property
     def is_within_answer(self) -> bool:
-        """Whether an answer of the API has begun and not ended."""
+        """True if an answer of the API has begun and not ended."""
         return bool(self._steps) and not self._steps[-1].has_ended
 
     @property
     def has_stopped_early(self) -> bool:
-        """Whether the API's last message has ended without a reason, as the CLI ends one that was cut."""
+        """True if the API's last message ended without a reason, as the CLI ends a truncated one."""
         return bool(self._steps) and self._steps[-1].has_ended and not self._steps[-1].answer.is_complete
 
     @property
     def shows_something_at_last(self) -> bool:
-        """Whether the API's last answer has more in it than thinking and blanks."""
+        """True if the API's last answer contains more than thinking and whitespace."""
         return self._steps[-1].answer.shows_something
 
     def feed(self, event: Event) -> list[Event]:
-        """Take the API's next event; returns what is to be told of it."""
+        """Process the API's next event; return the events for the caller."""
         if event["type"] == "message_start":
             self._steps.append(_Step())
         elif not self._steps:
@@ -102,7 +102,7 @@ class LoopAnswer:
                 return self._tell(event)
 
     def feed_results(self, results: Sequence[Block]) -> list[Event]:
-        """Take results of tools that the CLI has run; returns what is to be told of them."""
+        """Process results of tools that the CLI has run; return the events for the caller."""
         if not self._steps or self.is_complete:
             return []
         events: list[Event] = []
@@ -123,7 +123,7 @@ class LoopAnswer:
         if block["type"] != "tool_use":
             return self._tell(told)
         if self._waits is not None and block["name"] not in self._own and block["name"] not in self._others:
-            # How it is told depends on its input, which is still to come.
+            # Its form depends on its input, which comes later.
             step.held = [told]
             return []
         return self._tell({**told, "content_block": self._as_told(block)})
@@ -135,7 +135,7 @@ class LoopAnswer:
         return []
 
     def _decide(self, step: "_Step", index: int) -> list[Event]:
-        """Tell what was held, now that the call is complete."""
+        """Release the held events, now that the call is complete."""
         if not step.held or self._waits is None:
             return []
         (start, *rest), step.held = step.held, []
@@ -147,7 +147,7 @@ class LoopAnswer:
         return [told for event in (start, *rest) for told in self._tell(event)]
 
     def _as_told(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """A call as the caller knows it: of its own tools by their names, of the CLI's as a tool of another server."""
+        """Return a call as the caller knows it: its own tools by name, the CLI's as tools of another server."""
         name = call["name"]
         if name in self._others:
             return {**call, "name": self._others[name]}
@@ -159,7 +159,7 @@ class LoopAnswer:
         events: list[Event] = []
         block = step.answer.block(event["index"])
         if block["type"] == "tool_use" and not block["input"] and event["index"] not in step.has_input:
-            # Clients put the arguments together from the deltas, of which there would be none.
+            # Clients join the arguments from the deltas, and there would be none.
             delta = {"type": "input_json_delta", "partial_json": "{}"}
             events += self._tell({"type": "content_block_delta", "index": index, "delta": delta})
         return events + self._tell({**event, "index": index})
@@ -200,7 +200,7 @@ class _Step:
     def __init__(self) -> None:
         self.answer = Answer()
         self.indices: dict[int, int] = {}
-        """From the block's index in the API's message to the one in the told message."""
+        """From the block's index in the API's message to the index in the caller's message."""
         self.has_input: set[int] = set()
         self.end: Event = {}
         self.has_ended = False
@@ -210,7 +210,7 @@ class _Step:
 
 
 def unfolded(message: Message) -> list[Message]:
-    """The messages of the CLI's loop that stand folded in one message of the model; itself if there are none."""
+    """Return the messages of the CLI's loop folded into one model message; the message itself if there are none."""
     if message.role != "assistant" or not any(map(_is_folded, message.content)):
         return [message]
     messages: list[Message] = []
@@ -229,7 +229,7 @@ def unfolded(message: Message) -> list[Message]:
 
 
 def unfolded_messages(messages: Sequence[JsonValue]) -> list[JsonValue]:
-    """The messages of a request's body with all loops unfolded; what is no folded loop stays as it is."""
+    """Return a request body's messages with all loops unfolded; other messages are unchanged."""
     result: list[JsonValue] = []
     for message in messages:
         blocks = _answer_blocks(message)
@@ -280,7 +280,7 @@ def _as_mcp_result(result: Block) -> dict[str, Any]:
 
 
 def _as_text(item: JsonValue) -> JsonValue:
-    """A block of a result as a text, which is all that clients expect there; anything else goes along with it."""
+    """Return a result block as text, the only type that clients expect there; other blocks go along with it."""
     if not isinstance(item, dict) or item.get("type") == "text":
         return item
     return {"type": "text", "text": f"[{item.get('type')}]", _ORIGINAL: item}
@@ -289,7 +289,7 @@ def _as_text(item: JsonValue) -> JsonValue:
 def _original(item: JsonValue) -> JsonValue:
     if not isinstance(item, dict):
         return item
-    # Clients write out the fields that a text block might have.
+    # Clients write out all optional fields of a text block.
     return item.get(_ORIGINAL) or {name: value for name, value in item.items() if value is not None}
 
 
@@ -302,7 +302,7 @@ def _server_and_tool(name: str) -> tuple[str, str]:
 
 
 def _total(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
-    """The usage of a whole loop: the sum, and what each API call had in it."""
+    """Return the usage of a whole loop: the sum, and the usage of each API call."""
     iterations: list[JsonValue] = [{"type": "message", **_counts(usage)} for usage in usages]
     return {**_sum(usages), "iterations": iterations}
 
@@ -313,7 +313,7 @@ def _counts(usage: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _sum(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Numbers are added up, in objects too; of anything else the last word counts."""
+    """Add up numbers, also in objects; for anything else the last value counts."""
     total: dict[str, JsonValue] = {}
     for usage in usages:
         for name, value in usage.items():

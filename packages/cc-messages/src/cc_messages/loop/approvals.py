@@ -1,8 +1,8 @@
-"""Calls of Claude Code's own tools that wait for somebody's approval: they end the answer, and may be made again.
+"""Calls of Claude Code's own tools that need approval: they end the answer, and can be made again.
 
-The CLI cannot keep a call for next week. So a call that the policy asks about is told like one of the caller's tools,
-and the turn is ended. If it is approved, its result is `APPROVED`; the model reads that and makes the call again, which
-then runs. Any process can do that, for all it needs stands in the history.
+The CLI cannot keep a call for next week. So a call that the policy asks about is reported like one of the caller's
+tools, and the turn ends. If it is approved, its result is `APPROVED`; the model reads that and makes the call again,
+which then runs. Any process can run it, because the history contains everything it needs.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ _CHANGED = "The call was changed on its way, and what it is now needs an approva
 
 
 class Approvals:
-    """The calls of one request that need an approval, those that have one, and those that wait.
+    """The calls of one request that need an approval, have one, or wait.
 
     Args:
-        policy: It says which calls need one.
-        approved: The calls that have one, each good for one call.
+        policy: Decides which calls need one.
+        approved: The approved calls, each good for one call.
     """
 
     def __init__(self, policy: Policy, approved: Iterable[tuple[str, str]]) -> None:
@@ -40,7 +40,7 @@ class Approvals:
         self._verdicts: dict[str, asyncio.Future[bool]] = {}
 
     def waits(self, call_id: str, tool: str, given: Mapping[str, Any]) -> bool:
-        """Whether a call that the model has just made must wait; said once for each call."""
+        """Return True if a new call of the model must wait; True once for each call."""
         if self._policy.verdict(tool, given).behavior != "ask":
             return False
         key = (tool, _canonical(given))
@@ -50,7 +50,7 @@ class Approvals:
         return not is_approved
 
     async def ask(self, _tool: str, _given: Mapping[str, Any], context: ToolPermissionContext) -> PermissionResult:
-        """What the CLI is told about a call that the policy asks about. A call that waits gets no answer."""
+        """Return the CLI's answer about a call that the policy asks about. A call that waits gets none."""
         if context.agent_id is not None:
             return PermissionResultDeny(message=_NO_SUBAGENT)
         verdict = self._verdict(context.tool_use_id or "")
@@ -60,19 +60,19 @@ class Approvals:
         except TimeoutError:
             return PermissionResultDeny(message=_CHANGED)
         if not is_approved:
-            await asyncio.get_running_loop().create_future()  # until the turn is ended
+            await asyncio.get_running_loop().create_future()  # until the turn ends
         return PermissionResultAllow()
 
     def _verdict(self, call_id: str) -> asyncio.Future[bool]:
         return self._verdicts.setdefault(call_id, asyncio.get_running_loop().create_future())
 
 
-# The CLI asks about a call in the moment in which the model has made it.
+# The CLI asks about a call at the moment the model makes it.
 _VERDICT_SECONDS = 5.0
 
 
 def approved_calls(messages: Iterable[Message]) -> list[tuple[str, str]]:
-    """The calls that the last message of a conversation approves, for `Approvals`."""
+    """Return the calls that the last message of a conversation approves, for `Approvals`."""
     *history, last = messages
     calls = {block.get("id"): block for message in history for block in message.content if block["type"] == "tool_use"}
     approved = [

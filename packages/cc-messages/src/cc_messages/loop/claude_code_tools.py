@@ -1,8 +1,8 @@
-"""Claude Code's own tools, for requests that want them: what the CLI is started with, and who is asked.
+"""Claude Code's own tools, for requests that use them: the launch options, and the permission policy.
 
-By default a process has no tools of its own. What stands here opens it as far as the caller says and no further: the
-tools by name, the folder, MCP servers, sub-agents, skills; what is not allowed is denied, and nobody is asked unless a
-policy says whom.
+By default a process has no tools of its own. This module opens it exactly as far as the caller allows: tools by name,
+the folder, MCP servers, sub-agents, skills. Everything not allowed is denied without asking, unless a policy requires a
+question.
 """
 
 import re
@@ -24,37 +24,37 @@ __all__ = ["Caller", "OwnTools", "with_own_tools"]
 # `Read`, `Bash(git *)`, `mcp__server__tool`, as the CLI's rules name them.
 _ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
 
-# What there is where the CLI runs `--bare`. All else it leaves out there without a word. Measured on CLI 2.1.329.
+# The tools of a CLI run with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
 _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OwnTools:
-    """Which tools of its own Claude Code may use. Two of these are never equal: processes are not shared between them.
+    """Claude Code's own tools that a request may use. Two instances are never equal: they share no processes.
 
     Raises:
-        ValueError: An entry of `tools` is no name of a tool, or a slip of one.
+        ValueError: An entry of `tools` is not a tool name, or misspells one.
     """
 
     tools: Sequence[str]
-    """What may be used, as in Claude Code's own rules: `"Read"`, `"Bash(git *)"`. All else is denied, unless the policy
-    allows it."""
+    """Allowed tools, in the form of Claude Code's own rules: `"Read"`, `"Bash(git *)"`. All else is denied, unless the
+    policy allows it."""
     policy: Policy | None = None
-    """What holds beyond that, for every call. Whom it asks is asked in the event loop of the request."""
+    """Additional policy for every call. Its callbacks run in the event loop of the request."""
     defers: bool = False
-    """Whether a call that the policy asks about ends the answer, like a call of one of the caller's tools. Its result
-    in a later request is then what was decided: `cc_messages.APPROVED`, or why not."""
+    """True if a call that the policy asks about ends the answer, like a call of one of the caller's tools. Its result
+    in a later request is then the decision: `cc_messages.APPROVED`, or why not."""
     mcp_servers: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
-    """MCP servers that the CLI connects to. All their tools may be used, unless the policy denies them."""
+    """MCP servers that the CLI connects to. All their tools are allowed, unless the policy denies them."""
     agents: Mapping[str, AgentDefinition] = field(default_factory=dict[str, AgentDefinition])
-    """Sub-agents by name. They bring the tool `Agent`."""
+    """Sub-agents by name. They add the tool `Agent`."""
     skills: Sequence[str] = ()
-    """Skills by name, of those in `.claude/skills` of the folder or of the user. Nothing else there is looked at.
-    They bring the tool `Skill`."""
+    """Skills by name, from `.claude/skills` of the folder or of the user. Nothing else there is read.
+    They add the tool `Skill`."""
     cwd: str | Path | None = None
-    """The folder they work in; that of the transport if None."""
+    """The working folder of the tools; that of the transport if None."""
     max_turns: int | None = None
-    """How many API calls one request may take; no limit if None."""
+    """The maximum number of API calls of one request; no limit if None."""
 
     def __post_init__(self) -> None:
         if isinstance(self.tools, str):
@@ -72,17 +72,17 @@ class OwnTools:
 
     @property
     def names(self) -> list[str]:
-        """The names of the tools, without what is said about their arguments."""
+        """The names of the tools, without their argument rules."""
         return list(dict.fromkeys(tool.partition("(")[0] for tool in self.tools))
 
     @property
     def unknown_names(self) -> frozenset[str]:
-        """The names that no tested CLI has. A newer CLI may have them, and lists its tools when a turn begins."""
+        """Names unknown to all tested CLIs. A newer CLI may have them, and lists its tools when a turn begins."""
         return frozenset(name for name in self.names if not is_known_tool(name))
 
 
 def with_own_tools(options: ClaudeAgentOptions, own: OwnTools) -> ClaudeAgentOptions:
-    """Return the options of a sealed process, opened as far as `own` says."""
+    """Return the options of a sealed process, opened as far as `own` allows."""
     if not _IN_BARE_MODE.issuperset(own.names):
         options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
     return replace(
@@ -99,14 +99,14 @@ _ENDED = "the request that the call belongs to has ended"
 
 
 class Caller:
-    """Whose request a process works on at the moment, for those who have a question about it."""
+    """The caller whose request the process works on now, for permission questions."""
 
     def __init__(self) -> None:
         self.beside: Beside | None = None
         self.approvals: Approvals | None = None
 
     def policy(self, own: OwnTools) -> Policy | None:
-        """The policy of the tools, which asks where the caller of the moment is."""
+        """The policy of the tools, which asks in the current caller's event loop."""
         policy = own.policy
         if policy is None or (policy.ask is None and not own.defers):
             return policy

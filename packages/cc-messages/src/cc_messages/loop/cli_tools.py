@@ -1,9 +1,9 @@
-"""Tools in the CLI's own loop: what a caller offers beside the body of a request, and how it reaches the transport.
+"""Tools in the CLI's own loop: request options outside the body, and their way to the transport.
 
-The Messages API has no place for a function. So whoever wants the CLI to run the loop says so around the request, and
-the transport finds it in the context of the call: `with beside_requests(tools=…): await client.messages.create(…)`.
-The body stays what it is: its `tools` say how the tools are described to the model, and `CLITools` which of them the
-CLI calls by itself. A call of any other tool ends the answer, as in any Messages API response.
+The Messages API cannot carry a function. So a caller that wants the CLI to run the loop sets it around the request, and
+the transport finds it in the request context: `with beside_requests(tools=…): await client.messages.create(…)`. The
+body is unchanged: its `tools` describe the tools to the model, and `CLITools` selects the tools that the CLI calls by
+itself. A call of any other tool ends the answer, as in any Messages API response.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-# It becomes a part of the tools' names, `mcp__NAME__TOOL`, and the CLI replaces all other characters.
+# It is a part of the tools' names, `mcp__NAME__TOOL`, and the CLI replaces all other characters.
 _SERVER_NAME = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]*(?<!_)")
 
 OWN_SERVER = "claude-code"
-"""The server name under which tools of the CLI itself are told of."""
+"""The server name for the CLI's own tools in answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +47,32 @@ class CLICall:
     """A call of a tool that the CLI makes by itself."""
 
     id: str | None
-    """The model's id of the call; None where the CLI did not tell it."""
+    """The model's id of the call; None if the CLI did not send it."""
     name: str
-    """The tool's name, as the request's body has it."""
+    """The tool's name, as in the request's body."""
     arguments: dict[str, JsonValue]
-    """What the model gave it, unchecked."""
+    """The model's arguments, unchecked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CLITools:
-    """Tools that the CLI calls in its own loop, without asking who sent the request.
+    """Tools that the CLI calls in its own loop, without asking the caller.
 
     Raises:
-        ValueError: The server's name cannot be one.
+        ValueError: The server's name is invalid.
     """
 
     names: frozenset[str]
-    """Which of the tools in the request's body they are."""
+    """Their names in the request's body."""
     call: Callable[[CLICall], Awaitable[Mapping[str, object]]]
     """Runs a call, in the event loop and the context of `beside_requests()`, and returns a tool result in MCP's form:
-    `{"content": [{"type": "text", "text": …}], "isError": …}`. What it raises, the model gets as the tool's error."""
+    `{"content": [{"type": "text", "text": …}], "isError": …}`. Its exception becomes the tool's error for the model."""
     server_name: str = "tools"
-    """The name of the MCP server by which the CLI knows them."""
+    """The name of their MCP server in the CLI."""
     transport: Literal["stdio", "sdk"] = "sdk"
-    """Whether the CLI reaches them over a bridge process or over its connection to this process."""
+    """The route from the CLI to the tools: a bridge process, or its connection to this process."""
     sequential: frozenset[str] = frozenset()
-    """Those of which no two calls may run at the same time."""
+    """Tools of which no two calls may run at the same time."""
 
     def __post_init__(self) -> None:
         if _SERVER_NAME.fullmatch(self.server_name) is None or self.server_name == OWN_SERVER:
@@ -89,21 +89,21 @@ def mcp_name(server: str, tool: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToolServerKey:
-    """What the CLI knows of a server from its start."""
+    """Facts about a server that the CLI gets at its start."""
 
     name: str
     transport: Literal["stdio", "sdk"]
     tools: str
     """The tools as JSON: a list of objects with `name`, `description`, `input_schema` and `sequential`."""
     is_plain: bool = False
-    """Whether the model gets the tools under their own names, and not as `mcp__SERVER__TOOL`."""
+    """True if the model gets the tools under their own names, not as `mcp__SERVER__TOOL`."""
 
     def cli_name(self, tool: str) -> str:
-        """The name under which the model gets a tool."""
+        """Return the tool's name for the model."""
         return tool if self.is_plain else mcp_name(self.name, tool)
 
     def schemas(self) -> tuple[ToolSchema, ...]:
-        """The tools in the form in which a server lists them."""
+        """Return the tools in the form of a server's list."""
         return _schemas(self.tools)
 
     def names(self) -> frozenset[str]:
@@ -125,7 +125,7 @@ def _schema(tool: Mapping[str, JsonValue]) -> ToolSchema:
 
 
 class Beside:
-    """What was said beside a request, and where: the loop and the context in which the caller's code is to run."""
+    """Request context: the options of a request, and the event loop and context in which the caller's code runs."""
 
     def __init__(
         self, tools: CLITools | None, own: OwnTools | None, on_message: Callable[[Message], object] | None
@@ -133,13 +133,13 @@ class Beside:
         self.tools = tools
         self.own = own
         self.report: RequestReport | None = None
-        """How the last request was answered; None before its process was ready."""
+        """Report about the last request; None before its process was ready."""
         self._on_message = on_message
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
 
     def tell(self, message: Message) -> None:
-        """Have the caller told of a message; waits for nothing."""
+        """Pass a message to the caller, without waiting."""
         if self._on_message is None:
             return
         try:
@@ -148,9 +148,9 @@ class Beside:
             logger.debug("A message of the CLI came when its listener's event loop had ended")
 
     async def call(self, call: CLICall) -> Mapping[str, object]:
-        """Run a tool where the caller is. Cancelling this cancels the tool.
+        """Run a tool in the caller's loop and context. Cancelling this cancels the tool.
 
-        A call that is not the CLI's to make waits until then: its answer comes with a later request.
+        A call that the CLI may not make waits until then: its answer comes with a later request.
         """
         if self.tools is None or call.name not in self.tools.names:
             return await asyncio.get_running_loop().create_future()
@@ -176,13 +176,13 @@ _beside: ContextVar[Beside | None] = ContextVar("cc_messages_beside", default=No
 def beside_requests(
     *, tools: CLITools | None = None, own: OwnTools | None = None, on_message: Callable[[Message], object] | None = None
 ) -> Generator[Beside]:
-    """Say what goes beside the requests that are made within, in this task and those started from it.
+    """Set the options of the requests made within, in this task and those started from it.
 
     Yields the `Beside`, whose `report` is set as soon as the response has begun.
 
     Args:
         tools: Tools for the CLI's own loop.
-        own: Tools of Claude Code itself, which it may use then.
+        own: Tools of Claude Code itself, allowed for these requests.
         on_message: Called in the current event loop with every message of the CLI that belongs to such a request, in
             order, up to and with the turn's `ResultMessage`. The last ones may come after the response.
     """
@@ -195,7 +195,7 @@ def beside_requests(
 
 
 def current_beside() -> Beside | None:
-    """What was said beside the request that the current task makes."""
+    """Return the options of the current task's requests."""
     return _beside.get()
 
 
@@ -203,5 +203,5 @@ async def _awaited(function: Callable[[CLICall], Awaitable[T]], call: CLICall) -
     try:
         return await function(call)
     except SystemExit as error:
-        # A task that raises it takes its event loop along, which a tool built on a command line parser does not mean.
+        # A task that raises it ends its event loop, which a tool built on a command line parser does not intend.
         raise RuntimeError(f"SystemExit: {error}") from error

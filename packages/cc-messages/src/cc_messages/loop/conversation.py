@@ -1,4 +1,4 @@
-"""Messages as the CLI's history takes them. Pure functions."""
+"""Messages in the form of the CLI's history. Pure functions."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ __all__ = ["Block", "Message", "as_blocks", "check_message", "check_pairs", "mer
 
 Block: TypeAlias = dict[str, JsonValue]
 
-# Where blocks stand in blocks: in results and search results, and in the source of a document.
+# Blocks that contain blocks: results and search results, and the source of a document.
 _NESTING = ("content", "source")
 
 
@@ -27,12 +27,12 @@ class Message:
     content: tuple[Block, ...]
 
     def blocks(self) -> list[Block]:
-        """The content without cache breakpoints: the CLI places its own, and the API allows four."""
+        """Content without cache breakpoints: the CLI places its own, and the API allows four."""
         return [without_cache_control(block) for block in self.content]
 
 
 def as_blocks(content: JsonValue, place: str) -> tuple[Block, ...]:
-    """A message's content as blocks.
+    """Return a message's content as blocks.
 
     Raises:
         APIError: It is neither a text nor a list of objects, or it is empty; `place` is named.
@@ -52,7 +52,7 @@ def as_blocks(content: JsonValue, place: str) -> tuple[Block, ...]:
 
 
 def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Join neighbours of one role into one message, as the API reads them; the CLI would add line breaks."""
+    """Join adjacent messages of one role, as the API does; the CLI would add line breaks."""
     result: list[Message] = []
     for message in messages:
         if result and result[-1].role == message.role:
@@ -62,9 +62,9 @@ def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def without_cache_control(block: Block) -> Block:
-    """A block without its cache breakpoint, and without those of the blocks in it.
+    """Return a block without cache breakpoints, also in nested blocks.
 
-    What is data to a tool or its schema stays as it is, whatever its fields are called.
+    Tool data and tool schemas are unchanged, whatever their fields are called.
     """
     bare = {name: item for name, item in block.items() if name != "cache_control"}
     for name in _NESTING:
@@ -78,7 +78,7 @@ def without_cache_control(block: Block) -> Block:
     return bare
 
 
-# Beyond these the CLI makes an image smaller. How large others than PNG are stands deeper in them.
+# Above these limits the CLI scales an image down. Only in PNG is the size near the beginning.
 _MAX_IMAGE_BYTES = 512_000
 _MAX_IMAGE_SIDE = 2000
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -86,7 +86,7 @@ _PNG_HEADER_LENGTH = 32  # in base64: 24 bytes, with width and height in the las
 
 
 def check_message(message: Message, place: str) -> None:
-    """Refuse a message that would not reach the API as it is; `place` is where it stands in the request.
+    """Refuse a message that would not reach the API unchanged; `place` is its position in the request.
 
     Raises:
         APIError: With status 400.
@@ -102,7 +102,7 @@ def check_message(message: Message, place: str) -> None:
 
 
 def check_pairs(messages: Sequence[Message]) -> None:
-    """Refuse a conversation whose calls and results do not belong together.
+    """Refuse a conversation with mismatched calls and results.
 
     Raises:
         APIError: With status 400.
@@ -154,7 +154,7 @@ def _in_result(block: Block) -> str | None:
 
 
 def _check_results(calls: Sequence[str], message: Message) -> None:
-    """Each call must be answered once in the message after it, and nothing else may be."""
+    """Require exactly one answer to each call in the next message, and no other answers."""
     results = _ids(message, "tool_result", "tool_use_id")
     if unexpected := [call for call in results if call not in calls]:
         raise invalid(
@@ -185,7 +185,7 @@ def _is_dropped(citation: JsonValue) -> bool:
 
 
 def _is_left_alone(source: JsonValue) -> bool:
-    """Whether an image is small enough for the CLI to leave it as it is, and can be seen to be."""
+    """Return True if an image is verifiably small enough for the CLI to leave it unchanged."""
     if not isinstance(source, dict) or source.get("type") != "base64":
         return True
     data = str(source.get("data", ""))

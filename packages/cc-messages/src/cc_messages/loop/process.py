@@ -1,4 +1,4 @@
-"""A process in which Claude Code runs the loop: with the conversation in its history, and what it needs beside it."""
+"""A process in which Claude Code runs the loop, with the conversation in its history, and its tools and skills."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -29,13 +29,13 @@ __all__ = ["LoopProcess"]
 
 
 class LoopProcess(RequestProcess):
-    """A process for requests some of whose tools the CLI calls."""
+    """A process for requests with tools that the CLI calls."""
 
     _has_history = True
     _caller: Caller
     _tools: ToolServer | None
     _belongings: AsyncExitStack
-    """The server, the folder and the session, which end with the process."""
+    """The server, the folder and the session, closed with the process."""
 
     @override
     @classmethod
@@ -110,11 +110,11 @@ class LoopProcess(RequestProcess):
 
     @override
     def _on_refusal(self) -> None:
-        pass  # what the CLI tries then is a part of its loop
+        pass  # the CLI's second attempt is a part of its loop
 
     @override
     def _with_cost(self, result: ResultMessage) -> ResultMessage:
-        # The CLI tells what the process has cost since it was started, for whatever requests.
+        # The CLI reports the cost of the process since its start, over all requests.
         spent = self.session.last_spent
         models = {name: usage.model_dump(by_alias=True) for name, usage in spent.models.items()}
         return replace(result, total_cost_usd=spent.cost_usd, model_usage=models)
@@ -125,7 +125,7 @@ class LoopProcess(RequestProcess):
         await self._connect_tools()
 
     async def _connect_tools(self) -> None:
-        """Start a bridge that has gone anew. The CLI tries that once, with the next call, and then never again."""
+        """Start a bridge again that has exited. The CLI tries that once, with the next call, and then never again."""
         server = cast(RequestLaunch, self.launch).tool_server
         if server is None or self._tools is None or not isinstance(self._reading, LoopReading):
             return
@@ -136,8 +136,8 @@ class LoopProcess(RequestProcess):
 async def _check_tools(session: PooledSession, key: ToolServerKey, seconds: float) -> None:
     """Raise if the CLI did not get all tools.
 
-    If its bridge dies while it connects, it takes what it has got, and would itself answer all later calls of the
-    others: that there is no such tool.
+    If its bridge dies during the connection, it keeps the tools received so far, and would answer all later calls of
+    the others itself: with "no such tool".
     """
     [status] = await session.wait_mcp([key.name], timeout=seconds)
     if missing := key.names() - {tool["name"] for tool in status.get("tools", [])}:
@@ -149,7 +149,7 @@ def _with_skills(options: ClaudeAgentOptions, own: OwnTools, belongings: AsyncEx
         return options
     env: Mapping[str, str] = {**environ, **options.env}
     folder = SkillFolder(own.skills, skill_places(options.cwd, env))
-    # With the folder, which goes when it is forgotten.
+    # With the folder, which is removed when it is garbage-collected.
     belongings.callback(SkillFolder.close, folder)
     return with_skills(options, own, folder)
 

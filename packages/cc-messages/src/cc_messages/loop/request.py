@@ -1,7 +1,7 @@
-"""A request whose tools the CLI knows: what it must know of them from its start, and what the API is told of them.
+"""A request with tools that the CLI knows: the data that it needs at its start, and their form for the API.
 
-The CLI calls a tool by the name `mcp__SERVER__TOOL`, so the model must get it under that name. All else that the body
-says of a tool reaches the API as it stands there, unless the CLI has tools of its own to tell of, too. Pure functions.
+The CLI calls a tool by the name `mcp__SERVER__TOOL`, so the model must get it under that name. Everything else that the
+body has about a tool reaches the API unchanged, unless the CLI also has tools of its own to describe. Pure functions.
 """
 
 import json
@@ -21,31 +21,31 @@ __all__ = ["LoopRequest", "loop_request"]
 
 _Object = dict[str, JsonValue]
 
-# What is no parameter: the CLI sends it, or places it, by itself.
+# Fields that are not parameters: the CLI sends or places them by itself.
 _OF_THE_CLI = frozenset({"cache_control", "messages", "model", "stream", "system"})
 
 # The server of tools whose calls all end the answer.
 _SERVER_NAME = "caller"
 
-# What the CLI tells the API of a tool of an MCP server.
+# The fields that the CLI sends to the API for a tool of an MCP server.
 _TOLD = frozenset({"cache_control", "description", "input_schema", "name", "type"})
 
 
 @dataclass(frozen=True, slots=True)
 class LoopRequest:
-    """The conversation, which ends in the user message to be answered, and the tools."""
+    """The conversation, which ends in the user message to answer, and the tools."""
 
     messages: tuple[Message, ...]
     parameters: _Object
-    """The fields of the body that go to the API beside the conversation."""
+    """The fields of the body for the API, besides the conversation."""
     tool_server: ToolServerKey | None
-    """The tools of the request that the CLI knows; None where it knows none of them."""
+    """The tools of the request that the CLI knows; None if it knows none."""
     own: OwnTools | None
-    """The tools of its own; None where it has none."""
+    """The CLI's own tools; None if it has none."""
 
 
 def loop_request(fields: _Object, beside: Beside | None) -> LoopRequest | None:
-    """Read what the CLI's loop needs of a request's body; None where the caller owns the loop.
+    """Parse a request's body for the CLI's loop; return None if the caller owns the loop.
 
     Raises:
         APIError: The CLI could not carry it (status 400).
@@ -105,7 +105,7 @@ def _message(message: JsonValue, place: str) -> Message:
 
 
 def _with_cli_tools(parameters: _Object, server: ToolServerKey | None, own: OwnTools | None) -> _Object:
-    """Give tools the CLI's names. Beside tools of its own the CLI tells the API of all tools itself."""
+    """Give tools the CLI's names. If the CLI has tools of its own, it describes all tools itself."""
     changed = dict(parameters)
     if own is not None:
         changed.pop("tools", None)
@@ -120,7 +120,7 @@ def _with_cli_tools(parameters: _Object, server: ToolServerKey | None, own: OwnT
 
 
 def _with_cli_names(messages: Iterable[Message], server: ToolServerKey) -> list[Message]:
-    """A conversation in which the calls of a server's tools have the CLI's names for them, as they had when made."""
+    """Return a conversation in which the calls of a server's tools have the CLI's names, as originally."""
     return [
         Message(message.role, tuple(_with_cli_name(block, server) for block in message.content)) for message in messages
     ]

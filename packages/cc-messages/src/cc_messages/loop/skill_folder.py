@@ -1,8 +1,7 @@
-"""Skills of a request, by name, and nothing else of the folders where they lie.
+"""Skills of a request, by name, without the rest of their folders.
 
-Claude Code finds skills where it finds settings, and with settings come hooks, permissions, environment variables and
-servers of whoever has written the folder. So the skills that were named go to it as a plugin: a folder that has links
-to them and nothing else.
+Claude Code finds skills in its settings folders, and settings include hooks, permissions, environment variables and
+servers of the folder's author. So it gets the named skills as a plugin: a folder with only links to them.
 """
 
 import json
@@ -25,13 +24,13 @@ PLUGIN = "skills"
 
 
 class SkillFolder:
-    """A plugin with links to skills. It is removed with `close()`, when it is forgotten, and with the interpreter."""
+    """A plugin with links to skills. It is removed by `close()`, by garbage collection, and at interpreter exit."""
 
     def __init__(self, names: Sequence[str], places: Sequence[Path]) -> None:
         """Find the skills; the first place that has one wins.
 
         Raises:
-            APIError: There is no such skill (status 400).
+            APIError: A skill does not exist (status 400).
         """
         found = [_found(name, places) for name in names]
         self.path = Path(tempfile.mkdtemp(prefix="cc-skills-"))
@@ -48,7 +47,7 @@ class SkillFolder:
 
 
 def skill_places(cwd: str | Path | None, env: Mapping[str, str]) -> list[Path]:
-    """Where skills may lie: with the working folder, and with the user's configuration."""
+    """Return the possible folders of skills: under the working folder, and the user's configuration."""
     home = env.get("CLAUDE_CONFIG_DIR")
     config = Path(home) if home else Path.home() / ".claude"
     return [folder / "skills" for folder in ([Path(cwd) / ".claude"] if cwd is not None else []) + [config]]
@@ -64,6 +63,6 @@ def _found(name: str, places: Sequence[Path]) -> Path:
 
 
 def with_skills(options: ClaudeAgentOptions, own: OwnTools, folder: SkillFolder) -> ClaudeAgentOptions:
-    """Return options with the skills of `own`, which lie in `folder`."""
+    """Return options with the skills of `own`, linked in `folder`."""
     names = [known for name in own.skills for known in (name, f"{PLUGIN}:{name}")]
     return replace(options, plugins=[{"type": "local", "path": str(folder.path)}], skills=names)

@@ -1,7 +1,7 @@
-"""The MCP server of one process: the tools of its requests, and whom each call goes to at the moment.
+"""The MCP server of one process: the tools of its requests, and the current receiver of their calls.
 
-The CLI learns its tools when it starts, and a process serves one request after another. So the server is the
-process's, and the request that the process works on is bound to it for its time. Lives on the background loop.
+The CLI learns its tools when it starts, and a process serves one request after another. So the server belongs to the
+process, and the current request of the process is bound to it. Lives on the background loop.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ Run = Callable[[CLICall], Awaitable[Mapping[str, object]]]
 
 logger = logging.getLogger(__name__)
 
-# The model reads it, and an exception may quote megabytes of what it choked on.
+# The model reads it, and an exception may quote megabytes of invalid input.
 _MESSAGE_CHARACTERS = 20_000
 
 
 class ToolServer:
-    """Lists tools and passes their calls on to whoever is bound."""
+    """Lists tools and passes their calls on to the bound function."""
 
     def __init__(self, key: ToolServerKey) -> None:
         self._key = key
@@ -45,7 +45,7 @@ class ToolServer:
         self._ipc: IPCSession | None = None
 
     async def start(self) -> McpServerConfig:
-        """Take calls; returns how the CLI reaches the server.
+        """Accept calls; return the server's configuration for the CLI.
 
         Raises:
             IPCError: The files of the bridge could not be made.
@@ -61,32 +61,32 @@ class ToolServer:
         return {"type": "stdio", "command": config["command"], "args": config["args"]}
 
     async def stop(self) -> None:
-        """Cancel the calls that run, and remove what `start()` has made. Allowed at any time."""
+        """Cancel running calls, and remove the files of `start()`. Allowed at any time."""
         self.unbind()
         if self._ipc is not None:
             await self._ipc.stop()
 
     def bind(self, run: Run) -> None:
-        """Have calls go to `run` until `unbind()`."""
+        """Send calls to `run` until `unbind()`."""
         self._run, self._come = run, set()
 
     def unbind(self) -> None:
-        """Cancel the calls that run; the CLI gets an error for each, and for those that come later."""
+        """Cancel running calls; the CLI gets an error for each, and for later ones."""
         self._run = None
         for call in self._calls:
             call.cancel()
 
     @property
     def has_run(self) -> bool:
-        """Whether a call has come since `bind()`."""
+        """Return True if a call has arrived since `bind()`."""
         return bool(self._come)
 
     def has_missed(self, failed: Iterable[str]) -> bool:
-        """Whether one of these calls, which have failed since `bind()`, did not come because its bridge had gone."""
+        """Return True if one of these calls, failed since `bind()`, was lost because its bridge had exited."""
         return self._ipc is not None and not self._come.issuperset(failed)
 
     async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
-        """Run a call. Whatever happens in it, there is a result."""
+        """Run a call. Always returns a result."""
         if self._run is None:
             return _error("Nobody waits for this call any more.")
         call = CLICall(call_id, name, cast("dict[str, JsonValue]", dict(arguments)))
@@ -97,10 +97,10 @@ class ToolServer:
             return await running
         except asyncio.CancelledError:
             running.cancel()
-            if _is_cancelled():  # by the CLI, which reads no answer
+            if _is_cancelled():  # by the CLI, which ignores the answer
                 raise
-            # By the end of the turn, or by the tool itself. Answered, since an MCP server takes seconds to close over
-            # a handler that still waits.
+            # By the end of the turn, or by the tool itself. Answered, since an MCP server takes seconds to close over a
+            # handler that still waits.
             return _error("CancelledError: The call was cancelled.")
         finally:
             self._calls.discard(running)
@@ -144,7 +144,7 @@ def _error(message: str) -> CallToolResult:
     return CallToolResult.model_validate({"content": [{"type": "text", "text": message}], "isError": True})
 
 
-# Each request of an agent has the same tools, and asks for them several times.
+# Every request of an agent has the same tools, and needs them several times.
 
 
 def _mcp_tool(schema: ToolSchema) -> Tool:

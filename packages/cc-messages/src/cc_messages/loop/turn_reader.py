@@ -1,4 +1,4 @@
-"""Reading a turn in which the CLI calls tools by itself and asks the API again, as often as the model likes."""
+"""Parsing of a turn in which the CLI calls tools by itself and asks the API again, any number of times."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -20,11 +20,11 @@ __all__ = ["LoopReading"]
 
 
 class LoopReading(Reading):
-    """The one message that a loop is told as, growing as the CLI's messages are fed.
+    """The one message of a loop, built from the CLI's messages.
 
     Args:
         server: The tools of the request.
-        own: Which of them the CLI calls by itself.
+        own: The tools that the CLI calls by itself.
         approvals: The calls of the CLI's own tools that wait for an approval.
         doubtful: The names of tools of its own that the CLI may not have.
     """
@@ -52,7 +52,7 @@ class LoopReading(Reading):
     def feed(self, message: Message) -> Sequence[Event]:
         match message:
             case StreamEvent() | AssistantMessage() | UserMessage() if message.parent_tool_use_id is not None:
-                return ()  # a sub-agent's
+                return ()  # from a sub-agent
             case UserMessage(content=[*blocks]) if not self.is_broken:
                 results = [_as_block(block) for block in blocks if isinstance(block, ToolResultBlock)]
                 return self._loop.feed_results(results)
@@ -72,14 +72,14 @@ class LoopReading(Reading):
     @property
     @override
     def ends_by_itself(self) -> bool:
-        # Calls that are not the CLI's to make keep it waiting, and after an answer that shows nothing it asks again.
+        # Calls that are not the CLI's to make keep it waiting, and after an empty answer it asks again.
         if self._loop.is_complete and (self._loop.calls_others or not self._loop.shows_something_at_last):
             return False
         return super().ends_by_itself
 
     @property
     def failed_calls(self) -> frozenset[str]:
-        """The ids of the calls of the server's tools that have failed, for whatever reason."""
+        """The ids of failed calls of the server's tools, for any reason."""
         blocks = self.answer.content
         failed = {str(block["tool_use_id"]) for block in blocks if block.get("is_error")}
         return frozenset(str(block["id"]) for block in blocks if self._is_of_server(block)) & failed
@@ -90,7 +90,7 @@ class LoopReading(Reading):
     @override
     def _feed_event(self, event: Event) -> Sequence[Event]:
         if event["type"] == "message_start" and (self._loop.is_within_answer or self.has_apology):
-            self.is_broken = True  # the CLI repeats what was told already
+            self.is_broken = True  # the CLI repeats events already sent
             return ()
         events = self._loop.feed(event)
         if self._loop.has_stopped_early and not self.has_apology:

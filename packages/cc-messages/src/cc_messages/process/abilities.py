@@ -1,8 +1,7 @@
-"""The abilities of a CLI that the road of a request needs, probed once, when its first process has started.
+"""The abilities of a CLI that requests need, probed once, when its first process has started.
 
-Nothing is concluded from a version. A probe asks the process and never the API; all of it takes some 15 ms. Without
-the first ability no request can be carried out; without the others it is carried out more slowly. Measured on CLI
-2.1.71 to 2.1.330.
+Version numbers are not used. A probe asks the process, never the API; all of it takes some 15 ms. Without the first
+ability no request works; without the others requests are slower. Measured on CLI 2.1.71 to 2.1.330.
 """
 
 import logging
@@ -19,20 +18,20 @@ _PROBE = "CC_MESSAGES_PROBE"
 
 
 class Abilities:
-    """The abilities of one CLI; assumed until they were probed."""
+    """The abilities of one CLI; assumed until probed."""
 
     def __init__(self) -> None:
         self.can_rewind = True
-        """Whether a message can be dropped from the conversation. Since CLI 2.1.191."""
+        """True if a message can be dropped from the conversation. Since CLI 2.1.191."""
         self.can_claim = True
-        """Whether a process can take its system prompt later."""
+        """True if a process can get its system prompt later."""
         self._is_probed = False
 
     async def probe(self, session: Session) -> None:
-        """Find out what the CLI of `session` can do, unless that is known.
+        """Probe the abilities of `session`'s CLI, unless they are known.
 
         Raises:
-            CLIConnectionError: It cannot do what every request needs.
+            CLIConnectionError: It lacks an ability that every request needs.
             ClaudeCodeError: The process failed.
         """
         # Without a lock, which a forked child would inherit: two processes that start together may both be probed.
@@ -42,7 +41,7 @@ class Abilities:
             self._is_probed = True
 
     def cannot_claim(self) -> None:
-        """Take note that no process waits for its system prompt."""
+        """Record that no process waits for its system prompt."""
         if self.can_claim:
             logger.warning("This Claude Code CLI has no spare processes: it is started for each system prompt")
         self.can_claim = False
@@ -63,7 +62,7 @@ class Abilities:
         try:
             await session.rewind(str(uuid4()))
         except ControlRequestError:
-            if not self.can_rewind:  # found out by another process meanwhile
+            if not self.can_rewind:  # already probed by another process
                 return
             self.can_rewind = False
             logger.warning(

@@ -1,9 +1,9 @@
-"""What the CLI logs of its API calls: the headers of a response, and the body of an error, word for word.
+"""The CLI's log of its API calls: the headers of a response, and the body of an error, word for word.
 
-The messages on the CLI's stdout leave out what a client of the API lives by: how long to wait after a 429, the id of a
-request, the API's own words for some errors. With debug logging the API client inside the CLI writes them to stderr,
-keys masked and contents left out. That costs 0.2 ms a request here, and nothing measurable there. Measured on CLI
-2.1.329; a version that logs in another way only tells less. Lives on the background loop.
+The messages on the CLI's stdout lack data that an API client needs: the wait after a 429, the id of a request, the
+API's own text for some errors. With debug logging the API client inside the CLI writes them to stderr, keys masked and
+contents left out. That costs 0.2 ms a request here, and nothing measurable there. Measured on CLI 2.1.329; a version
+with another log format only gives less. Lives on the background loop.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["LOG_ARGUMENTS", "LOG_ENV", "APILog", "retry_after"]
 
 LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error"}
-"""What a process needs from its start on: its API client logs everything, and it itself only errors."""
+"""Environment variables for the start: its API client logs everything, and it itself only errors."""
 LOG_ARGUMENTS: Mapping[str, str | None] = {"debug-to-stderr": None}
-"""What it needs on its command line."""
+"""Command-line arguments for it."""
 
-# The lines have been written when the CLI tells of the same on stdout; they come through another pipe.
+# These lines are written before the CLI's message on stdout; they come through another pipe.
 _BEHIND_SECONDS = 0.1
 
 _ENTRY = re.compile(r"\[Anthropic SDK \w+\] (?P<text>.*)")
@@ -38,7 +38,7 @@ _ERROR = re.compile(
 )
 _PASSED_ON = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-.*")
 
-# After these the CLI may repeat the request in another form. After a 401 it may, too, but with a login renewed.
+# After these the CLI may retry the request in another form. It may after a 401, too, but with a new login.
 _REFUSALS = frozenset({400, 404})
 
 
@@ -47,13 +47,13 @@ class APILog:
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
-        """What a client may want of the headers of the last response; empty from `forget()` on."""
+        """Useful headers of the last response; empty after `forget()`."""
         self.error: dict[str, JsonValue] | None = None
-        """The API's last error, as its body had it; None from `forget()` on."""
+        """The API's last error, as in its body; None after `forget()`."""
         self.status: int | None = None
-        """The status of that error, if it was the response's."""
+        """The status of that error, if the response had it."""
         self.on_refusal: Callable[[], object] | None = None
-        """Called when the API has refused the request, with which the CLI would try something else."""
+        """Called when the API has refused the request, before the CLI's attempt at a different one."""
         self._is_in_entry = self._is_in_answer = False
         self._is_sending = False
         self._has_answer = asyncio.Event()
@@ -61,27 +61,27 @@ class APILog:
 
     @property
     def request_id(self) -> str | None:
-        """The API's id of the request, once it is known."""
+        """The API's id of the request, if known."""
         return self.headers.get("request-id")
 
     @property
     def retry_after(self) -> float | None:
-        """How many seconds the API has asked to wait."""
+        """Seconds to wait before a retry, set by the API."""
         return retry_after(self.headers)
 
     def forget(self) -> None:
-        """Begin anew: what was told belongs to an earlier request."""
+        """Reset the data, which belongs to an earlier request."""
         self.headers, self.error, self.status, self._is_sending = {}, None, None, False
         self._has_answer.clear()
         self._has_error.clear()
 
     async def answered(self) -> None:
-        """Wait until the headers of a response that is known to be there have come, if they are coming at all."""
+        """Wait for the headers of a response that is known to exist, up to a time limit."""
         if self._is_sending:
             await _wait_for(self._has_answer)
 
     async def failed(self) -> None:
-        """The same for the body of an error."""
+        """Wait likewise for the body of an error."""
         if self._is_sending:
             await _wait_for(self._has_error)
 
@@ -123,7 +123,7 @@ class APILog:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return for how many seconds a response asks to wait; None if it does not, or not in a known form."""
+    """Return the wait in seconds that a response sets; None without one, or if its form is unknown."""
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     value = headers.get("retry-after", "")

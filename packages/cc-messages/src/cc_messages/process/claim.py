@@ -1,9 +1,9 @@
-"""A system prompt for a process that runs already, which only the CLI can send: with a subscription's login.
+"""A system prompt for a running process, which only the CLI can send: with a subscription's login.
 
-There the CLI's own system blocks stand before the caller's prompt, which it takes when it starts. A process that was
-started with `--await-claim` takes it once, later, and is from then on like one that was started with it. Measured on
-CLI 2.1.329: 67 ms, where a start takes 400. The CLI calls the control request internal; a CLI without it refuses the
-argument, and is then started for each prompt.
+There the CLI's own system blocks precede the caller's prompt, which it gets when it starts. A process started with
+`--await-claim` accepts it once, later, and from then on equals one started with it. Measured on CLI 2.1.329: 67 ms,
+where a start takes 400. The CLI calls the control request internal; a CLI without it refuses the argument, and is then
+started for each prompt.
 """
 
 from collections.abc import Mapping, Sequence

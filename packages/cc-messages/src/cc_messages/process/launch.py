@@ -1,4 +1,4 @@
-"""How the process for a request is started: sealed, opened only as far as the request's own loop needs it."""
+"""The launch of the process for a request: sealed, opened only as far as the request's own loop needs it."""
 
 import os
 from collections import ChainMap
@@ -22,24 +22,24 @@ from .single_call import LIMIT_ENV, Allowance
 
 __all__ = ["Launches"]
 
-# What a tool did cannot be done again, so it is the CLI that repeats a failed API call of its loop: as often as the
-# API's own clients do.
+# A tool's side effects cannot be repeated, so the CLI retries a failed API call of its loop: as often as the API's own
+# clients do.
 _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 
-# The model gets the tools under the names that the request has for them.
+# The model gets the tools under the request's names.
 _PLAIN_NAMES = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
 
 _BETAS = "ANTHROPIC_BETAS"
 
 
 class Launches:
-    """Says how processes are started; what its transport was made with, and nothing of the transport itself.
+    """Builds the launches of processes from the transport's arguments; does not know the transport itself.
 
     Args:
         env: Environment variables for the processes, on top of this one's.
-        cwd: The folder they run in; an empty private one if None.
+        cwd: Their working folder; an empty private one if None.
         cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
-        timeouts: How long to wait for what.
+        timeouts: The time limits of all waits.
     """
 
     def __init__(
@@ -52,25 +52,25 @@ class Launches:
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The environment of the processes, as far as it is the caller's."""
+        """The environment of the processes, as far as the caller sets it."""
         return ChainMap(self._env, os.environ)
 
     @property
     def login(self) -> Login:
-        """The login of a process that would be started now."""
+        """The login of a process started now."""
         return login_of(self._env)
 
     @property
     def api(self) -> APIAccess:
-        """The access to the API that the processes have.
+        """The API access of the processes.
 
         Raises:
-            APIError: It is not one that could be used beside them.
+            APIError: It cannot be used outside them.
         """
         return APIAccess.of(self._env)
 
     def launch(self, request: MessagesRequest) -> RequestLaunch:
-        """Return how a process for `request` is started."""
+        """Return the launch of a process for `request`."""
         if request.loop is not None:
             return self._loop(request, request.loop)
         launch = self._whole(request.system, request.process_model, _betas(request))
@@ -78,7 +78,7 @@ class Launches:
         return replace(launch, spare=self._claimable()) if can_claim else launch
 
     def spare(self) -> RequestLaunch:
-        """Return how a process is started for requests that are still to come."""
+        """Return the launch of a process for future requests."""
         return self._claimable() if self.abilities.can_claim and not self.login.owns_prompt else self._plain()
 
     def _plain(self) -> RequestLaunch:
@@ -106,13 +106,13 @@ class Launches:
         options = sealed_options(
             system_prompt="\n\n".join(system), model=model, env=self._env, cwd=self._cwd, cli_path=self._cli_path
         )
-        # The caller's own variables win, but for the betas of a request.
+        # The caller's own variables take precedence, except the betas of a request.
         betas = {name: value for name, value in env.items() if name == _BETAS}
         return replace(options, env={**options.env, **env, **self._env, **betas})
 
     def _launch(self, options: ClaudeAgentOptions, loop: LoopRequest | None) -> RequestLaunch:
         own, login = None if loop is None else loop.own, self.login
-        if own is None:  # or programs that its tools start would log their API calls, too
+        if own is None:  # otherwise programs started by its tools would log their API calls, too
             arguments = {**options.extra_args, **LOG_ARGUMENTS}
             options = replace(options, env={**LOG_ENV, **options.env}, extra_args=arguments)
         return RequestLaunch(
@@ -130,6 +130,6 @@ class Launches:
 
 
 def _betas(request: MessagesRequest) -> Mapping[str, str]:
-    """The variable for the betas of a request, in one order, so that equal ones are equal."""
+    """Return the variable for the betas of a request, in one order, so that equal ones are equal."""
     names = {beta.strip() for beta in request.betas.split(",")} - {""}
     return {_BETAS: ",".join(sorted(names))} if names else {}

@@ -1,8 +1,8 @@
-"""A process of the pool that answers requests of the Messages API, one at a time, and holds nothing between two.
+"""A process of the pool that answers requests of the Messages API, one at a time, without state between two.
 
-The request stands in the extra body, whose fields take the place of what the CLI would have sent itself, `messages` and
-`system` included. So the CLI is asked a prompt that the API never gets, makes one API call, and forgets the prompt when
-the answer is there. Any process answers any request of its launch key.
+The request is in the extra body, whose fields replace the CLI's own, `messages` and `system` included. So the CLI gets
+a prompt that the API never receives, makes one API call, and drops the prompt after the answer. Any process answers any
+request of its launch key.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ __all__ = ["RequestProcess"]
 
 logger = logging.getLogger(__name__)
 
-# What the CLI is asked in place of the conversation.
+# The CLI's prompt in place of the conversation.
 _PROMPT = "."
 
-# How long a process that is to be ended may take for the last messages of a turn that was answered.
+# The time limit at shutdown for the last messages of an answered turn.
 _LAST_WORDS_SECONDS = 1.0
 
 
@@ -43,12 +43,12 @@ class RequestProcess(Worker):
     """A process for requests of callers that own the loop.
 
     Args:
-        launch: How it was started.
+        launch: Its launch.
         session: Its session.
         log: Reads its stderr.
     """
 
-    # Whether the conversation stands in the CLI's history, beside words of the CLI's own such as the date.
+    # True if the conversation is in the CLI's history, beside the CLI's own text such as the date.
     _has_history = False
 
     def __init__(self, launch: RequestLaunch, session: PooledSession, log: APILog) -> None:
@@ -62,7 +62,7 @@ class RequestProcess(Worker):
         self._forgotten: str | None = None
         self._request: MessagesRequest | None = None
         self.on_limits: Callable[[RateLimits], object] | None = None
-        """Called with the limits that a response of the API tells."""
+        """Called with the limits of an API response."""
         self._has_log = launch.own is None
         self._heard: RateLimits | None = None
         self._reading = Reading()
@@ -76,7 +76,7 @@ class RequestProcess(Worker):
         session = await cls.open(launch, replace(launch.options, stderr=log.take))
         process = cls(launch, session, log)
         try:
-            if not launch.is_spare:  # which could not be claimed after a message or a rewind
+            if not launch.is_spare:  # which cannot be claimed after a message or a rewind
                 await process.begin()
         except BaseException:
             await session.close()
@@ -84,10 +84,10 @@ class RequestProcess(Worker):
         return process
 
     async def begin(self) -> None:
-        """Make the process one that answers requests.
+        """Prepare the process for requests.
 
         Raises:
-            ClaudeCodeError: It failed, or its CLI lacks an ability that is needed.
+            ClaudeCodeError: It failed, or its CLI lacks a required ability.
         """
         await self._abilities.probe(self.session)
         self._allowance.begin(self.session.info)
@@ -95,7 +95,7 @@ class RequestProcess(Worker):
         await self._mark()
 
     async def _mark(self) -> None:
-        """Let prompts pass, as far as is known how long the CLI reckons them to be."""
+        """Allow prompts up to their length in the CLI's count, as far as known."""
         await mark(self.session, self._allowed)
 
     def _allow_more(self) -> bool:
@@ -111,11 +111,11 @@ class RequestProcess(Worker):
 
     @property
     def has_run_tools(self) -> bool:
-        """Whether the CLI has called tools for the present request, so that it must not be repeated."""
+        """True if the CLI has called tools for the current request, so that a retry is not allowed."""
         return False
 
     async def take(self, launch: Launch, request: MessagesRequest) -> None:
-        """Make the process ready for a request. Makes no API call, so it may be tried elsewhere.
+        """Make the process ready for a request. Makes no API call, so another process may retry it.
 
         Raises:
             ClaudeCodeError: The process failed.
@@ -129,7 +129,7 @@ class RequestProcess(Worker):
         await self._tell_process(launch.options.model, request.env)
 
     async def _tell_process(self, model: str | None, env: Mapping[str, str]) -> None:
-        """Set the model and the variables, as far as they are others, in one control request: it takes some 6 ms."""
+        """Set the model and the variables, if they differ, in one control request: it takes some 6 ms."""
         changed = {name: value for name, value in env.items() if self._told.get(name) != value}
         settings: dict[str, JsonValue] = {"env": {**changed}} if changed else {}
         if model != self.model:
@@ -142,7 +142,7 @@ class RequestProcess(Worker):
             await self.ping()
 
     async def answer(self) -> AsyncIterator[Event]:
-        """Yield the API's events for the request that was taken, up to `message_stop`.
+        """Yield the API's events for the current request, up to `message_stop`.
 
         Raises:
             APIError: The API answered with an error.
@@ -162,14 +162,14 @@ class RequestProcess(Worker):
             raise with_limits(as_logged(error, self.log), self._note_limits()) from error.__cause__
 
     def _note_limits(self) -> RateLimits | None:
-        """Tell of the limits of the last response, as far as they are known, and return them."""
+        """Report the limits of the last response, as far as known, and return them."""
         limits = RateLimits.from_headers(self.log.headers) if self._has_log else self._heard
         if limits is not None and self.on_limits is not None:
             self.on_limits(limits)
         return limits
 
     def _hear(self, message: Message) -> None:
-        """Read the limits from a message of the CLI, which it sends when they have changed."""
+        """Read the limits from a message of the CLI, sent when they have changed."""
         if isinstance(message, RateLimitEvent) and not self._has_log:
             self._heard = RateLimits.from_event(message.rate_limit_info.raw) or self._heard
             self._note_limits()
@@ -195,7 +195,7 @@ class RequestProcess(Worker):
 
     @override
     async def close(self) -> None:
-        if self._reading.answer.is_complete:  # and only the CLI's last words are missing
+        if self._reading.answer.is_complete:  # and only the CLI's last messages are missing
             with suppress(ClaudeCodeError, TimeoutError):
                 async with asyncio.timeout(_LAST_WORDS_SECONDS):
                     await self._finish()
@@ -214,7 +214,7 @@ class RequestProcess(Worker):
                 yield event
             if not self._reading.was_blocked or not self._allow_more():
                 raise self._reading.failure(api_address(self.launch.options.env))
-            # The API has not been asked.
+            # The API has received no request.
             await self._end_turn()
             await self._forget()
             await self._mark()
@@ -229,7 +229,7 @@ class RequestProcess(Worker):
                 self._hear(message)
                 events = self._reading.feed(message)
                 early.append(message)
-                # Of a turn that was stopped before its API call nothing is told.
+                # A turn stopped before its API call is not reported.
                 if self._reading.answer.has_begun or (self._reading.has_ended and not self._reading.was_blocked):
                     for told in early:
                         self._tell(told)
@@ -239,15 +239,15 @@ class RequestProcess(Worker):
                 if self._reading.is_broken:
                     break
         except TurnError:
-            pass  # the result has told it, too
+            pass  # the result has reported it, too
 
     def _on_refusal(self) -> None:
-        """End the turn: the API has refused, and the CLI would try something else."""
+        """End the turn: the API has refused, and the CLI would try a different request."""
         if self._stream is not None and not self._reading.answer.is_complete:
             self._stream.give_up(CLIConnectionError(reason="The API has refused the request"))
 
     def _tell(self, message: Message) -> None:
-        """Tell the caller of a message, if it listens."""
+        """Pass a message to the caller, if it listens."""
         beside = None if self._request is None else self._request.beside
         if beside is None:
             return
@@ -260,12 +260,12 @@ class RequestProcess(Worker):
         return with_cost(result, self._reading.answer.as_json())
 
     async def _finish(self) -> None:
-        """End the turn, and the request with it."""
+        """End the turn and the request."""
         await self._end_turn()
         self._request = self.on_limits = None
 
     async def _end_turn(self) -> None:
-        """Read the turn to its end, which is brought about if the CLI would ask the API again."""
+        """Read the turn to its end; interrupt it if the CLI would ask the API again."""
         stream, self._stream, self.log.on_refusal = self._stream, None, None
         try:
             if stream is not None:
@@ -281,7 +281,7 @@ class RequestProcess(Worker):
         await self.session.vacate()
 
     async def _forget(self) -> None:
-        """Drop the prompt from the conversation, and all after it.
+        """Drop the prompt and all later messages from the conversation.
 
         Raises:
             ClaudeCodeError: That was not possible.
@@ -290,14 +290,14 @@ class RequestProcess(Worker):
             await self._clear()
             return
         prompt = self.session.last_user_uuid
-        if prompt == self._forgotten:  # the request was given up before it was sent
+        if prompt == self._forgotten:  # the request was cancelled before it was sent
             return
         if not await self.session.rewind(str(prompt)):
             raise CLIConnectionError(reason="Claude Code did not rewind the conversation")
         self._forgotten = prompt
 
     async def _clear(self) -> None:
-        if NO_COMMANDS.keys() <= self.launch.options.extra_args.keys():  # the first process, which was probed
+        if NO_COMMANDS.keys() <= self.launch.options.extra_args.keys():  # the first process, used for the probe
             raise CLIConnectionError(reason="this process takes no command that clears its conversation")
         await self.session.reset(tools_changed=True)
         await self._mark()

@@ -1,4 +1,4 @@
-"""The launch of a process for requests: the options, and everything that a request must share with others on it."""
+"""The launch of a process for requests: the options, and all that its requests must have in common."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -15,19 +15,19 @@ from .single_call import Allowance
 __all__ = ["NO_COMMANDS", "RequestLaunch"]
 
 NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
-"""The command line of a process without commands, for which the CLI would look after each change of parameters."""
+"""The command line of a process without commands: the CLI would search them after each parameter change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLaunch(Launch):
-    """How a process is started that answers requests of the Messages API."""
+    """The launch of a process that answers requests of the Messages API."""
 
     tool_server: ToolServerKey | None = None
-    """The tools of the requests that the CLI knows; None where it knows none of them."""
+    """The tools of the requests that the CLI knows; None if it knows none."""
     own: OwnTools | None = None
-    """The tools of its own; None where it has none."""
+    """The CLI's own tools; None if it has none."""
     allowance: Allowance = field(default_factory=Allowance, compare=False)
-    """The length of the prompt, as the processes reckon."""
+    """The length of the prompt, in the processes' count."""
     abilities: Abilities = field(default_factory=Abilities, compare=False)
     """The abilities of the CLI."""
 
@@ -37,5 +37,5 @@ class RequestLaunch(Launch):
 
     @property
     def has_loop(self) -> bool:
-        """Whether the CLI calls tools and asks the API again by itself; if not, it makes one API call for a request."""
+        """True if the CLI calls tools and asks the API again by itself; if not, it makes one API call per request."""
         return self.tool_server is not None or self.own is not None

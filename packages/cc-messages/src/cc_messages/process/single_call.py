@@ -1,20 +1,20 @@
-"""One request, one API call: how the CLI is kept from a second one of its own.
+"""One request, one API call: the prevention of a second call by the CLI.
 
 After an answer that ended at `max_tokens` or at the context window, that broke off after a whole block, or that shows
-nothing, the CLI asks the model to go on, up to three times. No switch says that it must not. But before each API call
-it reckons how long the conversation is, and makes none if that is over a limit: from the usage that the API told with
-the last answer, and from an estimate of what came after. So the limit is one token, and before the prompt stands a
-mark: an answer that the CLI does not send, because it counts as none, and whose usage is below zero by as much as the
-prompt is long. The prompt is always the same. With one message more, or with the API's own usage, it is over the limit.
+nothing, the CLI asks the model to go on, up to three times. No switch prevents that. But before each API call it
+computes the length of the conversation, and makes none above a limit: from the usage that the API sent with the last
+answer, and from an estimate of the later messages. So the limit is one token, and the prompt is preceded by a mark: an
+answer that the CLI does not send, because it counts as empty, and whose usage is the negative length of the prompt. The
+prompt is always the same. With one more message, or with the API's own usage, it is over the limit.
 
-How long the prompt is reckoned to be depends on the CLI and on the login: up to 22 tokens with an API key; with a
-subscription and a CLI that tells its version (2.1.306 and newer) 243 to 341, because of a message about the machine
-that the API never gets. A mark that is too small stops the prompt itself, before any API call, so it is made larger by
+The computed length of the prompt depends on the CLI and on the login: up to 22 tokens with an API key; with a
+subscription and a CLI that sends its version (2.1.306 and newer) 243 to 341, because of a message about the machine
+that the API never gets. A mark that is too small stops the prompt itself, before any API call, so it is increased in
 steps until the prompt passes. A step is smaller than the 22 tokens that the CLI would add. Measured on 14 CLIs from
 2.1.71 to 2.1.330.
 
-A second call that is not stopped: the CLI repeats a request that got a 404 without streaming, and one that got a 401
-with a login; up to 2.1.191 also one whose connection broke. It is broken off when it is seen, and its answer goes to no
+A second call that is not prevented: the CLI retries a request that got a 404 without streaming, and one that got a 401
+with a login; up to 2.1.191 also one with a connection error. It is cancelled when it is seen, and its answer goes to no
 request.
 """
 
@@ -27,13 +27,13 @@ from cc_types import JsonValue
 __all__ = ["LIMIT_ENV", "MOST_TOKENS", "STEP_TOKENS", "Allowance", "mark"]
 
 LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
-"""What a process needs from its start on."""
+"""Environment variables for a process from its start on."""
 
-# The CLI's own words for an answer without content, which it leaves out of requests.
+# The CLI's own text for an empty answer, which it leaves out of requests.
 _NOTHING = "(no content)"
 
-# No name of a model, since the mark stands before requests to all of them. The name that the CLI has for messages of
-# its own, `<synthetic>`, would make it pass over the usage.
+# Not the name of a model, since the mark precedes requests to all of them. The CLI's name for messages of its own,
+# `<synthetic>`, would make it ignore the usage.
 _NO_MODEL = "none"
 
 _FIRST_TOKENS = 22
@@ -46,25 +46,25 @@ MOST_TOKENS = 2000
 
 @dataclass
 class Allowance:
-    """How long the prompt may be, in the CLI's tokens. Shared by processes that reckon alike."""
+    """The allowed length of the prompt, in the CLI's tokens. Shared by processes with the same count."""
 
     tokens: int = _FIRST_TOKENS
     has_message: bool = False
-    """Whether the login is one with which the CLI adds a message about the machine."""
+    """True if the CLI adds a message about the machine with this login."""
 
     def begin(self, info: Mapping[str, JsonValue]) -> None:
-        """Take into account what a CLI says about itself when it has started."""
+        """Use the facts that a CLI reports about itself at its start."""
         if self.has_message and "claude_code_version" in info:
             self.tokens = max(self.tokens, _FIRST_TOKENS_WITH_MESSAGE)
 
     def raise_above(self, tokens: int) -> int:
-        """Take note that `tokens` were too few, and return the tokens to try next."""
+        """Record that `tokens` were too few; return the tokens to try next."""
         self.tokens = max(self.tokens, tokens + STEP_TOKENS)
         return self.tokens
 
 
 async def mark(session: Session, tokens: int) -> None:
-    """Let every prompt of `tokens` pass that follows directly on this, and only its first API call.
+    """Allow each prompt of `tokens` that follows directly on this, and only its first API call.
 
     Raises:
         ClaudeCodeError: The process failed.

@@ -1,6 +1,6 @@
-"""Reading one turn: from what the CLI sends to the events of the API's one answer.
+"""Parsing of one turn: from the CLI's messages to the events of the API's one answer.
 
-No event of a second API call is passed on, and no end that the API did not send. Pure: messages go in, events come out.
+Drops events of a second API call, and an end that the API did not send. Pure: messages go in, events come out.
 """
 
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ _KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
 
 
 class Reading:
-    """The answer of one turn, growing as messages are fed."""
+    """The answer of one turn, built from messages."""
 
     def __init__(self) -> None:
         self.answer = Answer()
-        """The message as it is told."""
+        """The message as sent to the caller."""
         self.is_broken = False
-        """Whether there will be no complete answer."""
+        """True if there will be no complete answer."""
         self._apology: AssistantMessage | None = None
         self._result: ResultMessage | None = None
 
     def feed(self, message: Message) -> Sequence[Event]:
-        """Take the CLI's next message; returns the events that are to be told of it."""
+        """Process the CLI's next message; return the events for the caller."""
         match message:
             case StreamEvent(event=event) if not self.answer.is_complete and not self.is_broken:
                 if not self.has_apology or not _is_made_up(event):
@@ -45,12 +45,12 @@ class Reading:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the CLI has ended the turn."""
+        """True if the CLI has ended the turn."""
         return self._result is not None
 
     @property
     def was_blocked(self) -> bool:
-        """Whether the CLI has asked the API nothing, because it took the prompt for too long."""
+        """True if the CLI made no API call, because it computed too long a prompt."""
         result = self._result
         if result is None or self.answer.has_begun or not result.is_error:
             return False
@@ -60,22 +60,22 @@ class Reading:
         )
 
     def failure(self, address: str) -> ClaudeCodeError:
-        """The reason why there is no complete answer from the API at `address`."""
+        """Return the reason for the missing or incomplete answer from the API at `address`."""
         if self.was_blocked:
             return CLIConnectionError(reason="Claude Code has not sent the request", advice="Send it again.")
         return turn_error(self._result, self._apology, address)
 
     @property
     def has_apology(self) -> bool:
-        """Whether the CLI has said that an API call failed."""
+        """True if the CLI has reported a failed API call."""
         return self._apology is not None
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether the CLI will end the turn, or has ended it, without asking the API anything more.
+        """True if the CLI will end the turn, or has ended it, without another API call.
 
-        Calls of tools end it, and a refusal. After an answer that shows nothing, that has reached a limit, or that says
-        it calls a tool and does not, the CLI may ask again.
+        Calls of tools end it, and a refusal. After an answer that shows nothing, that has reached a limit, or that
+        announces a tool call without making it, the CLI may ask again.
         """
         if not self.answer.is_complete:
             return self._result is not None
@@ -86,17 +86,17 @@ class Reading:
     def _feed_event(self, event: Event) -> Sequence[Event]:
         kind = event["type"]
         if kind == "message_start" and (self.answer.has_begun or self.has_apology):
-            self.is_broken = True  # the CLI asks the API again, which was not asked for
+            self.is_broken = True  # the CLI asks the API again, which the caller did not request
             return ()
         self.answer.feed(event)
         if kind == "message_stop" and not self.answer.is_complete:
-            self.is_broken = not self.has_apology  # after an apology the result says more
+            self.is_broken = not self.has_apology  # after an apology the result has more details
             return ()
         return (event,)
 
 
 def _is_made_up(event: Event) -> bool:
-    """Whether the CLI has closed a stream that the API did not: it knows no reason for the end."""
+    """Return True if the CLI closed a stream that the API did not: it has no reason for the end."""
     match event["type"]:
         case "content_block_stop":
             return True

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["MISSING", "TOKEN_VARIABLE", "create_app", "new_token"]
 
 TOKEN_VARIABLE = "CC_MESSAGES_TOKEN"  # noqa: S105 - the name of a variable
-"""The environment variable that gives the token where nobody passes one."""
+"""The environment variable with the token, used without the argument."""
 
 MISSING = "The server needs starlette and uvicorn: pip install 'cc-messages[server]'"
-"""What to say where the extra is not installed."""
+"""The error message for a missing extra."""
 
 _MEGABYTE = 1024 * 1024
 _TOKEN_BYTES = 32
@@ -37,19 +37,19 @@ def create_app(
 ) -> "Starlette":
     """Return an ASGI application that serves the Messages API. It starts no process before the first request.
 
-    It knows no origins and sends no CORS headers: a page in a browser, also one that has rebound its name to this
+    It has no origin checks and sends no CORS headers: a page in a browser, also one that has rebound its name to this
     machine, cannot know the token, and without it gets nothing.
 
     Args:
-        transport: What answers the requests. One of the application's own if None, which ends when the application is
-            shut down; a transport that is given stays the caller's to close.
-        token: What clients must send, as `Authorization: Bearer …` or `x-api-key`. If None, that of the environment
-            variable `CC_MESSAGES_TOKEN`; without one, a new one, which is written to standard error once. It stands in
+        transport: Answers the requests. If None, the application makes one, which ends when the application is shut
+            down; the caller closes a given transport.
+        token: Required from clients, as `Authorization: Bearer …` or `x-api-key`. If None, the value of the environment
+            variable `CC_MESSAGES_TOKEN`; without one, a new one, which is written to standard error once. It is in
             `app.state.token`.
-        max_requests: How many requests may be in progress; one more is answered with 429. Those for which no process
-            is free wait.
-        max_body_bytes: How long a request may be; 32 MiB is the API's own limit.
-        ping_seconds: After how much silence of the model a `ping` event is sent in a stream.
+        max_requests: The maximum number of requests in progress; one more is answered with 429. Requests without a free
+            process wait.
+        max_body_bytes: The maximum length of a request; 32 MiB is the API's own limit.
+        ping_seconds: The silence of the model, in seconds, after which a stream gets a `ping` event.
 
     Raises:
         ImportError: The extra `cc-messages[server]` is not installed.
@@ -80,7 +80,7 @@ def create_app(
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
+    """Return a token that cannot be guessed."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
@@ -90,7 +90,7 @@ def _token(token: str | None) -> str:
     if token is None:
         token = new_token()
         sys.stderr.write(f"cc-messages: clients of the server need the token {token}\n")
-    # What stands in a header; anything else could never be sent.
+    # Characters that a header can carry; a client could never send others.
     if not token or not token.isascii() or not token.isprintable() or token != token.strip():
         raise ValueError("the token must be a text of printable ASCII characters, without blanks around it")
     return token

@@ -1,6 +1,6 @@
-"""An answer of the transport on its way to an HTTP client: head, body, pings, and what is told when it breaks off.
+"""An answer of the transport on its way to an HTTP client: head, body, pings, and the error if it breaks off.
 
-Knows ASGI and the form of the API's events; who may ask, and for what, was decided before.
+Knows ASGI and the form of the API's events; access was checked before.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ __all__ = ["relay", "send_response"]
 
 logger = logging.getLogger(__name__)
 
-# A client that takes nothing of its answer for so long is not there any more, whatever its connection says.
+# A client that reads nothing of its answer for so long counts as gone, even if its connection is open.
 _SEND_SECONDS = 120.0
 
 _EVENT_STREAM = "text/event-stream"
@@ -33,13 +33,13 @@ async def relay(transport: ClaudeCodeTransport, request: httpx2.Request, send: S
     """Answer `request` to a client. Cancelling this ends the work on it.
 
     Raises:
-        ClientGone: The client takes nothing any more.
+        ClientGone: The client reads nothing any more.
     """
     try:
         response = await transport.handle_async_request(request)
     except httpx2.TransportError as error:
         response = error_response(_server_error(error))
-        if isinstance(error.__cause__, CLINotFoundError):  # which no second try will mend
+        if isinstance(error.__cause__, CLINotFoundError):  # which a retry cannot fix
             response.headers["x-should-retry"] = "false"
     try:
         await send_response(response, send, ping_seconds)
@@ -48,10 +48,10 @@ async def relay(transport: ClaudeCodeTransport, request: httpx2.Request, send: S
 
 
 async def send_response(response: httpx2.Response, send: Send, ping_seconds: float) -> None:
-    """Send a response as it comes.
+    """Send a response piece by piece.
 
     Raises:
-        ClientGone: The client takes nothing any more.
+        ClientGone: The client reads nothing any more.
     """
     await _send(
         send, {"type": "http.response.start", "status": response.status_code, "headers": _raw(response.headers)}
@@ -62,7 +62,7 @@ async def send_response(response: httpx2.Response, send: Send, ping_seconds: flo
 
 
 async def _chunks(response: httpx2.Response, ping_seconds: float) -> AsyncIterator[bytes]:
-    """The body; of a stream of events with pings while it is silent, and with an error event where it breaks off."""
+    """Yield the body; an event stream gets pings during silence, and an error event if it breaks off."""
     body = response.aiter_bytes()
     if not response.headers.get("content-type", "").startswith(_EVENT_STREAM):
         async for chunk in body:
@@ -76,7 +76,7 @@ async def _chunks(response: httpx2.Response, ping_seconds: float) -> AsyncIterat
 
 
 async def _with_pings(chunks: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
-    """Pass chunks on, each of which ends with an event, with a ping after every `seconds` of silence."""
+    """Yield chunks, each of which ends with an event, and a ping after every `seconds` of silence."""
     coming = asyncio.ensure_future(_next(chunks))
     try:
         while True:
@@ -105,7 +105,7 @@ async def _send(send: Send, message: Message) -> None:
 
 
 def _server_error(error: httpx2.TransportError) -> APIError:
-    """What went wrong between this server and the API."""
+    """Return the error between this server and the API."""
     logger.warning("A request failed: %s", error)
     status = 500 if isinstance(error.__cause__, CLINotFoundError) else 502
     return APIError(status=status, message=str(error), error_type="api_error")

@@ -40,7 +40,7 @@ is printed once. It is not taken on the command line, which every user of the ma
 
 
 class _Refused(Exception):
-    """The server cannot be started as it was asked for."""
+    """The server cannot start with these arguments."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,10 +123,10 @@ def _serve(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _out_of_reach_of_the_terminal() -> Generator[None]:
-    """Have the processes that are started within not get a Ctrl-C, which a terminal sends to a whole process group.
+    """Protect processes started within from a Ctrl-C, which a terminal sends to a whole process group.
 
-    They would break their answers off, which have a moment yet to end. The SDK, which starts them, has no option for
-    it, and blocking or ignoring the signal does not help: Claude Code has a handler, and a thread that blocks nothing.
+    They would break off answers that still have time to end. The SDK, which starts them, has no option for it, and
+    blocking or ignoring the signal does not help: Claude Code has a handler, and a thread that blocks nothing.
     """
     original = anyio.open_process
     anyio.open_process = partial(original, start_new_session=True)
@@ -158,8 +158,8 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
             "along has the token, and with it your login to Claude Code\n"
         )
     try:
-        # With the family and protocol named: asyncio turns Nagle's algorithm off only for sockets that say they are
-        # TCP, and with it on every answer takes 40 ms longer.
+        # With the family and protocol named: asyncio turns Nagle's algorithm off only for sockets that declare TCP, and
+        # with it on every answer takes 40 ms longer.
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
         )[0]
@@ -171,7 +171,7 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
             if os.name == "posix":
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
-            # From here on clients may come: they wait until they are served.
+            # From here on clients can connect: they wait until they are served.
             listener.listen()
         except (OSError, OverflowError) as error:
             raise _Refused(f"cannot listen on {host}, port {port}: {error}") from error
@@ -179,7 +179,7 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
 
 
 def _check_no_circle(listener: socket.socket) -> None:
-    """Refuse to serve requests by sending them to this very server, as when its own exports stand in the shell."""
+    """Refuse to send requests to this very server, as when its own exports are set in the shell."""
     address = os.environ.get("ANTHROPIC_BASE_URL", "")
     try:
         target = urlsplit(address)

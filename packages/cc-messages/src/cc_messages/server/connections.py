@@ -1,4 +1,4 @@
-"""Limits of the server's connections: the time for a request's head, and how many there may be without the token."""
+"""Limits of the server's connections: the time for a request's head, and their number without the token."""
 
 import asyncio
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class _Connection(H11Protocol):
     @override
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # Before the first request, and after the answer to the last one, bytes belong to the head of the next.
+        # Before the first request, and after the last answer, bytes belong to the head of the next request.
         if self.cycle and not self.cycle.response_complete:
             self._stop_head_timer()
         elif self._head_timer is None:
@@ -55,7 +55,7 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def trust(self) -> None:
-        """Count it no more."""
+        """Stop counting it."""
         self.untrusted.pop(self, None)
 
     def _start_head_timer(self) -> None:
@@ -76,17 +76,17 @@ def limited_connections(*, head_seconds: float = 10.0, max_untrusted: int = 100)
     """Return a protocol for the connections of one uvicorn server.
 
     Args:
-        head_seconds: How long the head of a request may take, from the connection or the head's first byte on. After
-            that the answer is 408, and the connection is closed.
-        max_untrusted: How many connections there may be on which no request had the token. One more closes the oldest
-            of them: a client that has the token shows it at once.
+        head_seconds: The time for the head of a request, from the connection or the head's first byte on. After that
+            the answer is 408, and the connection is closed.
+        max_untrusted: The maximum number of connections without a request with the token. One more closes the oldest of
+            them: a client that has the token sends it at once.
     """
     limits: dict[str, object] = {"head_seconds": head_seconds, "max_untrusted": max_untrusted, "untrusted": {}}
     return type("Connection", (_Connection,), limits)
 
 
 def trust_connection(scope: Scope) -> None:
-    """Count the connection of a request as one with the token, where it is limited."""
+    """Count the connection of a request as one with the token, if it is limited."""
     state: Mapping[str, object] = scope.get("state", {})
     if isinstance(connection := state.get(_STATE_KEY), _Connection):
         connection.trust()

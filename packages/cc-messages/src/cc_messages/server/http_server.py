@@ -1,7 +1,7 @@
-"""The server's gate: who comes in, how many at a time, and with how much.
+"""The server's gate: access, concurrency, and size limits.
 
-An ASGI application over a transport. Which paths there are, and what a request must be like, is the transport's to
-say; how its answers go out stands in `server/asgi_response.py`.
+An ASGI application over a transport. The transport defines the paths and validates requests; `server/asgi_response.py`
+sends the answers.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ __all__ = ["Gate", "Limits"]
 
 logger = logging.getLogger(__name__)
 
-# What says something of a request. The client's token is for this server alone.
+# Headers that describe a request. The client's token is for this server alone.
 _PASSED_ON = frozenset({b"anthropic-beta", b"anthropic-version", b"content-type", b"traceparent", b"tracestate"})
 
 # A place is free as soon as one of the answers has ended.
@@ -35,10 +35,10 @@ _BUSY_RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is let in, and how long a stream may be silent.
+    """The limits of access, and of a stream's silence.
 
     Raises:
-        ValueError: One of them is not positive.
+        ValueError: A limit is not positive.
     """
 
     max_requests: int
@@ -60,7 +60,7 @@ class Gate:
         self._in_progress = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; the work on it ends as soon as its client is gone."""
+        """Serve one request; cancel its work when its client disconnects."""
         if (response := _open_to_all(scope)) is not None:
             await response(scope, receive, send)
             return
@@ -75,7 +75,7 @@ class Gate:
                 raise
             await body.drain(self._limits.max_body_bytes)
             response = error_response(_as_api_error(error))
-            if body.is_ambiguous:  # so that its rest is not taken for another request
+            if body.is_ambiguous:  # so that its rest is not parsed as another request
                 response.headers["connection"] = "close"
             await send_response(response, outgoing, self._limits.ping_seconds)
 
@@ -118,7 +118,7 @@ class _Outgoing:
 
 
 async def _while_there(receive: Receive, work: asyncio.Future[None]) -> None:
-    """Await `work`, and cancel it when the client goes."""
+    """Await `work`, and cancel it when the client disconnects."""
     gone = asyncio.ensure_future(_disconnected(receive))
     gone.add_done_callback(lambda _: work.cancel())
     try:
@@ -137,7 +137,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def _open_to_all(scope: Scope) -> Response | None:
-    """The answer to what needs no token: whether the server is there."""
+    """Return the answer to a request that needs no token: the health check."""
     headers = {REQUEST_ID: new_request_id()}
     match scope["method"], scope["path"]:
         case "GET" | "HEAD", "/healthz":

@@ -1,4 +1,4 @@
-"""Reading a request's body within bounds of size and time. Knows ASGI and nothing of what is in it."""
+"""Reading of a request's body within limits of size and time. Knows ASGI, not the content."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,15 +10,15 @@ from cc_types import APIError
 
 __all__ = ["ClientGone", "RequestBody"]
 
-# 32 MB over a slow line take some ten seconds; a client that is slower than this holds a place for nothing.
+# 32 MB over a slow line take some ten seconds; a slower client occupies a place for nothing.
 _READ_SECONDS = 60.0
 
-# A client that is turned away while it sends often does not look for the answer before it has sent all.
+# A client that is refused while it sends often reads the answer only after it has sent all.
 _DRAIN_SECONDS = 5.0
 
 
 class ClientGone(Exception):
-    """The client has closed the connection, or does not move any more."""
+    """The client has closed the connection, or has stopped reading or sending."""
 
 
 class RequestBody:
@@ -31,7 +31,7 @@ class RequestBody:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether its end is told in two ways, on which a proxy and this server may disagree."""
+        """True if two headers set its end, so that a proxy and this server may disagree."""
         names = {name for name, _ in self._headers}
         return {b"content-length", b"transfer-encoding"} <= names
 
@@ -61,7 +61,7 @@ class RequestBody:
         return b"".join(chunks)
 
     async def drain(self, limit: int) -> None:
-        """Read what a client that is turned away still sends, up to `limit` bytes, so that it sees its answer."""
+        """Read the rest from a refused client, up to `limit` bytes, so that it sees its answer."""
         length = 0
         with suppress(TimeoutError, ClientGone):
             async with asyncio.timeout(_DRAIN_SECONDS):

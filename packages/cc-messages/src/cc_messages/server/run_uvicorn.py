@@ -1,4 +1,4 @@
-"""Running the application under uvicorn, from a bound socket to the end of the last process."""
+"""Running of the application under uvicorn, from a bound socket to the end of the last process."""
 
 import signal
 import socket
@@ -16,7 +16,7 @@ __all__ = ["serve_until_signal"]
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        # uvicorn's own raises the signals again when all is over, so what ended in order would end with an error.
+        # uvicorn's own raises the signals again at the end, so a clean shutdown would end with an error.
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
