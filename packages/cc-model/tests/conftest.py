@@ -19,7 +19,7 @@ def shared_provider(worker_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
 
 @pytest.fixture
 def provider(shared_provider: ClaudeCodeProvider, shared_api: LoopbackServer) -> Iterator[ClaudeCodeProvider]:
-    """Processes that other tests have used before, and will use when these have come to rest."""
+    """Yield the shared processes, which other tests use before, and after this test when they are idle."""
     yield shared_provider
     deadline = time.monotonic() + 30
     while not shared_provider.transport.stats().is_at_rest:

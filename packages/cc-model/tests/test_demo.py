@@ -1,4 +1,4 @@
-"""`cc-demo` as a user runs it: a process of its own, the real CLI, and no credentials but made-up ones."""
+"""Command `cc-demo` as a user runs it: a process of its own, the real CLI, and only invented credentials."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from cc_model.demo.offline import respond
 from prepared_python import python
 
 _DEMO = ["-m", "cc_model.demo"]
-# It tells a hang: imports alone take many seconds on a busy machine.
+# Limit that detects a hang: imports alone take many seconds on a busy machine.
 _RUN_TIMEOUT = 50
 _END_TIMEOUT = 10
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -31,7 +31,7 @@ _FOREIGN = re.compile(r"ANTHROPIC_|CLAUDE_|FORCE_COLOR|NO_COLOR|COLUMNS")
 
 @dataclass(frozen=True)
 class Box:
-    """A place where a command finds no login and leaves its temporary files to be seen."""
+    """Environment in which a command finds no login, and a folder that keeps its temporary files."""
 
     env: dict[str, str]
     tmp: Path
@@ -80,14 +80,14 @@ def make_box(folder: Path) -> Box:
 
 @pytest.fixture
 def box() -> Generator[Box]:
-    # Not `tmp_path`, whose length leaves too little for the path of a socket.
+    # Not `tmp_path`: its length leaves too little for the path of a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     yield make_box(folder)
     shutil.rmtree(folder)
 
 
 def test_offline_run_shows_all_that_happens(box: Box) -> None:
-    """ARCH-05: also what it saves to keep a process warm. The API key that is set must not be used."""
+    """ARCH-05: also the time saved by a warm process. The API key that is set must not be used."""
     run = box.run(
         "--offline", start=sys.executable, ANTHROPIC_API_KEY="unused", ANTHROPIC_BASE_URL="http://127.0.0.1:9"
     )
@@ -112,7 +112,7 @@ def test_offline_run_shows_all_that_happens(box: Box) -> None:
     assert "asleep" in after
     assert (before.count(call), after.count(call)) == (1, 1)
     assert "Weather(city='Lisbon', sky='sunny', degrees=19)" in after
-    # Both turns have a text and a typed output; the second one goes on with the conversation.
+    # Both turns have a text and a typed output; the second one continues the conversation.
     first, second = offline.split("Turn 2")
     assert "model   Lisbon: sunny, 19 degrees, for 310 euros, within your 400." in first
     assert "model   Lisbon: sunny, 19 degrees, for 535 euros, which is more than your 400." in second
@@ -129,7 +129,7 @@ def test_offline_run_shows_all_that_happens(box: Box) -> None:
     assert re.search(r"Claude Code was started once, in \d[\d,]* ms\.", offline)
     stated = _WARM.search(" ".join(offline.split()))
     assert stated
-    # The median is what counts; on a machine that is busy with other things, the fastest shows what it would be.
+    # The median counts; on a machine that is busy with other things, the fastest shows the undisturbed value.
     assert max(map(float, stated.groups())) >= 5
 
 
@@ -174,7 +174,7 @@ def test_refused_key_ends_with_what_to_do_about_it(box: Box) -> None:
 
 
 def interrupt(process: subprocess.Popen[str]) -> None:
-    """Ctrl-C as a terminal does it: Claude Code gets it too."""
+    """Ctrl-C as in a terminal: Claude Code gets it too."""
     os.killpg(process.pid, signal.SIGINT)
 
 
@@ -198,7 +198,7 @@ def test_signal_ends_it_and_leaves_nothing(
 
 
 def first_children(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The processes it has started, as soon as there are any; the test's own timeout is the bound."""
+    """Return the started processes, as soon as there are any; the test's own timeout is the limit."""
     parent = psutil.Process(process.pid)
     while not (children := parent.children(recursive=True)):
         assert process.poll() is None

@@ -1,4 +1,4 @@
-"""What the demo's agent does when the model does not follow the script."""
+"""Behaviour of the demo's agent when the model does not follow the script."""
 
 from pydantic_ai import AgentRunResult
 from pydantic_ai.messages import ModelResponse, ToolReturnPart

@@ -1,4 +1,4 @@
-"""What the user of the demo reads when it fails."""
+"""Messages of the demo when it fails."""
 
 import logging
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_traceback_is_shown_where_it_is_asked_for(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # What the demo changes for its process is taken back.
+    # The demo's changes to its process are undone.
     monkeypatch.setattr(pydantic_ai, "BANNER_ENABLED", True)
     monkeypatch.setattr(logging.getLogger(), "handlers", [*logging.getLogger().handlers])
     own = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path)}

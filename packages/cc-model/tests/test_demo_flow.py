@@ -1,4 +1,4 @@
-"""Text that is wrapped while it comes."""
+"""Text that is wrapped while it arrives."""
 
 from io import StringIO
 
@@ -26,7 +26,7 @@ def test_lines_are_the_same_however_the_text_is_cut(size: int) -> None:
 
 
 def test_later_lines_begin_at_the_indent() -> None:
-    # The first one begins wherever the cursor stands.
+    # The first one begins at the cursor.
     assert flowed([TEXT], indent=4, width=24) == [WRAPPED[0], *("    " + line for line in WRAPPED[1:])]
 
 

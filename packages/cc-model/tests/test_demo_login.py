@@ -1,4 +1,4 @@
-"""Which login the demo uses."""
+"""Login that the demo uses."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from cc_model.demo.login import Choice, Login, choose_login
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """An environment without a login."""
+    """Return an environment without a login."""
     return {"HOME": str(tmp_path)}
 
 
@@ -24,7 +24,7 @@ def make_credentials(folder: Path) -> None:
 
 @pytest.mark.parametrize(("platform", "advice"), [("linux", "type /login"), ("darwin", "--login")])
 def test_nothing_found_is_offline_and_says_how_to_log_in(env: dict[str, str], platform: str, advice: str) -> None:
-    """On macOS there is a keychain, which is not looked into."""
+    """macOS has a keychain, which is not read."""
     choice = chosen(env, platform)
     assert choice.login is Login.OFFLINE
     assert advice in choice.advice

@@ -1,4 +1,4 @@
-"""The command line of `cc-demo`, up to where it would start."""
+"""Command line of `cc-demo`, up to the start of the demo."""
 
 import sys
 

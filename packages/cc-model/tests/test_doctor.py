@@ -1,4 +1,4 @@
-"""`cc-model doctor`, against the real CLI."""
+"""Command `cc-model doctor`, against the real CLI."""
 
 import json
 import re
@@ -19,7 +19,7 @@ Run = Callable[..., tuple[int, dict[str, dict[str, str]]]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run with `--json`; returns the exit code, and the checks by name."""
+    """Run with `--json`; return the exit code, and the checks by name."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
 
     def run(*options: str) -> tuple[int, dict[str, dict[str, str]]]:
@@ -94,7 +94,7 @@ def test_another_version_of_the_cli_is_a_warning(run: Run, tmp_path: Path) -> No
 def test_problems_of_the_machine_say_what_to_do(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Too many processes for the memory, a folder where names of sockets are too long, and no scripted model."""
+    """Too many processes for the memory, a folder with a path too long for sockets, and no scripted model."""
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
@@ -106,7 +106,7 @@ def test_problems_of_the_machine_say_what_to_do(
     assert "TMPDIR" in checks["tools in the CLI's loop"]["advice"]
     assert checks["round trip"]["outcome"] == "skipped"
     assert 'pip install "cc-model[demo]"' in checks["round trip"]["advice"]
-    # For people it is one line for each check.
+    # The output for people has one line for each check.
     assert main(["doctor"]) == 1
     output = capsys.readouterr().out
     assert f"PROBLEM  login: there is no login\n         Set ANTHROPIC_API_KEY, or run {bundled_cli()} in" in output

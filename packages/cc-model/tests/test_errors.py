@@ -1,4 +1,4 @@
-"""What an error says, and that it stays what it is."""
+"""Messages of errors, and facts that errors keep."""
 
 import pickle
 import re
@@ -26,7 +26,7 @@ def test_an_http_error_keeps_its_class_and_facts_and_gets_a_hint() -> None:
     assert (error.status_code, error.body) == (429, {"error": {"message": "no"}})
     assert error.hint is not None
     assert error.hint in str(error)
-    # A traceback has one error in it, since those below say nothing more.
+    # A traceback shows one error, since the errors below add nothing.
     assert error.__cause__ is None
     assert error.__suppress_context__
 

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.timeout(60)]
 
 @dataclass
 class Wiki:
-    """An MCP server over HTTP, which notes what it is asked."""
+    """MCP server over HTTP, which records its requests."""
 
     url: str = ""
     authorization: set[str] = field(default_factory=set[str])
@@ -56,7 +56,7 @@ class Wiki:
 async def wiki() -> AsyncIterator[Wiki]:
     wiki = Wiki()
     server = uvicorn.Server(uvicorn.Config(wiki.app(), port=0, log_level="critical", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run)  # where its handlers of signals do no harm
+    thread = threading.Thread(target=server.run)  # its signal handlers do no harm there
     thread.start()
     while not server.started:  # noqa: ASYNC110  # there is no event for it
         await asyncio.sleep(0.01)
@@ -67,7 +67,7 @@ async def wiki() -> AsyncIterator[Wiki]:
 
 
 def calling(tool: str, **arguments: Any) -> Any:
-    """Call the tool first, and then say what came of it."""
+    """Call the tool first, and then report its result."""
 
     def respond(body: dict[str, Any]) -> Any:
         blocks = [
@@ -87,7 +87,7 @@ def welcome(body: dict[str, Any]) -> Any:
 
 
 async def test_claude_code_connects_to_the_server_and_calls_it(loopback: LoopbackServer, wiki: Wiki) -> None:
-    """MODEL-83: the calls show as native parts, and go along in the history."""
+    """MODEL-83: the calls appear as native parts, and go along in the history."""
     loopback.respond = calling("mcp__wiki__ask", question="What?")
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=0, pool=2) as provider:
         server = MCPServerTool(id="wiki", url=wiki.url, authorization_token="s3cret")

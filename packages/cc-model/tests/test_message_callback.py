@@ -1,4 +1,4 @@
-"""`message_callback`: all messages of the CLI, in order, whatever is asked and however."""
+"""All messages of the CLI for `message_callback`, in order, for every kind of request."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ def kinds(messages: list[Message]) -> set[type[Message]]:
 
 
 async def test_it_gets_every_message_up_to_the_result(provider: ClaudeCodeProvider) -> None:
-    """MODEL-81: of runs, streams and requests with metadata, when they have returned."""
+    """MODEL-81: for runs, streams and requests with metadata, when they have returned."""
     heard: list[Message] = []
     agent = Agent(model := ClaudeCodeModel(provider=provider, message_callback=heard.append))
     for number in range(4):
@@ -108,7 +108,7 @@ def test_in_a_thread_without_a_running_loop_the_result_is_heard_too(provider: Cl
     heard: list[Message] = []
     agent = Agent(ClaudeCodeModel(provider=provider, message_callback=heard.append))
     with asyncio.Runner() as runner:
-        asyncio.set_event_loop(runner.get_loop())  # or the framework makes one, which nobody closes
+        asyncio.set_event_loop(runner.get_loop())  # or the framework makes one and never closes it
         agent.run_sync("Hello.")
         assert isinstance(heard[-1], ResultMessage)
     asyncio.set_event_loop(None)

@@ -1,4 +1,4 @@
-"""`ClaudeCodeModel` and its provider: names, profile, processes. The comparison with `AnthropicModel` is elsewhere."""
+"""Names, profile and processes of `ClaudeCodeModel` and its provider. Comparison with `AnthropicModel`: elsewhere."""
 
 import asyncio
 import copy

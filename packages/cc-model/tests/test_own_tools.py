@@ -1,4 +1,4 @@
-"""Claude Code's own tools in an agent: opened by the capability, beside the agent's own."""
+"""Claude Code's own tools in an agent: enabled by the capability, in addition to the agent's own."""
 
 import asyncio
 from pathlib import Path
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def asks(folder: Path) -> ClaudeCode[object]:
-    """Has the agent asked whether a command may run. Agents that have the same one share processes."""
+    """Return a capability that asks the agent to approve commands. Agents with the same one share processes."""
     return claude_code(tools=["Read", "Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True, cwd=folder)
 
 
@@ -131,7 +131,7 @@ async def test_a_question_becomes_a_deferred_approval(
     assert (asked.tool_name, asked.args_as_dict()) == ("Bash", {"command": "touch made"})
     assert "the secret is 42" in str(first.response.parts)
     assert not (folder / "made").exists()
-    await provider.aclose()  # another process, as next week
+    await provider.aclose()  # another process, as after a week
     results = DeferredToolResults(approvals={asked.tool_call_id: True})
     second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
     assert second.output == "Done."

@@ -1,4 +1,4 @@
-"""Limits of a plan, and how a request was answered: on responses, on spans, in errors."""
+"""Limits of a plan, and reports of requests: on responses, on spans, in errors."""
 
 import pickle
 import time
@@ -22,7 +22,7 @@ from cc_types import LimitWindow, RateLimits
 
 PREFIX = "anthropic-ratelimit-unified"
 RESETS_AT = int(time.time()) + 7200
-# Made up, from public descriptions of the names.
+# Invented, from public descriptions of the names.
 ALLOWED = {
     f"{PREFIX}-status": "allowed",
     f"{PREFIX}-reset": str(RESETS_AT),
@@ -43,7 +43,7 @@ USED_UP = {
 
 
 class Spans:
-    """A model whose requests are traced, and the attributes of the spans for them."""
+    """Traced model, and the attributes of the spans of its requests."""
 
     def __init__(self, model: ClaudeCodeModel) -> None:
         tracing = TracerProvider()
@@ -146,7 +146,7 @@ async def test_another_model_takes_over_when_the_plan_is_used_up(
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_span_says_how_its_request_was_answered(loopback: LoopbackServer, streamed: bool) -> None:
-    """MODEL-93: and the span around it says nothing of it."""
+    """MODEL-93: the span around it has no such attributes."""
     usage = {"input_tokens": 5, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 30}
 
     def answer(_: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +167,7 @@ async def test_a_span_says_how_its_request_was_answered(loopback: LoopbackServer
         assert said["claude_code.rate_limit.status"] == "allowed"
         assert said["claude_code.rate_limit.five_hour.utilization"] == 0.42
         assert said["claude_code.rate_limit.seven_day.utilization"] == 0.3
-        # Which are pydantic-ai's own.
+        # Attributes of pydantic-ai itself.
         assert said["gen_ai.usage.cache_read.input_tokens"] == 400
         assert said["gen_ai.usage.cache_creation.input_tokens"] == 30
     assert not [name for name in spans.named("outer")[0] if name.startswith("claude_code")]

@@ -1,4 +1,4 @@
-"""The README's examples run as they stand, on the loopback API."""
+"""Examples of the README, run as they stand on the loopback API."""
 
 import os
 import re

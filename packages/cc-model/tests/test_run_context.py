@@ -1,4 +1,4 @@
-"""The one private part of pydantic-ai that is used: it must go on telling of the run that asks."""
+"""Test of the only private part of pydantic-ai that is used: it must still give the run of a request."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from cc_model.run_context import run_context_for
 
 
 class Curious(TestModel):
-    """Notes the context of each request."""
+    """Records the context of each request."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""An agent whose tools the CLI calls in its own loop, over either transport."""
+"""Agent whose tools the CLI calls in its own loop, over either transport."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ Transport = Literal["sdk", "stdio"]
 HELLO = ModelRequest(parts=[UserPromptPart("Hello.")])
 
 
-# Of the module, so that tests with equal tools come one after the other, and share processes.
+# Module scope: tests with equal tools run one after the other, and share processes.
 @pytest.fixture(scope="module", params=["sdk", "stdio"])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param

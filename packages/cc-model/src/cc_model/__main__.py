@@ -1,4 +1,4 @@
-"""`python -m cc_model`."""
+"""Entry point of `python -m cc_model`."""
 
 import sys
 

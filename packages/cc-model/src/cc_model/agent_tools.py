@@ -1,7 +1,7 @@
-"""An agent's tools for the CLI's own loop: from pydantic-ai's toolsets to what the transport takes beside a request.
+"""Adapter from an agent's pydantic-ai toolsets to the tools of the CLI's own loop, as the transport takes them.
 
-The toolsets run as in pydantic-ai's own loop: arguments are validated, dependencies and retries are in the context,
-what needs an approval does not run without one. They run in the event loop of whoever makes the request.
+The toolsets run as in pydantic-ai's own loop: arguments are validated, dependencies and retries are in the context, a
+tool that needs an approval does not run without one. They run in the event loop of the request.
 """
 
 import sys
@@ -36,17 +36,17 @@ _NEEDS_APPROVAL = (
 
 
 class AgentTools:
-    """Toolsets, and how the CLI reaches them.
+    """Toolsets of an agent, and their connection to the CLI.
 
     Args:
-        model: The model whose requests offer them.
+        model: Model whose requests offer them.
         toolsets: The toolsets.
-        server_name: The name of the MCP server by which the CLI knows them.
-        transport: Over what it reaches them.
+        server_name: Name of the MCP server under which the CLI knows them.
+        transport: Transport between the CLI and the toolsets.
 
     Raises:
-        cc_ipc.TransportUnavailableError: There is no such transport here.
-        ValueError: `server_name` cannot be the name of a server.
+        cc_ipc.TransportUnavailableError: The transport is not available here.
+        ValueError: `server_name` is not a valid server name.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class AgentTools:
         self._toolset = CombinedToolset(list(toolsets))
         self._server_name = server_name
         self.transport: TransportChoice = resolve_transport(transport)
-        """The transport, and why it is the one."""
-        self._cli_tools([], ToolManager(self._toolset))  # refuses a bad name now and not later
+        """Resolved transport, with the reason for the choice."""
+        self._cli_tools([], ToolManager(self._toolset))  # raises ValueError early for a bad name
 
     @asynccontextmanager
     async def offered(
         self, function_tools: Sequence[ToolDefinition], run_context: RunContext[Any] | None
     ) -> AsyncGenerator[CLITools]:
-        """Have the toolsets ready for a request that offers `function_tools`; only those can be called.
+        """Yield the toolsets, ready for a request that offers `function_tools`; only those can be called.
 
         Args:
-            function_tools: The tools that the request offers.
-            run_context: The context of the agent's run, where it is known.
+            function_tools: Tools that the request offers.
+            run_context: Context of the agent's run, if known.
 
         Raises:
             cc_ipc.ToolNotFoundError: A function tool is in none of the toolsets.
@@ -80,10 +80,10 @@ class AgentTools:
             yield self._cli_tools(function_tools, manager)
 
     def mcp_servers(self) -> dict[str, McpServerConfig]:
-        """The server as the CLI is told of it, by its name.
+        """Return the configuration of the MCP server for the CLI, by server name.
 
-        The in-process one can be given to a client of the SDK. A bridge needs the socket and the schema file of a
-        process, which are there only while that process is, so they are left out.
+        An SDK client can use the in-process server. A bridge needs the socket and the schema file of a process, which
+        exist only while that process runs, so they are left out.
         """
         if self.transport.transport == "sdk":
             return {self._server_name: sdk_server(self._server_name, self._definitions, self._call)}
@@ -114,7 +114,7 @@ class AgentTools:
 
 
 class _Calls:
-    """Runs calls by a tool manager, and counts what has to be tried again."""
+    """Runs calls through a tool manager, and counts retries."""
 
     def __init__(self, manager: ToolManager[Any]) -> None:
         self._manager = manager
@@ -142,5 +142,5 @@ class _Calls:
 
 
 def _words(part: RetryFeedbackPart | ToolReturnPart) -> str:
-    # MCP has a place of its own for the fact that it is an error.
+    # MCP marks an error in a separate field.
     return part.model_response_str(wrap_if_error=False) if isinstance(part, ToolReturnPart) else part.model_response()

@@ -1,4 +1,4 @@
-"""`claude_code()`: makes ids such as `claude-code:sonnet` known to an agent, and opens Claude Code's own tools."""
+"""Capability `claude_code()`: resolves ids such as `claude-code:sonnet`, and enables Claude Code's own tools."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,15 +28,15 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
     """Resolves `claude-code:NAME`, where NAME is a model id or an alias, wherever an agent takes a model id."""
 
     provider: ClaudeCodeProvider | None = None
-    """The processes; by default those of all models that were given none."""
+    """Process pool; by default the one of all models without a provider."""
     tools: OwnTools | None = None
-    """The tools of Claude Code itself that the agent's requests may use; none by default."""
+    """Claude Code's own tools that the agent's requests may use; none by default."""
     _models: dict[str, ClaudeCodeModel] = field(default_factory=dict[str, ClaudeCodeModel], init=False, repr=False)
 
     async def resolve_model_id(
         self, ctx: ModelResolutionContext[AgentDepsT], *, model_id: KnownModelName | str
     ) -> Model | None:
-        """The model behind a `claude-code:` id; None leaves other ids to others."""
+        """Return the model for a `claude-code:` id; None for all other ids."""
         if not model_id.startswith(_PREFIX):
             return None
         name = model_id.removeprefix(_PREFIX)
@@ -45,16 +45,16 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         return self._models[name]
 
     def get_model_settings(self) -> ClaudeCodeModelSettings | None:
-        """The setting that opens the tools."""
+        """Return the setting that enables the tools."""
         return None if self.tools is None else ClaudeCodeModelSettings(claude_code_tools=self.tools)
 
     def get_toolset(self) -> AbstractToolset[AgentDepsT] | None:
-        """The tools whose calls may need an approval, as the agent knows them; None if none does."""
+        """Return the toolset of tools whose calls may need an approval; None if none does."""
         return OwnToolApprovals(self.tools.names) if self.tools is not None and self.tools.defers else None
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """None: an open pool of processes cannot be written down."""
+        """Return None: an open pool of processes cannot be serialized."""
         return None
 
 
@@ -72,26 +72,26 @@ def claude_code(
 ) -> ClaudeCode[object]:
     """Return the capability for `Agent("claude-code:sonnet", capabilities=[claude_code()])`.
 
-    Without more than a provider, Claude Code has no tools of its own. What is named here runs in the CLI, also for an
-    agent with a `ClaudeCodeModel` of its own; the agent's tools run in the agent all the same. Calls and results stand
-    in the response as native tool parts, in order, streamed as they happen, and go along in the history.
+    With a provider alone, Claude Code has no tools of its own. Tools that are named here run in the CLI, also for an
+    agent with its own `ClaudeCodeModel`; the agent's tools still run in the agent. Calls and results are native tool
+    parts of the response, in order, streamed as they happen, and go along in the history.
 
     Args:
-        provider: The processes; by default those of all models that were given none.
-        tools: Tools of Claude Code itself, as in its own rules: `"Read"`, `"Bash(git *)"`. All else is denied.
-        policy: What holds beyond that, for every call, and whom to ask.
+        provider: Process pool; by default the one of all models without a provider.
+        tools: Claude Code's own tools, in its rule syntax: `"Read"`, `"Bash(git *)"`. All others are denied.
+        policy: Further rules for every call, and the callback that approves calls.
         approvals: Whether calls that the policy asks about become deferred approvals of the agent: its run ends with
-            `DeferredToolRequests`, and a run with the results goes on, in any process. The model makes an approved
-            call once more, which takes one more API call, and then it runs.
+            `DeferredToolRequests`, and a run with the results continues, in any process. The model then repeats an
+            approved call, which takes one more API call, and the call runs.
         mcp_servers: MCP servers for Claude Code to connect to.
         agents: Sub-agents by name. They bring the tool `Agent`.
-        skills: Skills by name, of those in `.claude/skills` of `cwd` or of the user. Nothing else there is looked at,
-            so neither settings nor hooks come with them.
-        cwd: The folder that the tools work in; that of the provider if None.
-        max_turns: How many API calls one request may take.
+        skills: Skills by name, from `.claude/skills` of `cwd` or of the user. Nothing else is read there, so neither
+            settings nor hooks come with them.
+        cwd: Working directory of the tools; the provider's if None.
+        max_turns: Maximum number of API calls for one request.
 
     Raises:
-        ValueError: An entry of `tools` is no tool, or something is said of tools and none is named.
+        ValueError: An entry of `tools` is no tool, or an option of tools is set and no tool is named.
     """
     if not (tools or mcp_servers or agents or skills):
         if policy is not None or approvals or cwd is not None or max_turns is not None:

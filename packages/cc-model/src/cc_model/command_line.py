@@ -1,4 +1,4 @@
-"""`cc-model`: the command of this package."""
+"""Command line of this package: `cc-model`."""
 
 import argparse
 import asyncio

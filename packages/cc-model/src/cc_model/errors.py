@@ -1,7 +1,7 @@
-"""From what went wrong with Claude Code to the errors that users of pydantic-ai know.
+"""Conversion of Claude Code's failures to the errors that users of pydantic-ai know.
 
-Most of it is done below: an HTTP status gives `ModelHTTPError` as with any provider. This module adds what only an
-adapter can know: what to do about it, and what the client's "Connection error." was about.
+The layers below do most of it: an HTTP status gives `ModelHTTPError` as with any provider. This module adds the
+knowledge of an adapter: a hint for a fix, and the cause of the client's "Connection error.".
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -38,10 +38,10 @@ _HINTS = {
 
 
 class ToolsetNotRegisteredError(ClaudeCodeError):
-    """A request offers tools that the CLI is to call, and no toolsets were set that have them."""
+    """Request with function tools for the CLI, but without registered toolsets that have them."""
 
     tools: tuple[str, ...]
-    """The names of the tools."""
+    """Names of the tools."""
 
     def __init__(self, *, tools: Sequence[str]) -> None:
         self.tools = tuple(tools)
@@ -52,14 +52,14 @@ class ToolsetNotRegisteredError(ClaudeCodeError):
 
 
 class ModelPlanLimitError(ModelHTTPError, ModelRateLimitError):
-    """A window of the plan is used up: requests are refused until it begins anew. A throttle of seconds is none."""
+    """Refusal of requests until an exhausted window of the plan is reset. A throttle of seconds does not raise it."""
 
     limits: RateLimits
-    """Everything that the API said about limits."""
+    """All limits that the API reported."""
 
     @property
     def resets_at(self) -> datetime:
-        """When the window begins anew."""
+        """Time of the window's reset."""
         return cast(datetime, self.limits.exhausted_until)
 
     @override
@@ -89,14 +89,14 @@ def with_plan_limit(error: ModelHTTPError, report: RequestReport | None) -> Mode
 
 @contextmanager
 def claude_code_errors(model_name: str) -> Generator[None]:
-    """Raise errors with what to do about them.
+    """Convert errors, and add a hint for a fix.
 
     Raises:
         UserError: There is no Claude Code CLI.
-        ModelTimeoutError: No process came free in time; its `phase` is `"pool"`, its cause a `QueueTimeoutError`.
+        ModelTimeoutError: No process became free in time; its `phase` is `"pool"`, its cause a `QueueTimeoutError`.
         ModelConnectionError: A process failed, or lost its connection to the API.
-        ModelHTTPError: The API answered with an error; its `hint` says what to do. `ModelPlanLimitError` if a window
-            of the plan is used up.
+        ModelHTTPError: The API answered with an error; its `hint` suggests a fix. `ModelPlanLimitError` if a window of
+            the plan is used up.
     """
     try:
         yield
@@ -108,13 +108,13 @@ def claude_code_errors(model_name: str) -> Generator[None]:
         hint = login_advice() if error.status_code == 401 else _HINTS.get(error.status_code)
         if hint is not None and error.hint is None:
             error = _with_hint(error, hint, type(error))
-        # Without the client's error, which says the same once more.
+        # Drop the client's error, which repeats the same message.
         raise error from None
     except ModelConnectionError as error:
         cause = next((link for link in _causes(error) if isinstance(link, ClaudeCodeError)), None)
         if cause is None:
             raise
-        # Without the links between, and without the frames of another thread: what counts is the class of the cause.
+        # Drop the links between, and the frames of another thread: only the class of the cause counts.
         cause = cause.with_traceback(None)
         if isinstance(cause, CLINotFoundError):
             raise UserError(str(cause)) from cause

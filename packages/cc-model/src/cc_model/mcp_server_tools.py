@@ -1,7 +1,7 @@
-"""`MCPServerTool`: MCP servers of a request that Claude Code connects to itself.
+"""MCP servers of a request (`MCPServerTool`), to which Claude Code itself connects.
 
-The API would connect to them where it stands, and its answers then hold blocks that Claude Code 2.1.329 cannot read. It
-is an MCP client itself, so it gets the servers; what it calls there shows as the same native parts.
+If the API connected to them, its answers would hold blocks that Claude Code 2.1.329 cannot read. Claude Code is an MCP
+client itself, so it gets the servers; its calls appear as the same native parts.
 """
 
 import re
@@ -17,12 +17,12 @@ from cc_session import HTTPServer, Policy, Rule
 
 __all__ = ["with_mcp_servers", "without_mcp_servers"]
 
-# Each lot of servers is a lot of processes, so nobody has many at a time.
+# Each set of servers needs its own set of processes, so few sets are in use at a time.
 _LOTS = 32
 
 
 def with_mcp_servers(parameters: ModelRequestParameters, own: OwnTools | None) -> OwnTools | None:
-    """Claude Code's own tools of a request: those that were opened, and the MCP servers among its native tools.
+    """Return Claude Code's own tools for a request: the enabled ones, and the MCP servers among its native tools.
 
     Equal servers give the same tools, so that requests share processes.
     """
@@ -31,7 +31,7 @@ def with_mcp_servers(parameters: ModelRequestParameters, own: OwnTools | None) -
 
 
 def without_mcp_servers(parameters: ModelRequestParameters) -> ModelRequestParameters:
-    """The parameters of a request without the MCP servers, so that the API hears nothing of them."""
+    """Return the parameters of a request without the MCP servers, so that the API does not get them."""
     others = [tool for tool in parameters.native_tools if not isinstance(tool, MCPServerTool)]
     return parameters if len(others) == len(parameters.native_tools) else replace(parameters, native_tools=others)
 
@@ -40,7 +40,7 @@ _Server = tuple[str, str, tuple[tuple[str, str], ...], tuple[str, ...] | None]
 
 
 def _fixed(tool: MCPServerTool) -> _Server:
-    """Name, address, headers and allowed tools of a server, as a value that can be compared."""
+    """Return name, address, headers and allowed tools of a server as a comparable value."""
     headers = {**(tool.headers or {})}
     if tool.authorization_token:
         headers["Authorization"] = f"Bearer {tool.authorization_token}"

@@ -1,7 +1,7 @@
-"""`ClaudeCodeModel`: Claude Code as a pydantic-ai model.
+"""Claude Code as a pydantic-ai model: `ClaudeCodeModel`.
 
-It is `AnthropicModel` over another transport: parts, tools, output modes, streaming, usage and finish reasons are
-mapped there. Here stands only what is different when Claude Code answers.
+It is `AnthropicModel` over another transport. `AnthropicModel` maps parts, tools, output modes, streaming, usage and
+finish reasons; this module has only the differences of Claude Code.
 """
 
 import asyncio
@@ -38,25 +38,25 @@ from .uploaded_files import with_own_files
 
 __all__ = ["ClaudeCodeModel"]
 
-# Of a breakpoint without a TTL.
+# Lifetime of a breakpoint without a TTL.
 _CLAUDE_CODE_RETENTION = timedelta(minutes=5)
 
 
 class ClaudeCodeModel(AnthropicModel):
-    """A Claude model, answered by the Claude Code CLI with its login.
+    """Claude model, answered by the Claude Code CLI with its login.
 
-    The agent owns the loop: its tools run where it runs, and the CLI answers one request at a time. The model sees
-    what it would see through the API: no built-in tools, no settings, no files. With `set_agent_toolsets()` the CLI
-    runs the loop instead.
+    The agent owns the loop: its tools run in the agent, and the CLI answers one request at a time. The model gets the
+    same input as through the API: no built-in tools, no settings, no files. With `set_agent_toolsets()` the CLI runs
+    the loop instead.
 
     Args:
         model_name: A model id, or one of Claude Code's aliases such as `"sonnet"`.
-        provider: The processes; by default all models of this Python process share some.
+        provider: Process pool; by default all models of this Python process share one.
         settings: Default settings of requests.
-        profile: What the model can do, if the default is not right.
-        message_callback: Called in the event loop of a request with each message of the CLI that belongs to it, as
-            the SDK has them, up to the `ResultMessage`, which the request then waits for: some milliseconds. That of
-            a stream that is left early comes after it. It may be a coroutine function. What it raises is logged.
+        profile: Capabilities of the model, if the default is wrong.
+        message_callback: Called in the event loop of a request with each of its CLI messages, as SDK types, up to the
+            `ResultMessage`, which the request then waits for: some milliseconds. If a stream is left early, its
+            `ResultMessage` comes afterwards. It may be a coroutine function. Its exceptions are logged.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class ClaudeCodeModel(AnthropicModel):
 
     @property
     def batch_max_requests(self) -> int | None:
-        """None: Claude Code has no batches."""
+        """Maximum size of a batch: None, since Claude Code has no batches."""
         return None
 
     def resolve_cache_retention(self, model_settings: ModelSettings | None) -> timedelta | None:
-        """The lifetime of the longest-lived cache breakpoint, of the settings or else of those that are placed."""
+        """Return the longest lifetime of the cache breakpoints in the settings, or else of the default breakpoints."""
         retention = super().resolve_cache_retention(model_settings)
         if retention is None and cast(ClaudeCodeProvider, self._provider).cache_breakpoints:
             return _CLAUDE_CODE_RETENTION
@@ -91,22 +91,22 @@ class ClaudeCodeModel(AnthropicModel):
         server_name: str = "pydantic_tools",
         transport: TransportType = "auto",
     ) -> None:
-        """Have the CLI run the loop: it calls the tools by itself and asks the model again, until there is an answer.
+        """Let the CLI run the loop: it calls the tools itself and asks the model again, until there is an answer.
 
-        A request then is one request for the agent, whatever the CLI does meanwhile: the response has the calls and
-        their results as native tool parts, in order. Tools run in the event loop of the request, with the
-        dependencies of the agent's run. Of the toolsets only what the request offers as function tools can be called.
-        Approvals and deferred tools need the agent's own loop, which is the default.
+        The agent then sees one request, independent of the steps of the CLI: the response has the calls and their
+        results as native tool parts, in order. Tools run in the event loop of the request, with the dependencies of the
+        agent's run. Only tools that the request offers as function tools can be called. Approvals and deferred tools
+        need the agent's own loop, which is the default.
 
         Args:
             toolsets: The toolsets, such as `agent.toolsets`; None gives the loop back to the agent.
             server_name: The model sees the tools as `mcp__SERVER_NAME__TOOL`.
-            transport: How the CLI reaches them: `"stdio"` is a bridge process, `"sdk"` the connection that there is
-                anyway, `"auto"` the better one of what there is (`cc_ipc.resolve_transport()` says why).
+            transport: Transport to the CLI: `"stdio"` is a bridge process, `"sdk"` the existing connection, `"auto"`
+                the better one of those available (`cc_ipc.resolve_transport()` gives the reason).
 
         Raises:
-            cc_ipc.TransportUnavailableError: There is no such transport here.
-            ValueError: `server_name` cannot be the name of a server.
+            cc_ipc.TransportUnavailableError: The transport is not available here.
+            ValueError: `server_name` is not a valid server name.
         """
         if toolsets is None:
             self._agent_tools = None
@@ -115,10 +115,10 @@ class ClaudeCodeModel(AnthropicModel):
         self._agent_tools = AgentTools(self, given, server_name, transport)
 
     def get_mcp_servers(self) -> dict[str, McpServerConfig]:
-        """The MCP servers by which the CLI gets the tools of `set_agent_toolsets()`, by name; none without it.
+        """Return the MCP servers that give the CLI the tools of `set_agent_toolsets()`, by name; empty without it.
 
-        An in-process server may be given to an SDK client of one's own. Over `"stdio"` each process has a server of
-        its own, whose socket and file are there while the process is, so they are not told here.
+        Another SDK client may use an in-process server. Over `"stdio"` each process has its own server, whose socket
+        and file exist only while the process runs, so they are left out.
         """
         return {} if self._agent_tools is None else self._agent_tools.mcp_servers()
 
@@ -133,8 +133,8 @@ class ClaudeCodeModel(AnthropicModel):
         Raises:
             UserError: There is no Claude Code CLI.
             ModelHTTPError: The API answered with an error. `ModelPlanLimitError` if the plan is used up.
-            ModelConnectionError: A process failed, or lost the API.
-            cc_ipc.ToolNotFoundError: A function tool is in none of the toolsets that were set.
+            ModelConnectionError: A process failed, or lost its connection to the API.
+            cc_ipc.ToolNotFoundError: A function tool is in none of the registered toolsets.
         """
         if self._message_callback is None:
             return await self._request(messages, model_settings, model_request_parameters, None)
@@ -149,7 +149,7 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> tuple[ModelResponse, CLIResponse]:
-        """Make one request; returns the response, and what the CLI tells of it. Raises what `request()` raises."""
+        """Make one request; return the response and the CLI's report. Raises the same errors as `request()`."""
         transcript = Transcript(self._message_callback)
         response = await self._request(messages, model_settings, model_request_parameters, transcript)
         return response, metadata(await transcript.complete(), response.text)
@@ -162,11 +162,11 @@ class ClaudeCodeModel(AnthropicModel):
     ) -> AsyncGenerator[Message]:
         """Make one request and yield the SDK's messages as the CLI sends them, the result as the last one.
 
-        Nobody runs tools but the CLI, so function tools must be set with `set_agent_toolsets()` first.
+        Only the CLI runs tools, so function tools must be set with `set_agent_toolsets()` first.
 
         Raises:
             ToolsetNotRegisteredError: There are function tools and no toolsets.
-            Exception: What `request()` raises, after the messages that came before.
+            Exception: An error of `request()`, after the messages that came before.
         """
         function_tools = model_request_parameters.function_tools
         if function_tools and self._agent_tools is None:
@@ -198,7 +198,7 @@ class ClaudeCodeModel(AnthropicModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Make one request and stream its response. Raises what `request()` raises, also while it is read."""
+        """Make one request and yield its stream. Raises the errors of `request()`, also while the stream is read."""
         own = self._own_tools(model_settings, model_request_parameters)
         parameters = _of_the_api(model_request_parameters, own)
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
@@ -223,7 +223,7 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> RequestUsage:
-        """Have the API count the tokens of a request, without what Claude Code adds. No process is asked.
+        """Return the API's count of a request's tokens, without Claude Code's additions. No process is used.
 
         Raises:
             ModelHTTPError: There is no API key (status 404), or the API refuses.
@@ -256,7 +256,7 @@ class ClaudeCodeModel(AnthropicModel):
     async def _offered(
         self, parameters: ModelRequestParameters, run_context: RunContext[Any] | None = None
     ) -> AsyncGenerator[CLITools | None]:
-        """The tools of the request that the CLI is to call, ready to run; None where the agent calls them."""
+        """Yield the request's tools that the CLI calls, ready to run; None if the agent calls them."""
         if self._agent_tools is None or not parameters.function_tools:
             yield None
             return
@@ -266,7 +266,7 @@ class ClaudeCodeModel(AnthropicModel):
 
 @contextmanager
 def _beside(tools: CLITools | None, own: OwnTools | None, transcript: Transcript | None) -> Generator[Beside]:
-    """Open `beside_requests()`, and put its report on the current span and into the error of a used-up plan."""
+    """Open `beside_requests()`, and add its report to the current span and to the error of a used-up plan."""
     with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take) as beside:
         try:
             yield beside
@@ -279,5 +279,5 @@ def _beside(tools: CLITools | None, own: OwnTools | None, transcript: Transcript
 
 
 def _of_the_api(parameters: ModelRequestParameters, own: OwnTools | None) -> ModelRequestParameters:
-    """The parameters without what the CLI tells the model itself."""
+    """Return the parameters without the tools that the CLI itself describes to the model."""
     return without_mcp_servers(without_own_tools(parameters, own))

@@ -1,4 +1,4 @@
-"""Claude Code's own tools as an agent knows those whose calls need an approval: by name, and never run here."""
+"""Toolset of those Claude Code tools whose calls need an approval: known by name, and never run here."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,25 +15,25 @@ __all__ = ["OwnToolApprovals", "without_own_tools"]
 
 
 class OwnToolApprovals(ExternalToolset[AgentDepsT]):
-    """Tools that are known by name alone. The CLI tells the model what they are, and runs what was approved."""
+    """Toolset with names alone. The CLI describes the tools to the model, and runs approved calls."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__([ToolDefinition(name=name, parameters_json_schema={"type": "object"}) for name in names])
 
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
-        """The tools, each of whose calls needs an approval."""
+        """Return the tools; each of their calls needs an approval."""
         tools = await super().get_tools(ctx)
         return {name: replace(tool, tool_def=replace(tool.tool_def, kind="unapproved")) for name, tool in tools.items()}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> str:
-        """What the model is told of a call that was approved."""
+        """Return the message to the model about an approved call."""
         return APPROVED
 
 
 def without_own_tools(parameters: ModelRequestParameters, own: OwnTools | None) -> ModelRequestParameters:
-    """The parameters of a request without the tools of which the CLI tells the model itself."""
+    """Return the parameters of a request without the tools that the CLI itself describes to the model."""
     if own is None or not own.defers:
         return parameters
     tools = [tool for tool in parameters.function_tools if tool.name not in own.names]

@@ -1,6 +1,6 @@
-"""What a model can do when Claude Code stands in between.
+"""Capabilities of a model that is used through Claude Code.
 
-Pure functions: from a model's name to pydantic-ai's profile of it.
+Pure functions: from a model's name to its pydantic-ai profile.
 """
 
 from genai_prices.data_snapshot import get_snapshot
@@ -10,8 +10,8 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 
 __all__ = ["claude_code_profile", "resolve_alias"]
 
-# What Claude Code 2.1.329 sends to the API for its aliases. Only the profile depends on it: the alias itself is what
-# the CLI is given, and the response names the model that answered.
+# Model ids that Claude Code 2.1.329 sends to the API for its aliases. Only the profile depends on them: the CLI gets
+# the alias itself, and the response names the model that answered.
 _ALIASES = {
     "default": "claude-opus-5-5",
     "fable": "claude-fable-5-2",
@@ -21,7 +21,7 @@ _ALIASES = {
     "sonnet": "claude-sonnet-5-5",
 }
 
-# Claude Code's way to ask for the longest context there is.
+# Claude Code's suffix for the longest available context.
 _LONG = "[1m]"
 _LONG_TOKENS = 1_000_000
 
@@ -31,16 +31,16 @@ _THROUGH_CLAUDE_CODE = AnthropicModelProfile(
 
 
 def resolve_alias(model_name: str) -> str:
-    """The model id behind one of Claude Code's names such as `"sonnet"` or `"opus[1m]"`; others stay as they are."""
+    """Return the model id of a Claude Code name such as `"sonnet"` or `"opus[1m]"`; other names stay as they are."""
     name = model_name.removesuffix(_LONG)
     return _ALIASES.get(name, name)
 
 
 def claude_code_profile(model_name: str) -> ModelProfile:
-    """The profile of a model, by id or alias, less what Claude Code does not carry."""
+    """Return the profile of a model, by id or alias, without features that Claude Code does not transmit."""
     model_id = resolve_alias(model_name)
     profile = merge_profile(AnthropicProvider.model_profile(model_id), _THROUGH_CLAUDE_CODE)
-    # pydantic-ai looks the size up itself, by the name that it was given.
+    # pydantic-ai looks up the size itself, by the name that it got.
     if model_id != model_name and (tokens := _context_window(model_name, model_id)) is not None:
         profile = merge_profile(profile, ModelProfile(context_window=tokens))
     return profile

@@ -1,4 +1,4 @@
-"""`ClaudeCodeProvider`: what belongs to the processes behind a model."""
+"""Provider of the processes behind a model: `ClaudeCodeProvider`."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -21,42 +21,41 @@ from .retry_waits import RetryWaits
 
 __all__ = ["ClaudeCodeProvider", "default_provider"]
 
-# The form that the CLI reads, whatever the application has chosen for others.
+# Format that the CLI reads, independent of the application's choice for others.
 _TRACE_CONTEXT = TraceContextTextMapPropagator()
 
 
 class ClaudeCodeProvider(AnthropicProvider):
-    """An Anthropic client whose requests are answered by Claude Code processes on this machine.
+    """Anthropic client whose requests are answered by Claude Code processes on this machine.
 
-    Models, agents, threads and event loops may share one. Nothing is started before the first request. The processes
-    stay warm between runs; they end when they were idle for long, when the last `async with` on the provider (or on a
-    model or an agent that uses it) is left, when the provider is forgotten, and with the interpreter.
+    Models, agents, threads and event loops may share one. No process starts before the first request. The processes
+    stay warm between runs; they end after a long idle time, at the end of the last `async with` on the provider (or on
+    a model or an agent that uses it), when the provider is garbage-collected, and with the interpreter.
 
     Args:
-        pool: How many processes there may be, which is how many requests are answered at the same time. More wait, for
-            at most `Timeouts.queue`.
-        prewarm: How many idle processes are kept ready, from the first request, `start()` or `warm()` on. With a
+        pool: Maximum number of processes, and so of simultaneous requests. Further requests wait, for at most
+            `Timeouts.queue`.
+        prewarm: Number of idle processes kept ready, from the first request, `start()` or `warm()` on. With a
             subscription each takes the system prompt of the first request that needs it, so that a new prompt waits for
             no start.
-        max_uses: After how many requests a process is replaced.
-        max_rss_mb: With how much resident memory, in megabytes, a process is replaced after a request.
-        max_total_mb: How much memory, in megabytes, all processes may take before no more are started. None for no
-            such limit.
-        idle_seconds: After how many seconds without a request a process is ended.
-        env: Environment variables for the processes, on top of this one's. `ANTHROPIC_API_KEY` is the login if it is
-            set here or there; otherwise it is that of the `claude` command.
-        cwd: The folder the processes run in; an empty private one if None.
-        cli_path: The Claude Code CLI to run; the one that claude-agent-sdk brings if None.
-        timeouts: How long a request may wait for a process (`queue`), take (`turn`) or be silent (`silence`), and more.
-        cache_breakpoints: Whether a request whose settings ask for no caching gets cache breakpoints where Claude Code
-            would place them: at the end of the system prompt, or else of the tools, and of the user's last message.
-        max_retries: How often the client repeats a request that failed for a reason that may pass.
-        max_retry_wait: How many seconds the client may wait before it repeats a request because the API asks for it
-            (`retry-after`). Such a wait is logged; one that would be longer is an error at once. None for no limit.
+        max_uses: Number of requests after which a process is replaced.
+        max_rss_mb: Resident memory, in megabytes, at which a process is replaced after a request.
+        max_total_mb: Memory of all processes, in megabytes, at which no more are started. None for no such limit.
+        idle_seconds: Seconds without a request after which a process is ended.
+        env: Environment variables for the processes, added to those of this process. `ANTHROPIC_API_KEY`, if set in
+            either, is the login; otherwise it is the login of the `claude` command.
+        cwd: Working directory of the processes; an empty private folder if None.
+        cli_path: Claude Code CLI to run; the one of claude-agent-sdk if None.
+        timeouts: Limits for the wait for a process (`queue`), a request (`turn`), silence (`silence`), and more.
+        cache_breakpoints: Whether a request whose settings ask for no caching gets cache breakpoints at the same places
+            as in Claude Code: at the end of the system prompt, or else of the tools, and of the user's last message.
+        max_retries: Number of retries by the client after an error that may be temporary.
+        max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it
+            (`retry-after`). Such a wait is logged; a longer one is an error at once. None for no limit.
         on_limit: Called with a `cc_types.LimitWindow` and its `cc_types.RateLimits` when a window of the plan passes
-            one of `limit_thresholds`: in the event loop of the request that has shown it, once for each threshold, and
-            again after the window was reset. It must return at once; its exceptions are logged.
-        limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses has passed all.
+            one of `limit_thresholds`: in the event loop of the request that showed it, once for each threshold, and
+            again after a reset of the window. It must return at once; its exceptions are logged.
+        limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses requests has passed all.
 
     Raises:
         ValueError: A limit or threshold is not in its range, or `prewarm` is greater than `pool`.
@@ -105,9 +104,9 @@ class ClaudeCodeProvider(AnthropicProvider):
         """Return a provider for the processes of a transport, which may start before pydantic-ai is imported.
 
         Args:
-            transport: It ends its processes when the provider would.
-            max_retries: How often the client repeats a request that failed for a reason that may pass.
-            max_retry_wait: How many seconds the client may wait before that because the API asks for it.
+            transport: Transport; it ends its processes when the provider would.
+            max_retries: Number of retries by the client after an error that may be temporary.
+            max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it.
         """
         provider = cls.__new__(cls)
         provider._connect(transport, max_retries, max_retry_wait)
@@ -118,9 +117,9 @@ class ClaudeCodeProvider(AnthropicProvider):
         self._transport = transport
         self._users = 0
         client = AsyncAnthropic(
-            # The login is the CLI's; the client wants something, and it goes nowhere.
+            # The CLI has the login; the client requires a key, which is sent nowhere.
             api_key="claude-code",
-            # Prices are looked up by it. Where requests really go is up to the CLI and its environment.
+            # Used to look up prices. The CLI and its environment decide the real address.
             base_url="https://api.anthropic.com",
             http_client=httpx2.AsyncClient(transport=self._transport, event_hooks=hooks),
             max_retries=max_retries,
@@ -129,31 +128,31 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     @property
     def name(self) -> str:
-        """The name in model ids and on responses. Signatures of thinking are shared with `anthropic` all the same."""
+        """Name in model ids and on responses. Signatures of thinking are shared with `anthropic` all the same."""
         return "claude-code"
 
     @property
     def transport(self) -> ClaudeCodeTransport:
-        """The transport; its `stats()` has the figures of the processes."""
+        """Transport; its `stats()` has the figures of the processes."""
         return self._transport
 
     @property
     def cache_breakpoints(self) -> bool:
-        """Whether requests whose settings ask for no caching get cache breakpoints."""
+        """True if requests whose settings ask for no caching get cache breakpoints."""
         return self._transport.cache_breakpoints
 
     @property
     def limits(self) -> RateLimits | None:
-        """The limits that a response told last, with their `age`; None before that. Makes no request."""
+        """Limits from the last response that had them, with their `age`; None before that. Makes no request."""
         return self._transport.limits
 
     @staticmethod
     def model_profile(model_name: str) -> ModelProfile:
-        """The profile of a model, by id or alias."""
+        """Return the profile of a model, by id or alias."""
         return claude_code_profile(model_name)
 
     def start(self) -> None:
-        """Start the `prewarm` processes now, and wait for nothing.
+        """Start the `prewarm` processes now, without waiting.
 
         Raises:
             ValueError: `prewarm` is 0.
@@ -161,11 +160,11 @@ class ClaudeCodeProvider(AnthropicProvider):
         self._transport.start()
 
     async def warm(self, count: int = 1) -> None:
-        """Start processes, and return when there are `count`: the first run then waits for no start.
+        """Start processes, and return when `count` are ready: the first run then waits for no start.
 
         Raises:
-            ValueError: The pool is smaller than that.
-            cc_types.ClaudeCodeError: One could not be started.
+            ValueError: The pool is smaller than `count`.
+            cc_types.ClaudeCodeError: A process could not be started.
         """
         await self._transport.warm(count)
 
@@ -192,12 +191,12 @@ class ClaudeCodeProvider(AnthropicProvider):
 
 
 async def _trace(request: httpx2.Request) -> None:
-    """Say which span the request belongs to."""
+    """Add the current trace context to the request."""
     if "traceparent" not in request.headers:
         _TRACE_CONTEXT.inject(request.headers)
 
 
 @cache
 def default_provider() -> ClaudeCodeProvider:
-    """The provider of models that were given none, so that they share their processes."""
+    """Return the provider of all models without their own, so that they share processes."""
     return ClaudeCodeProvider()

@@ -1,4 +1,4 @@
-"""How a request was answered, as attributes of the span that is open, and as details of the response.
+"""Report of a request, as attributes of the current span and as details of the response.
 
 The spans are pydantic-ai's; this module opens none. The names are listed in docs/how-to/limits.md.
 """
@@ -22,21 +22,21 @@ def set_span_attributes(report: RequestReport | None) -> None:
 
 
 def with_details(response: ModelResponse, report: RequestReport | None) -> ModelResponse:
-    """Return the response, with the report in its `provider_details`."""
+    """Return the response with the report in its `provider_details`."""
     if report is not None:
         response.provider_details = {**(response.provider_details or {}), **_details(report)}
     return response
 
 
 def add_to_stream(stream: StreamedResponse, beside: Beside) -> None:
-    """Add the report to the `provider_details` of each response that the stream gives."""
+    """Add the report to the `provider_details` of each response of the stream."""
     get = stream.get
-    # Not by the stream's own details: pydantic-ai adds to these at the end, and responses it gave before share them.
+    # Do not use the stream's own details: pydantic-ai adds to them at the end, and earlier responses share them.
     stream.get = lambda: with_details(get(), beside.report)
 
 
 def _details(report: RequestReport) -> dict[str, Any]:
-    """The report as plain JSON, since it becomes a part of histories."""
+    """Return the report as plain JSON, since it becomes a part of histories."""
     facts: dict[str, Any] = {
         "claude_code": {
             "process_started": report.process_started,
@@ -69,5 +69,5 @@ def _milliseconds(report: RequestReport) -> float:
 
 
 def _is_chat(span: Span) -> bool:
-    # Not the application's own span, which may stand for many requests. OpenTelemetry's API has no way to read.
+    # Skip the application's own span, which may cover many requests. OpenTelemetry's API cannot read attributes.
     return getattr(span, "attributes", {}).get("gen_ai.operation.name") == "chat"

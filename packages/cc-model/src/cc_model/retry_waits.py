@@ -1,6 +1,6 @@
-"""The waits of the client between two tries: each is logged ahead, and one that is too long does not begin.
+"""Waits of the client before a retry: each is logged in advance, and one that is too long does not begin.
 
-The client itself waits as long as a `retry-after` says, without a word.
+The client itself waits as long as a `retry-after` says, and logs nothing.
 """
 
 import logging
@@ -16,19 +16,19 @@ __all__ = ["RetryWaits"]
 logger = logging.getLogger(__name__)
 
 _SHOULD_RETRY = "x-should-retry"
-# Of the client's own, counting from 0.
+# Header of the client itself, counting from 0.
 _TRY = "x-stainless-retry-count"
-# With all from 500 on, these are what the client repeats unless a header says otherwise.
+# The client repeats these, and all from 500 on, unless a header says otherwise.
 _REPEATED = frozenset({408, 409, 429})
 _MESSAGE_CHARACTERS = 200
 
 
 class RetryWaits:
-    """A response hook for the client's `httpx2` client.
+    """Response hook for the client's `httpx2` client.
 
     Args:
-        max_retries: How often the client repeats a request.
-        max_seconds: How long it may wait each time because the API asks for it; None for no limit.
+        max_retries: Number of retries by the client.
+        max_seconds: Maximum length of each wait that the API asks for; None for no limit.
 
     Raises:
         ValueError: `max_seconds` is negative.
@@ -41,9 +41,9 @@ class RetryWaits:
         self._max_seconds = max_seconds
 
     async def __call__(self, response: httpx2.Response) -> None:
-        """Look at a response before the client does."""
+        """Check a response before the client does."""
         if isinstance(response.extensions.get(ERROR_EXTENSION), QueueTimeoutError):
-            response.headers[_SHOULD_RETRY] = "false"  # it would queue once more, behind all others
+            response.headers[_SHOULD_RETRY] = "false"  # a retry would queue again, behind all others
         seconds = retry_after(response.headers)
         tries = int(response.request.headers.get(_TRY, "0")) + 1
         if not seconds or tries > self._max_retries or not _is_repeated(response):

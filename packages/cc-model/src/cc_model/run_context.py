@@ -1,8 +1,7 @@
-"""The run that asks the model: the one place that touches a private part of pydantic-ai.
+"""Context of the current run: the only use of a private part of pydantic-ai.
 
-pydantic-ai hands the run's context to `Model.request_stream()` but not to `Model.request()`, and gives nothing public
-that tells it. Its own models for durable engines take it from where it is taken here. `tests/test_run_context.py`
-notices when that changes.
+pydantic-ai passes the run's context to `Model.request_stream()` but not to `Model.request()`, and has no public API for
+it. Its own models for durable engines use the same private part. `tests/test_run_context.py` detects a change.
 """
 
 from dataclasses import replace
@@ -17,14 +16,14 @@ __all__ = ["run_context_for"]
 
 
 def run_context_for(model: Model, given: RunContext[Any] | None = None) -> RunContext[Any]:
-    """A context for tools: a copy of that of the agent's run, or one without dependencies outside of a run.
+    """Return a context for tools: a copy of the agent run's context, or outside of a run one without dependencies.
 
     Args:
-        model: The model that is asked.
-        given: The context, where pydantic-ai has handed it over; it knows more than the current one does.
+        model: Model of the request.
+        given: Context from pydantic-ai, if it passed one; it has more data than the current one.
     """
     current = given or get_current_run_context()
     if current is None:
         return RunContext(deps=None, model=model, usage=RunUsage())
-    # Retries are counted by the step of a run, and the CLI's loop is one step of it.
+    # Retries are counted per step of a run, and the CLI's loop is one step.
     return replace(current, retries={})

@@ -8,10 +8,10 @@ __all__ = ["ClaudeCodeModelSettings"]
 
 
 class ClaudeCodeModelSettings(AnthropicModelSettings, total=False):
-    """The settings of `AnthropicModel`, which reach the API through Claude Code as they are.
+    """Settings of `AnthropicModel`, which reach the API through Claude Code unchanged.
 
     Cache settings are the exception: Claude Code places its own breakpoints.
     """
 
     claude_code_tools: OwnTools
-    """Tools of Claude Code itself that it may use for the request. `claude_code(tools=…)` sets it for an agent."""
+    """Claude Code's own tools for the request. `claude_code(tools=…)` sets it for an agent."""

@@ -1,4 +1,4 @@
-"""What a tool returned, as MCP content: nothing is left out, and what MCP has no form for becomes text. Pure."""
+"""Conversion of a tool's result to MCP content: nothing is left out; values without an MCP form become text. Pure."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -22,10 +22,10 @@ _Block = dict[str, JsonValue]
 
 
 def as_tool_result(name: str, value: Any) -> dict[str, object]:
-    """The MCP result of a tool that returned `value`, a `ToolReturn` included.
+    """Return the MCP result of a tool that returned `value`, also for a `ToolReturn`.
 
-    Texts stay as they are, images, audio and other files keep their bytes, and any other value is written as JSON, in
-    the form in which pydantic-ai shows it to a model.
+    Texts stay as they are, images, audio and other files keep their bytes, and any other value becomes JSON, in the
+    form in which pydantic-ai shows it to a model.
     """
     extra: str | Sequence[UserContent] = ()
     if isinstance(value, ToolReturn):
@@ -37,7 +37,7 @@ def as_tool_result(name: str, value: Any) -> dict[str, object]:
 
 
 def error_result(message: str) -> dict[str, object]:
-    """The MCP result of a tool that failed."""
+    """Return the MCP result of a tool that failed."""
     return {"content": [_text(message)], "isError": True}
 
 

@@ -1,4 +1,4 @@
-"""What the CLI said about a request: collected while it is answered, for those who want more than the answer."""
+"""Transcript of a request: the CLI's messages, collected for callers that need more than the answer."""
 
 import asyncio
 import logging
@@ -15,21 +15,21 @@ from cc_types import CLIConnectionError, CLIResponse
 __all__ = ["MessageCallback", "Transcript", "metadata"]
 
 MessageCallback: TypeAlias = Callable[[Message], Awaitable[None] | None]
-"""A function, or a coroutine function, that is called with a message of the CLI."""
+"""Function or coroutine function that is called with a message of the CLI."""
 
 logger = logging.getLogger(__name__)
 
-# The CLI ends a turn within milliseconds of the answer's end; one that hangs is ended by the transport before this.
+# The CLI ends a turn within milliseconds after the answer; the transport ends a turn that hangs before this limit.
 _RESULT_SECONDS = 15.0
 
 
 class Transcript:
-    """Messages of the CLI in order, up to the result. A request that was repeated has those of the last attempt.
+    """Messages of the CLI in order, up to the result. For a repeated request, those of the last attempt.
 
     Args:
-        callback: Called with each message, those of all attempts, in order; the next one waits for a coroutine. What
-            it raises is logged, and changes nothing for the request.
-        heard: Gets each message, too.
+        callback: Called with each message of all attempts, in order; the next call waits for a coroutine. Its
+            exceptions are logged, and change nothing for the request.
+        heard: Queue that gets each message, too.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Transcript:
         self._has_result = asyncio.Event()
 
     def take(self, message: Message) -> None:
-        """Take the next message."""
+        """Add the next message."""
         if self._has_result.is_set():
             self.messages = []
             self._has_result.clear()
@@ -58,7 +58,7 @@ class Transcript:
         """Wait for the result, which comes a moment after the answer, and for the callback; return all messages.
 
         Raises:
-            CLIConnectionError: It did not come.
+            CLIConnectionError: The result did not come.
         """
         try:
             async with asyncio.timeout(_RESULT_SECONDS):
@@ -89,10 +89,10 @@ async def _one_by_one(before: asyncio.Task[None] | None, told: Awaitable[None]) 
 
 
 def metadata(messages: Iterable[Message], text: str | None) -> CLIResponse:
-    """What the CLI tells of a request that was answered.
+    """Return the CLI's report of an answered request.
 
-    When the answer calls tools that the caller runs, the CLI's turn is ended there, which its result calls an error.
-    The request is none.
+    If the answer calls tools that the caller runs, the CLI's turn ends there, and its result reports an error. The
+    request itself is no error.
     """
     return convert_sdk_messages_to_cli_response([_answered(message, text) for message in messages])
 

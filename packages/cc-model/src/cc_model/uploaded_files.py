@@ -1,6 +1,6 @@
-"""Files that were uploaded to Anthropic: behind Claude Code stands the same API, so they are ours too.
+"""Files that were uploaded to Anthropic: Claude Code uses the same API, so they are valid here too.
 
-pydantic-ai knows them by the provider that took them, and `AnthropicModel` sends those of its own name alone.
+pydantic-ai labels files with the provider that took them, and `AnthropicModel` sends only those with its own name.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _ANTHROPIC = "anthropic"
 
 
 def with_own_files(messages: Sequence[ModelMessage], system: str) -> list[ModelMessage]:
-    """The messages with Anthropic's files as those of the model whose `system` this is; all else is left alone."""
+    """Return the messages with Anthropic's files relabelled for the model with this `system`; all else is unchanged."""
     return [
         replace(message, parts=[_part(part, system) for part in message.parts])
         if isinstance(message, ModelRequest) and any(map(_has_files, message.parts))

@@ -1,4 +1,4 @@
-"""`cc-model doctor`: whether Claude Code can answer on this machine, and what to do if not."""
+"""Checks whether Claude Code can answer on this machine, with advice if not: `cc-model doctor`."""
 
 from .checks import Check, Plan, examine
 

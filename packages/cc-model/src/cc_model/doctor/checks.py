@@ -1,7 +1,7 @@
-"""The checks, in the order in which one needs the other. Each says what it found, and what to do about it.
+"""Checks of the installation, in order of dependency. Each reports a finding, and advice.
 
-Nothing is changed, and no secret is read or shown. Unless it is wished for, the API is not asked: the round trip then
-goes to a scripted model on this machine.
+The checks change nothing, and neither read nor show a secret. They call the API only on request: otherwise the round
+trip uses a scripted model on this machine.
 """
 
 import os
@@ -31,43 +31,43 @@ Outcome = Literal["ok", "warning", "problem", "skipped"]
 _PACKAGES = ("cc-types", "cc-convert", "cc-compat", "cc-ipc", "cc-session", "cc-messages", "cc-model")
 _LIBRARIES = ("pydantic-ai-slim", "anthropic", "claude-agent-sdk", "mcp", "httpx2")
 
-# Measured with CLI 2.1.329 on Linux, as in `docs/how-to/deploy.md`: an idle process, of which a part is shared with the
-# others, and one with long conversations and images.
+# Measured with CLI 2.1.329 on Linux, as in `docs/how-to/deploy.md`: an idle process, the part of it that is not shared
+# with others, and a process with long conversations and images.
 _IDLE_MB = 160
 _OWN_MB = 85
 _PLANNED_MB = 300
 _MB = 1024 * 1024
-# What the CLI and its bridges put there is small; a disk that is so full will soon be full.
+# The CLI and its bridges store little there, but a disk this full will soon have no space.
 _LEAST_DISK_MB = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What one check found."""
+    """Result of one check."""
 
     name: str
     outcome: Outcome
     found: str
     advice: str = ""
-    """What to do, in plain words; empty if there is nothing to do."""
+    """Advice, in plain words; empty if nothing needs a fix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be checked."""
+    """Options for the checks."""
 
     cli_path: str | None = None
-    """The CLI; the one that the SDK brings if None."""
+    """Path of the CLI; the CLI of the SDK if None."""
     pool: int = 8
-    """For how many processes there should be memory."""
+    """Number of processes that must fit into the memory."""
     online: bool = False
-    """Whether to ask the API, which may cost some tokens."""
+    """True to call the API, which may cost some tokens."""
     model: str = "sonnet"
-    """Which model to ask then."""
+    """Model for this call of the API."""
 
 
 async def examine(plan: Plan) -> AsyncIterator[Check]:
-    """Yield the checks as they are made."""
+    """Yield the result of each check when it is done."""
     for check in (_python, _packages, _sockets, _temporary_folder):
         yield check()
     yield _memory(plan.pool)

@@ -1,4 +1,4 @@
-"""The answers of a Claude Code CLI about itself: its version, and its login."""
+"""Answers of a Claude Code CLI about its version and its login."""
 
 import asyncio
 import json
@@ -6,25 +6,25 @@ from typing import Any, cast
 
 __all__ = ["login_of", "version_of"]
 
-# Both answers take some hundredths of a second; this is for a machine that has to read the program from a slow disk.
+# Both answers take some hundredths of a second; the limit allows for loading the program from a slow disk.
 _ANSWER_SECONDS = 20.0
 
 
 async def version_of(cli: str) -> str:
-    """The version that it tells.
+    """Return the version that the CLI reports.
 
     Raises:
-        OSError: It cannot be run, or does not answer.
+        OSError: The CLI cannot be run, or does not answer.
     """
     return (await _run(cli, "--version")).strip()
 
 
 async def login_of(cli: str) -> str | None:
-    """How it is logged in, in words; None if it is not. No secret is told.
+    """Return a description of the login, without secrets; None if there is no login.
 
     Raises:
-        OSError: It cannot be run, or does not answer.
-        ValueError: It answers something else.
+        OSError: The CLI cannot be run, or does not answer.
+        ValueError: The answer is not a login status.
     """
     told = json.loads(await _run(cli, "auth", "status", "--json"))
     if not isinstance(told, dict):

@@ -1,4 +1,4 @@
-"""One question through everything that stands between an agent and a model."""
+"""Round trip of one question through all layers between an agent and a model."""
 
 import time
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from ..provider import ClaudeCodeProvider
 __all__ = ["offline", "online"]
 
 _QUESTION = "Say OK."
-# A login that must be renewed and a model that thinks take some seconds.
+# A renewal of the login and a model that thinks take some seconds.
 _ANSWER_SECONDS = 60.0
 
 
 async def offline(cli_path: str) -> str:
-    """Ask a scripted model on this machine through the real CLI, twice; returns what is to be told.
+    """Ask a scripted model on this machine twice through the real CLI, and return the timings.
 
     Raises:
-        ModuleNotFoundError: There is no cc-loopback.
-        Exception: What went wrong on the way.
+        ModuleNotFoundError: cc-loopback is not installed.
+        Exception: Any error of the round trip.
     """
     from cc_loopback import LoopbackServer
 
@@ -30,10 +30,10 @@ async def offline(cli_path: str) -> str:
 
 
 async def online(cli_path: str, model: str) -> str:
-    """Ask the API with the login that there is, twice; returns what is to be told.
+    """Ask the API twice with the existing login, and return the timings.
 
     Raises:
-        Exception: What went wrong on the way.
+        Exception: Any error of the round trip.
     """
     first, second, name = await _ask(cli_path, {}, model)
     return f"{name}: {first:.1f} s with the start of a process, then {second:.1f} s"
