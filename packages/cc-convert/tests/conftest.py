@@ -1,4 +1,4 @@
-"""Turns in four forms (raw dicts, objects of the SDK, two kinds of look-alike), and logs made line by line."""
+"""Turns in four forms (raw dicts, SDK objects, two look-alikes), and logs built line by line."""
 
 import dataclasses
 import json
@@ -80,7 +80,7 @@ def _maker_of_objects(kind: str) -> Form:
 
 @pytest.fixture(params=["dict", "sdk", "slots", "namespace"])
 def form(request: pytest.FixtureRequest) -> Form:
-    """Gives a stream-json frame one of the forms that conversion must not tell apart."""
+    """Converts a stream-json frame to one of the equivalent input forms."""
     if request.param == "dict":
         return lambda frame: frame
     return _namespace if request.param == "namespace" else _maker_of_objects(request.param)
@@ -88,18 +88,18 @@ def form(request: pytest.FixtureRequest) -> Form:
 
 @pytest.fixture(params=["sdk", "slots"], scope="session")
 def as_object(request: pytest.FixtureRequest) -> Form:
-    """Makes an object of a frame."""
+    """Return an object of a frame."""
     return _maker_of_objects(request.param)
 
 
 @pytest.fixture
 def recorded() -> Callable[[str], list[Frame]]:
-    """Reads a log that the CLI wrote."""
+    """Return a log that the CLI wrote."""
     return lambda name: [json.loads(line) for line in (LOGS / f"{name}.jsonl").read_text("utf-8").splitlines()]
 
 
 class LogMaker:
-    """Writes lines as the CLI does, with ids that count up and times a minute apart."""
+    """Writes lines in the CLI's format, with increasing ids and times a minute apart."""
 
     def __init__(
         self, path: Path, session: str = "s1", start: str = "2026-11-20T10:00:00Z", project: str = "/home/user/p"
@@ -110,7 +110,7 @@ class LogMaker:
         self._number = 0
 
     def time(self) -> str:
-        """The next minute."""
+        """Return the next minute."""
         self._time += timedelta(minutes=1)
         return self._time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -136,7 +136,7 @@ class LogMaker:
         usage: Frame | None = None,
         **more: object,
     ) -> Frame:
-        """One content block of an answer, in a transcript."""
+        """Add one content block of an answer, in a transcript."""
         self._number += 1
         identity = identity or f"msg_{self.session}_{self._number}"
         message = {
@@ -153,12 +153,12 @@ class LogMaker:
         return line
 
     def answers(self, *identities: str) -> None:
-        """One block of each of these answers."""
+        """Add one block of each of these answers."""
         for identity in identities:
             self.answer(identity)
 
     def user(self, content: object = "Hi", **more: object) -> Frame:
-        """A prompt, or the result of a tool."""
+        """Add a prompt, or the result of a tool."""
         message = {"role": "user", "content": content}
         line: Frame = {"parentUuid": None, "type": "user", "message": message, **self._common(), **more}
         self.lines.append(line)
@@ -167,7 +167,7 @@ class LogMaker:
     def state(
         self, totals: Mapping[str, tuple[int, int, int, int, int, float]], session: str = "", **more: object
     ) -> None:
-        """The CLI's total: input, output, read, 5m, 1h, dollars, by model."""
+        """Add the CLI's total: input, output, read, 5m, 1h, dollars, by model."""
         usage = {model: model_usage(*numbers) for model, numbers in totals.items()}
         cost = sum(numbers[5] for numbers in totals.values())
         self.lines.append(
@@ -176,13 +176,13 @@ class LogMaker:
         )
 
     def compaction(self, tokens: int) -> None:
-        """A compaction of so many tokens."""
+        """Add a compaction of a number of tokens."""
         self._number += 1
         line: Frame = {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"preTokens": tokens}}
         self.lines.append(line | {"uuid": f"uuid-{self.session}-{self._number}"} | self._common())
 
     def stream(self, identity: str, *, output: int = 1, model: str = "claude-sonnet-5", **more: object) -> None:
-        """One content block of an answer, in stream-json, with the counts of its start."""
+        """Add one content block of an answer, in stream-json, with the counts of its start."""
         message = {
             "id": identity, "type": "message", "role": "assistant", "model": model,
             "content": [{"type": "text", "text": "Hello."}], "stop_reason": None,
@@ -202,7 +202,7 @@ class LogMaker:
         delta: tuple[int, int, int, int, int, float] | None = None,
         turns: int = 1,
     ) -> None:
-        """The end of a turn: what the session took so far, and what the turn took, if it is told."""
+        """Add the end of a turn: usage of the session so far, and that of the turn, if given."""
         line: Frame = {
             "type": "result", "subtype": "success", "is_error": False, "num_turns": turns, "uuid": uuid,
             "session_id": self.session, "result": "Hello.", "total_cost_usd": total[5],
@@ -213,7 +213,7 @@ class LogMaker:
         self.lines.append(line)
 
     def text(self) -> bytes:
-        """The log."""
+        """Return the log."""
         return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in self.lines)
 
     def write(self, path: Path | None = None) -> Path:
@@ -234,19 +234,19 @@ def model_usage(fresh: int, output: int, read: int, short: int, hour: int, cost:
 
 @pytest.fixture
 def maker(tmp_path: Path) -> Callable[..., LogMaker]:
-    """Makes logs."""
+    """Creates logs."""
     return partial(LogMaker, tmp_path / "log.jsonl")
 
 
 @pytest.fixture
 def log(maker: Callable[..., LogMaker]) -> LogMaker:
-    """An empty log, of session `s1`."""
+    """Return an empty log of session `s1`."""
     return maker()
 
 
 @pytest.fixture(autouse=True)
 def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads the logs of this machine, or what was kept of them."""
+    """Keep tests away from the logs and the cache of this machine."""
     monkeypatch.setenv("CC_CONVERT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("TZ", "UTC")
@@ -257,7 +257,7 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Outcome(NamedTuple):
-    """What a command did."""
+    """Result of a command."""
 
     code: int
     out: str
@@ -265,7 +265,7 @@ class Outcome(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """The output, decoded."""
+        """Return the decoded output."""
         return json.loads(self.out)
 
 
@@ -274,7 +274,7 @@ Run: TypeAlias = Callable[..., Outcome]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command line in this process."""
+    """Run a command line in this process."""
 
     def running(*words: object) -> Outcome:
         try:
@@ -289,7 +289,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def short_log(log: LogMaker) -> Path:
-    """Three requests on two days, one of them a compaction."""
+    """Return three requests on two days, one of them a compaction."""
     log.user("What is <b>this</b>?")
     log.answer("msg_1", content=[{"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "x"}}])
     log.user([{"type": "tool_result", "tool_use_id": "t1", "content": "```\nfile\n```"}])
@@ -303,7 +303,7 @@ SESSION = "0123abcd-0123-4123-8123-0123456789ab"
 
 @pytest.fixture
 def session(maker: Callable[..., LogMaker], tmp_path: Path) -> Path:
-    """A session with a prompt, an answer, a tool call and its result, and the transcript of a sub-agent."""
+    """Return a session with a prompt, an answer, a tool call and its result, and the transcript of a sub-agent."""
     log = maker(SESSION, project="/home/user/my project")
     labels: dict[str, Any] = {"gitBranch": "main", "entrypoint": "cli", "version": "2.1.329"}
     log.user("Mend the needle pool", **labels)

@@ -18,7 +18,7 @@ distributed = pytest.importorskip("distributed")
 fsspec = pytest.importorskip("fsspec")
 
 Maker: TypeAlias = Callable[..., Any]
-# For what takes a moment on a quiet machine.
+# Deadline for operations that take a moment on a quiet machine.
 PATIENCE = 40.0
 
 
@@ -33,7 +33,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         distributed.Client(cluster) as client,
     ):
         yield client
-    # It would stay with this process, where other tests look for what was left. There is no public way to end it.
+    # It would outlive the test, and other tests look for leftover processes. There is no public way to stop it.
     resource_tracker._resource_tracker._stop()  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage, reportUnknownMemberType]
 
 
@@ -70,7 +70,7 @@ def test_a_cluster_gives_the_same_rows_and_sums(client: Any, tree: Path) -> None
 
 
 def test_any_store_of_fsspec_is_read(tree: Path) -> None:
-    """LOG-55: a store in memory, whose files only this process has."""
+    """LOG-55: a store in memory, whose files exist only in this process."""
     from cc_convert.cluster import read_logs_on
 
     memory = fsspec.filesystem("memory")
@@ -90,7 +90,7 @@ def test_a_worker_that_is_killed_half_way_takes_nothing_with_it(
     marks = tmp_path / "marks"
     marks.mkdir()
 
-    # A function of a function travels by value: workers cannot import the tests.
+    # Nested functions are pickled by value: workers cannot import the tests.
     def slow_scan(urls: list[str], storage_options: Any = None) -> Any:
         (marks / f"{os.getpid()}-{time.monotonic_ns()}").touch()
         time.sleep(0.1)
@@ -105,7 +105,7 @@ def test_a_worker_that_is_killed_half_way_takes_nothing_with_it(
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     with monkeypatch.context() as patched:
-        # One file for each task, so that the work is under way when the worker dies.
+        # One file for each task, so that work is in progress when the worker dies.
         patched.setattr(cluster, "_TASK", 1)
         patched.setattr(cluster, "scan_urls", slow_scan)
         logs = cluster.read_logs_on(client, [tree.as_uri()])

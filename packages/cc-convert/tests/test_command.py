@@ -95,7 +95,7 @@ def test_misuse_is_told_from_findings(run: Run, short_log: Path, line: str) -> N
 
 @pytest.mark.parametrize("words", [["report"], ["convert", "--format", "csv"], ["sql", "select kind from requests"]])
 def test_a_folder_without_logs_is_no_error(run: Run, tmp_path: Path, words: list[str]) -> None:
-    """LOG-47: for machines, the headings are there."""
+    """LOG-47: for machines, the headings are written."""
     (tmp_path / "empty").mkdir()
     form = [] if "--format" in words else ["--format", "csv"]
 
@@ -212,7 +212,7 @@ def test_a_report_imports_no_models() -> None:
 )
 @pytest.mark.parametrize("damage", ["cut", "changed"])
 def test_a_damaged_packed_log_is_no_crash(run: Run, tmp_path: Path, words: list[str], damage: str) -> None:
-    """LOG-02, LOG-57: what can be unpacked is used, and the rest is said."""
+    """LOG-02, LOG-57: the unpackable part is used, the rest is reported."""
     packed = bytearray(gzip.compress((LOGS / "tool_call.jsonl").read_bytes()))
     if damage == "cut":
         del packed[-300:]
@@ -230,7 +230,7 @@ def test_a_damaged_packed_log_is_no_crash(run: Run, tmp_path: Path, words: list[
 def test_the_kind_of_a_report_may_stand_behind_its_sources(
     run: Run, short_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LOG-40: a file of that name is read."""
+    """LOG-40: a file with the name of a report is read."""
     monkeypatch.chdir(tmp_path)
     by_model = run("report", "model", short_log).out
 
@@ -254,7 +254,7 @@ def test_a_table_tells_which_part_of_the_cost_is_in_no_request(run: Run, short_l
 
 
 def test_an_error_message_of_the_cli_has_no_model(run: Run, log: Any) -> None:
-    """LOG-25: it is counted, and its made-up name is shown nowhere."""
+    """LOG-25: it is counted, and its made-up name is never shown."""
     log.answer()
     log.answer(model="<synthetic>", isApiErrorMessage=True)
     path = log.write()

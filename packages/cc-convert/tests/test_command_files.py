@@ -18,7 +18,7 @@ LOGS = Path(__file__).parent / "logs"
 
 
 def test_an_archive_tells_the_same_as_the_logs(run: Run, short_log: Path, tmp_path: Path) -> None:
-    """LOG-44: also together with them, and with what was read before."""
+    """LOG-44: also together with them, and with a cache."""
     archive = tmp_path / "archive.jsonl"
     before = run("report", "session", "--format", "json", short_log).json["lines"]
 
@@ -47,7 +47,7 @@ def test_a_transcript_is_written_as_markdown(run: Run, short_log: Path) -> None:
 
     assert "# Session s1" in text
     assert "What is <b>this</b>?" in text
-    # The result has a fence of its own, so it stands in a longer one.
+    # The result has a fence of its own, so a longer one encloses it.
     assert "````\n```\nfile\n```\n````" in text
 
 

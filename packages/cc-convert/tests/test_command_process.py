@@ -133,7 +133,7 @@ def test_watch_shows_what_came_in(maker: Maker, tmp_path: Path) -> None:
 
 
 def test_the_status_line_is_one_line(log: Any, tmp_path: Path) -> None:
-    """LOG-46: whatever it is given."""
+    """LOG-46: for any input."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     log.answer(timestamp=now)
     log.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
@@ -154,13 +154,13 @@ def test_the_status_line_is_one_line(log: Any, tmp_path: Path) -> None:
 
 
 def told(**windows: tuple[float, float]) -> bytes:
-    """The input of a status line: windows by name, with the used share and the time of the reset."""
+    """Return the input of a status line: windows by name, with the used share and the reset time."""
     limits = {kind: {"used_percentage": used, "resets_at": int(reset)} for kind, (used, reset) in windows.items()}
     return json.dumps({"rate_limits": limits}).encode()
 
 
 def test_both_windows_of_the_plan_are_shown_and_watched(log: Any, tmp_path: Path) -> None:
-    """LOG-59: by `watch` too, once the status line was told."""
+    """LOG-59: by `watch` too, after the status line received them."""
     log.answer()
     log.write(tmp_path / "claude" / "projects" / "p" / "s1.jsonl")
     watch = ("watch", "--once", "--tz", "UTC")

@@ -1,4 +1,4 @@
-"""The page: all that is promised stands on it, and nothing of a log runs or loads."""
+"""The page: complete content, and no text of a log runs or loads."""
 
 import io
 import json
@@ -24,7 +24,7 @@ from cc_convert.logs import read_logs
 
 Maker: TypeAlias = Callable[..., Any]
 
-# What loads something, or runs.
+# Elements and attributes that load or run something.
 ACTIVE = set("script iframe object embed link base form img video audio image use foreignobject".split())
 ATTACKS = [
     "<script>document.title='owned'</script>",
@@ -68,7 +68,7 @@ def page_of(path: Path, **options: Any) -> str:
 
 
 def attacked(maker: Maker, path: Path) -> Path:
-    """A log with an attack in every place."""
+    """Return a log with an attack in every place."""
     for number, attack in enumerate(ATTACKS):
         log = maker(f"{number}{attack}", project=attack)
         log.user(attack)
@@ -207,7 +207,7 @@ in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 
 
 def in_browser(page: Path, folder: Path, *options: str) -> str:
-    """What the page is after its scripts ran."""
+    """Return the page after its scripts ran."""
     command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-extensions"]
     command += ["--virtual-time-budget=2000", "--enable-logging=stderr", f"--user-data-dir={folder / 'browser'}"]
     command += [*options, page.as_uri()]
@@ -246,10 +246,10 @@ def test_a_malicious_log_runs_nothing_in_a_browser(maker: Maker, tmp_path: Path)
 def test_the_page_fills_a_desktop_and_a_phone(
     session: Path, tmp_path: Path, size: str, scheme: str, place: str
 ) -> None:
-    """LOG-53: by day and by night, and nothing reaches over the edge."""
+    """LOG-53: in light and dark mode, without overflow at the edge."""
     page, frame, picture = (tmp_path / name for name in ("page.html", "frame.html", "page.png"))
     page.write_text(page_of(session), encoding="utf-8")
-    # A window is never as narrow as a phone, a frame is.
+    # A window cannot be as narrow as a phone, a frame can.
     frame.write_text(FRAME.format(width=size.split(",")[0], height=size.split(",")[1], place=place), encoding="utf-8")
     colours = f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"
 
@@ -263,5 +263,5 @@ def test_the_page_fills_a_desktop_and_a_phone(
     assert content.startswith(b"\x89PNG")
     width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
     assert f"{width},{height}" == size
-    # A page that failed is of one colour, and small.
+    # A failed page is small and has one colour.
     assert len(content) > 10_000

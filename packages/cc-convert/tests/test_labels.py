@@ -1,4 +1,4 @@
-"""Where sessions ran, and how they are called: branch, machine, entry point, version, title."""
+"""Labels of sessions: branch, machine, entry point, version, title."""
 
 import json
 import stat
@@ -52,7 +52,7 @@ def test_what_stands_in_no_request_has_the_labels_of_its_session(log: Any) -> No
 
 
 def test_a_stream_names_its_version_once_for_all_requests(log: Any) -> None:
-    """LOG-70: also for those that are read later on."""
+    """LOG-70: also for rows that are read later."""
     log.lines.append({"type": "system", "subtype": "init", "session_id": "s1", "claude_code_version": "2.1.329"})
     log.stream("msg_1")
     path, cache = log.write(), Cache()
@@ -116,7 +116,7 @@ def test_a_report_of_sessions_names_them(run: Run, two_machines: Path) -> None:
 
 
 def test_an_archive_keeps_the_machine_of_its_rows(run: Run, two_machines: Path) -> None:
-    """LOG-72: archives of several machines are merged, whatever the reader calls them."""
+    """LOG-72: archives of several machines are merged, for any machine name of the reader."""
     for name, host in (("a", "desk"), ("b", "laptop")):
         run("convert", "--from", f"{host}:{two_machines / name}", "-o", two_machines / f"{name}.jsonl")
 
@@ -128,7 +128,7 @@ def test_an_archive_keeps_the_machine_of_its_rows(run: Run, two_machines: Path) 
 
 
 def test_an_archive_without_labels_is_read(run: Run, two_machines: Path) -> None:
-    """LOG-44: as they were written before there were any."""
+    """LOG-44: archives from before the labels."""
     archive = two_machines / "old.jsonl"
     run("convert", two_machines / "a", "-o", archive)
     rows = [json.loads(line) for line in archive.read_text("utf-8").splitlines()]
@@ -194,7 +194,7 @@ def test_the_title_is_the_user_s_own_then_a_generated_one_then_the_first_prompt(
 
 
 def test_a_session_of_a_command_alone_has_its_name(log: Any) -> None:
-    """LOG-73: a prompt that follows is better."""
+    """LOG-73: a later prompt is better."""
     log.user("<command-name>/review</command-name> <command-message>x</command-message>")
     assert read_titles([str(log.write())]) == {"s1": "/review"}
 
@@ -227,7 +227,7 @@ def test_titles_at_both_ends_of_a_long_log_are_found(log: Any) -> None:
 
 
 def test_titles_are_read_anew_only_where_a_log_changed(log: Any) -> None:
-    """LOG-73, LOG-06: and only their owner can read what is kept of them."""
+    """LOG-73, LOG-06: and only their owner can read the cache."""
     log.user("Mend the pool")
     path, cache = log.write(), Cache()
     first = read_titles([str(path)], cache)

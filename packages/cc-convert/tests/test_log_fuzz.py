@@ -68,7 +68,7 @@ DAMAGE = [b"\0", b"\0" * 4096, b"\xff", b"{", b"]", b'"', b"\n", b"\\ud800", b"9
 
 @st.composite
 def damaged(draw: st.DrawFn, line: bytes) -> bytes:
-    """A line that something happened to."""
+    """Return a damaged line."""
     broken = bytearray(line)
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, max(0, len(broken) - 1)))
@@ -88,7 +88,7 @@ def damaged(draw: st.DrawFn, line: bytes) -> bytes:
 
 @given(st.data())
 def test_damage_to_one_line_costs_no_other(maker: Maker, data: st.DataObject) -> None:
-    """LOG-04, LOG-57: and if it costs the line itself, that is reported."""
+    """LOG-04, LOG-57: a lost line is reported."""
     lines = intact(maker)
     number = data.draw(st.integers(0, len(lines) - 1))
     lines[number] = data.draw(damaged(lines[number][:-1])) + b"\n"
@@ -105,7 +105,7 @@ def test_damage_to_one_line_costs_no_other(maker: Maker, data: st.DataObject) ->
 @pytest.mark.parametrize("name", ["tool_call", "structured_output"])
 @given(data=st.data())
 def test_no_damage_changes_a_sum_in_silence(name: str, data: st.DataObject) -> None:
-    """LOG-04, LOG-57: in streams of the real CLI, on the quick way; a newline may be damaged, too."""
+    """LOG-04, LOG-57: in streams of the real CLI, on the fast path; a newline may be damaged, too."""
     lines = (LOGS / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
     before = merge([scan(b"".join(lines))])
     number = data.draw(st.integers(0, len(lines) - 1))
@@ -119,7 +119,7 @@ def test_no_damage_changes_a_sum_in_silence(name: str, data: st.DataObject) -> N
 
 
 def _is_json(line: bytes) -> bool:
-    """Whether a line still says something, though perhaps another thing: then it is not lost."""
+    """Return whether a line still has content, even if changed: then it is not lost."""
     try:
         return not line.strip() or isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
@@ -128,7 +128,7 @@ def _is_json(line: bytes) -> bool:
 
 @given(record=st.dictionaries(st.text(max_size=9), values, max_size=4), message=values, usage=values)
 def test_any_record_gives_a_result(maker: Maker, record: dict[str, Any], message: Any, usage: Any) -> None:
-    """LOG-57: also where the fields that matter hold anything."""
+    """LOG-57: also with any values in the relevant fields."""
     log = maker()
     line = log.answer("msg_1")
     line["message"]["usage"] = usage
@@ -148,7 +148,7 @@ KINDS = ["answer", "block", "user", "stream", "state", "result", "progress", "no
 
 @given(st.data())
 def test_reading_line_by_line_finds_what_the_quick_way_finds(maker: Maker, data: st.DataObject) -> None:
-    """LOG-57: the quick way passes over lines, and must pass over none that counts."""
+    """LOG-57: the fast path skips lines, but none that counts."""
     log = maker()
     for number in range(data.draw(st.integers(1, 8))):
         kind = data.draw(st.sampled_from(KINDS))
@@ -183,7 +183,7 @@ def test_reading_line_by_line_finds_what_the_quick_way_finds(maker: Maker, data:
                 log.lines.append({"attachment": {"type": text, "usage": usage}, "type": "attachment"})
             case _:
                 log.lines.append({"type": text, "usage": usage, "message": {"usage": usage}})
-        # What tells the kind of a line does not stand at one place in all of them.
+        # The text that shows the kind of a line is at different positions.
         if kind != "note" or data.draw(st.booleans()):
             log.lines[-1] = {"parentUuid": "x" * data.draw(st.sampled_from([0, 0, 36, 250, 400])), **log.lines[-1]}
 
@@ -217,7 +217,7 @@ COMMANDS = [
 
 @given(st.data())
 def test_no_command_crashes_on_a_damaged_log(data: st.DataObject) -> None:
-    """LOG-57: all that they print can be encoded."""
+    """LOG-57: all their output can be encoded."""
     lines = (LOGS / "structured_output.jsonl").read_bytes().splitlines(keepends=True)
     number = data.draw(st.integers(0, len(lines) - 1))
     record = json.loads(lines[number])
@@ -234,7 +234,7 @@ def test_no_command_crashes_on_a_damaged_log(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("time", ODD_TIMES)
 def test_a_time_that_no_calendar_has_is_none(log: Any, time: str) -> None:
-    """LOG-57: zones and spans would leave the calendar."""
+    """LOG-57: zones and spans would exceed the calendar."""
     log.answer("msg_1", timestamp=time)
 
     assert [row.time for row in scan(log.text()).rows] == [None]

@@ -1,4 +1,4 @@
-"""Which session and which process spent what, where totals were taken over, or a process noted none."""
+"""Spending by session and process, with inherited totals and processes without a total."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -29,14 +29,14 @@ def read(tmp_path: Path) -> Read:
 
 
 def state(log: Any, requests: int, minutes: float, start: float = START) -> None:
-    """The CLI's total of so many requests, after processes ran for so many minutes."""
+    """Add the CLI's total of some requests, after some minutes of processes."""
     totals = (*(requests * one for one in ONE), requests * PRICE)
     milliseconds = {"startTime": int(start * 1000), "totalDuration": int(minutes * 60_000)}
     log.state({"claude-sonnet-5": totals}, **milliseconds)
 
 
 def fork_of(maker: Maker, parent: Any, session: str, start: str, **marks: object) -> Any:
-    """A fork: its first note, and copies of what its parent said."""
+    """Write a fork: its first note, and copies of its parent's answers."""
     fork = maker(session, start=start)
     fork.lines.append({"type": "queue-operation", "sessionId": session, "timestamp": fork.time()})
     fork.lines += [line | {"sessionId": session} | marks for line in parent.lines if "uuid" in line]
@@ -44,7 +44,7 @@ def fork_of(maker: Maker, parent: Any, session: str, start: str, **marks: object
 
 
 def spent(logs: Logs) -> dict[str, tuple[int, int]]:
-    """Of each session: how many requests, and for how many requests the other rows stand."""
+    """Return for each session the number of requests, and the number that the other rows represent."""
     sessions = sorted({row.session for row in logs.rows})
     rows = {session: [row for row in logs.rows if row.session == session] for session in sessions}
     return {
@@ -62,7 +62,7 @@ def compared(logs: Logs) -> dict[str, Comparison]:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_copies_without_a_mark_belong_to_the_session_that_began_first(maker: Maker, read: Read, strict: bool) -> None:
-    """LOG-33: CLI 2.1.321 and older. What the parent spent besides is not counted again."""
+    """LOG-33: CLI 2.1.321 and older. Other spending of the parent is not counted again."""
     parent = maker("parent")
     parent.answers("msg_1")
     parent.compaction(8000)
@@ -100,7 +100,7 @@ def test_a_fork_by_the_sdk_leaves_requests_with_their_session(maker: Maker, read
 
 
 def test_a_compaction_in_a_fork_counts_while_its_parent_goes_on(maker: Maker, read: Read) -> None:
-    """LOG-33: the total that a fork took over is one that its copies go up to."""
+    """LOG-33: a fork takes over a total that its copies reach."""
     parent = maker("parent")
     parent.answer("msg_1")
     state(parent, 1, 1)
@@ -120,7 +120,7 @@ def test_a_compaction_in_a_fork_counts_while_its_parent_goes_on(maker: Maker, re
 
 
 def test_a_killed_process_hides_no_compaction_of_the_next_one(log: Any, read: Read) -> None:
-    """LOG-32, LOG-30: the next total tells how long its process ran. What is older is in no total, no difference."""
+    """LOG-32, LOG-30: the next total has its process's running time. Older requests are in no total, no difference."""
     log.answer("msg_1")
     state(log, 1, 1)
     log.answer("msg_2", timestamp="2026-11-20T11:00:00Z")
@@ -136,7 +136,7 @@ def test_a_killed_process_hides_no_compaction_of_the_next_one(log: Any, read: Re
 
 
 def test_a_total_that_began_later_covers_no_older_request(log: Any, read: Read) -> None:
-    """LOG-32: the first process was killed before it noted any."""
+    """LOG-32: the first process was killed before it noted a total."""
     log.answer("msg_1")
     log.answer("msg_2", timestamp="2026-11-20T12:00:00Z")
     state(log, 2, 2, start=datetime.fromisoformat("2026-11-20T11:59:00Z").timestamp())
@@ -147,7 +147,7 @@ def test_a_total_that_began_later_covers_no_older_request(log: Any, read: Read) 
 
 
 def test_processes_that_resume_a_session_at_once_have_a_total_each(log: Any, read: Read) -> None:
-    """LOG-32, LOG-30: the requests in a total are those that add up to it."""
+    """LOG-32, LOG-30: a total contains the requests that add up to it."""
     log.answer("msg_1")
     state(log, 1, 1)
     for name, output in (("msg_2", 21), ("msg_3", 50), ("msg_4", 23)):

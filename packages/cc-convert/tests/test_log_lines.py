@@ -1,4 +1,4 @@
-"""Lines that must count. Each was seen to be lost or miscounted by a tool in use."""
+"""Lines that must count. Other tools lose or miscount each of them."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ Read: TypeAlias = Callable[[bytes], Logs]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Reads bytes as a log."""
+    """Read bytes as a log."""
 
     def reading(content: bytes) -> Logs:
         path = tmp_path / "log.jsonl"
@@ -62,7 +62,7 @@ def test_an_unknown_speed_and_odd_content_cost_no_record(log: Any, read: Read, s
 
 
 def test_spaces_and_another_order_of_keys_cost_no_record(log: Any, read: Read) -> None:
-    """LOG-12: in one file with lines as usual. Seen elsewhere: JSON with spaces is not found."""
+    """LOG-12: in one file with usual lines. Seen elsewhere: JSON with spaces is not found."""
     spaced, turned = log.answer("msg_1"), log.answer("msg_2")
     around = dict(reversed(turned.items())) | {"message": dict(reversed(turned["message"].items()))}
     log.lines = [log.answer("msg_3"), around]
@@ -88,7 +88,7 @@ def test_spaces_and_another_order_of_keys_cost_no_record(log: Any, read: Read) -
 def test_odd_and_damaged_text_is_read_and_damage_is_reported(
     log: Any, read: Read, old: bytes, new: bytes, problems: list[str]
 ) -> None:
-    """LOG-04, LOG-13, LOG-14, LOG-15, LOG-57. Seen elsewhere: the record is lost, and nothing is said."""
+    """LOG-04, LOG-13, LOG-14, LOG-15, LOG-57. Seen elsewhere: the record is lost without a report."""
     log.answers("msg_1", "msg_2")
 
     logs = read(log.text().replace(old, new, 1))
@@ -135,7 +135,7 @@ def test_windows_line_ends_and_long_lines_cost_no_record(log: Any, read: Read) -
 
 
 def test_a_tool_result_that_is_a_list_hides_no_session(log: Any, read: Read) -> None:
-    """LOG-18. Seen elsewhere: of all new logs no session is found."""
+    """LOG-18. Seen elsewhere: no session of new logs is found."""
     log.user([{"type": "tool_result", "tool_use_id": "t", "content": []}], toolUseResult=[{"type": "text"}])
     log.answer()
 
@@ -143,9 +143,9 @@ def test_a_tool_result_that_is_a_list_hides_no_session(log: Any, read: Read) -> 
 
 
 def test_without_ids_the_next_best_takes_their_place(log: Any, read: Read) -> None:
-    """LOG-19: at last the place of the record. Seen elsewhere: without both ids every block counts as a request."""
+    """LOG-19: the last resort is the record's position. Seen elsewhere: without both ids every block is a request."""
     for uuid in ("u", "v"):
-        # Two blocks of an answer without the id of its request, then one with neither id, and one that nothing names.
+        # Two blocks of an answer without its request id, then one with neither id, and one without any name.
         log.answer("msg_1", requestId=...)
         for more in ({}, {"requestId": ..., "uuid": uuid}, {"requestId": ..., "uuid": ...}):
             line = log.answer("msg_2", **more)
@@ -199,7 +199,7 @@ def test_a_line_that_is_cut_off_is_reported_with_its_place(log: Any, read: Read)
 def test_what_stands_behind_a_line_that_was_cut_off_counts(log: Any, read: Read, cut: str, rest: int) -> None:
     """LOG-04: a writer was killed, and the next one went on behind it. The counts are the same in both answers.
 
-    Seen elsewhere: both records are lost, and nothing is said.
+    Seen elsewhere: both records are lost without a report.
     """
     log.answer("msg_0")
     match cut:
@@ -221,7 +221,7 @@ def test_what_stands_behind_a_line_that_was_cut_off_counts(log: Any, read: Read,
 
 
 def test_a_packed_log_is_read(log: Any, read: Read) -> None:
-    """LOG-02: also when it was cut off. Seen elsewhere: packed logs are passed over."""
+    """LOG-02: also when it was cut off. Seen elsewhere: packed logs are skipped."""
     log.answers(*(f"msg_{number}" for number in range(2000)))
     packed = gzip.compress(log.text())
 
@@ -236,7 +236,7 @@ def test_a_packed_log_is_read(log: Any, read: Read) -> None:
 def test_a_record_behind_one_that_was_cut_off_counts_and_is_reported(
     log: Any, read: Read, kind: str, behind: str
 ) -> None:
-    """LOG-04, LOG-57: also where the record that was cut off is of a kind that is passed over."""
+    """LOG-04, LOG-57: also if the cut-off record is of a skipped kind."""
     log.answer("msg_1")
     common = {"sessionId": "s1", "timestamp": log.time()}
     match kind:

@@ -1,4 +1,4 @@
-"""Where logs come from, and that only what is new is read."""
+"""Sources of logs, and incremental reading."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ LOGS = Path(__file__).parent / "logs"
 
 @pytest.fixture
 def tree(maker: Maker, tmp_path: Path) -> Path:
-    """Three sessions: in a folder, packed, and one that a name of a folder looks like."""
+    """Return three sessions: in a folder, packed, and one with a name like a folder's."""
     for number, name in enumerate(("p/a.jsonl", "p/q/b.ndjson", "c.jsonl.gz")):
         log = maker(f"s{number}")
         log.answer()
@@ -36,7 +36,7 @@ def sessions(logs: Logs) -> set[str]:
 
 
 def test_files_folders_and_patterns_are_read_each_once(tree: Path) -> None:
-    """LOG-02: also where a link makes a circle."""
+    """LOG-02: also with a circular link."""
     assert sessions(read_logs(tree)) == {"s0", "s1", "s2"}
     assert sessions(read_logs(tree / "p" / "a.jsonl")) == {"s0"}
     assert sessions(read_logs(f"{tree}/**/*.ndjson")) == {"s1"}
@@ -86,7 +86,7 @@ def test_a_recorded_stream_adds_up_to_its_result(name: str) -> None:
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_output_format_json_prints_is_read(tmp_path: Path, indent: int | None, whole: bool) -> None:
-    """LOG-01: a result alone, or a list of all messages; as it was printed, or laid out by another program."""
+    """LOG-01: a single result, or a list of all messages; as printed, or indented by another program."""
     messages = [json.loads(line) for line in (LOGS / "tool_call.jsonl").read_text("utf-8").splitlines()]
     del messages[-1]["model_usage_since_last_result"]
     path = tmp_path / "out.json"
@@ -130,7 +130,7 @@ def test_a_last_line_that_is_cut_off_is_not_finished_yet_and_one_without_its_new
 
 @pytest.mark.parametrize("kept", [Cache, cache_module.MemoryCache])
 def test_reading_goes_on_wherever_it_stopped(log: Any, tmp_path: Path, kept: Callable[[], Cache]) -> None:
-    """LOG-05, LOG-06: whatever a file is cut into, what comes out is the same as at once."""
+    """LOG-05, LOG-06: reading in any pieces gives the same result as reading at once."""
     path = tmp_path / "log.jsonl"
     for number in range(4):
         log.answer(f"msg_{number}")
@@ -157,7 +157,7 @@ def test_what_was_read_before_is_not_read_again(log: Any) -> None:
     path = log.write()
     first = read_logs(path, cache=cache)
     with path.open("r+b") as file:
-        # The middle of what was read: neither the edges nor what a look at the file shows.
+        # The middle of the known part: neither its edges nor the file's metadata show the change.
         file.seek(300)
         file.write(b"\n")
     os.utime(path, ns=(0, 0))

@@ -33,7 +33,7 @@ Read: TypeAlias = Callable[..., Logs]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Writes logs, each as a session's file, and reads them."""
+    """Write logs, each as a session's file, and read them."""
 
     def reading(*logs: Any) -> Logs:
         return read_logs(*(log.write(tmp_path / f"{number}-{log.session}.jsonl") for number, log in enumerate(logs)))
@@ -42,7 +42,7 @@ def read(tmp_path: Path) -> Read:
 
 
 def state(log: Any, requests: int, factor: float = 1) -> None:
-    """The CLI's total of so many requests."""
+    """Return the CLI's total of a number of requests."""
     log.state({"claude-sonnet-5": (*(requests * one for one in ONE), requests * PRICE * factor)})
 
 
@@ -65,7 +65,7 @@ def test_the_blocks_of_an_answer_are_one_request(log: Any, read: Read) -> None:
 def test_of_different_tellings_the_fullest_counts_and_another_request_id_makes_no_other_request(
     log: Any, read: Read
 ) -> None:
-    """LOG-20, LOG-21: old versions told the start's counts with the first blocks.
+    """LOG-20, LOG-21: old versions wrote the start's counts with the first blocks.
 
     Seen elsewhere: the first one counts, or the same message counts twice.
     """
@@ -134,7 +134,7 @@ def test_totals_of_task_messages_are_not_added(log: Any, read: Read) -> None:
 
 
 def fork_of(maker: Maker, parent: Any, session: str, *, marked: bool = True) -> Any:
-    """A fork begins with copies of all that its parent said."""
+    """Write a fork that begins with copies of all its parent's answers."""
     fork = maker(session, start="2026-11-20T12:00:00+00:00")
     for line in parent.lines:
         if line["type"] == "assistant":
@@ -201,7 +201,7 @@ def test_a_fork_without_a_parent_or_a_mark_counts_all_once(maker: Maker, read: R
 def test_what_is_in_the_total_alone_is_a_row_of_its_own(log: Any, read: Read) -> None:
     """LOG-26: with the time of the run in which it was spent, and the region that has its price.
 
-    Seen elsewhere: what a compaction cost is in no sum.
+    Seen elsewhere: the cost of a compaction is in no sum.
     """
     log.answer("msg_1", usage=log.usage(inference_geo="us"))
     state(log, 2, 1.1)
@@ -272,7 +272,7 @@ def test_what_a_turn_does_not_split_among_its_requests_is_a_row_of_its_own(log: 
 
 
 def test_the_exact_differences_of_a_stream_are_used(log: Any, read: Read) -> None:
-    """LOG-23: a resumed session, of which this log has the second turn alone."""
+    """LOG-23: a resumed session, of which this log has only the second turn."""
     log.stream("msg_2")
     log.result("r2", (*TWICE, 2 * PRICE), (*ONE, PRICE))
 
@@ -311,7 +311,7 @@ def test_an_error_costs_nothing_and_is_counted(log: Any, read: Read) -> None:
 
 
 def test_messages_of_the_sdk_are_read_like_a_stream(log: Any, as_object: Callable[..., object]) -> None:
-    """LOG-01: they carry no exact differences, so those of the totals are taken."""
+    """LOG-01: they have no exact differences, so those of the totals are used."""
     log.stream("msg_1")
     log.result("r1", (*ONE, PRICE))
     log.stream("msg_2")

@@ -1,4 +1,4 @@
-"""Doubles, as the tests of callers use them."""
+"""Test doubles, as in the tests of callers."""
 
 from unittest.mock import MagicMock
 
@@ -9,7 +9,7 @@ from cc_types import CLIUsage
 
 
 def test_doubles_of_sdk_messages_convert() -> None:
-    """SDK-US1-1: a double has the attributes that were set on it, and mocks in the place of all others."""
+    """SDK-US1-1: a double has the attributes that were set on it, and mocks for all others."""
     sdk = pytest.importorskip("claude_agent_sdk")
     text = MagicMock(spec=sdk.TextBlock, text="Sunny.")
     assistant = MagicMock(spec=sdk.AssistantMessage, model="m", content=[MagicMock(spec=sdk.ThinkingBlock), text])

@@ -25,7 +25,7 @@ def test_the_three_functions_are_public() -> None:
 
 
 def test_public_functions_are_annotated() -> None:
-    """SDK-SC-007, SDK-ADD-15: the strict checks of types and of coverage stand beside the tests."""
+    """SDK-SC-007, SDK-ADD-15: the strict checks of types and of coverage run beside the tests."""
     functions = [getattr(cc_convert, name) for name in cc_convert.__all__]
     functions = [function for function in functions if not isinstance(function, type)]
 
@@ -34,7 +34,7 @@ def test_public_functions_are_annotated() -> None:
 
 
 def test_importing_brings_no_sdk() -> None:
-    """SDK-ADD-13, SDK-DP-1: conversion only translates, so it needs nothing that could run a query."""
+    """SDK-ADD-13, SDK-DP-1: conversion only translates, so it needs no dependency that could run a query."""
     code = "import sys, cc_convert; print(*sys.modules)"
 
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
@@ -43,12 +43,12 @@ def test_importing_brings_no_sdk() -> None:
     assert not {"claude_agent_sdk", "mcp", "anyio", "asyncio"} & set(modules)
 
 
-# What only an extra or another platform asks for.
+# Dependencies of an extra or another platform only.
 _OF_OTHERS = re.compile(r"extra ==|win32|Windows|emscripten")
 
 
 def test_installing_brings_no_sdk_and_little_else() -> None:
-    """LOG-58, SDK-ADD-13: under 20 MB, counted over everything that gets installed."""
+    """LOG-58, SDK-ADD-13: under 20 MB, counted over all installed files."""
     wanted, found = ["cc-convert"], set[str]()
     while wanted:
         name = wanted.pop()
@@ -84,7 +84,7 @@ def test_the_examples_of_the_readme_run(number: int, said: str) -> None:
 
 
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
-    """LOG-48: as they stand there, in one folder, one after the other."""
+    """LOG-48: as printed there, in one folder, one after the other."""
     logs = Path(__file__).parent / "logs"
     shutil.copytree(logs, tmp_path / "claude" / "projects" / "p")
     shutil.copytree(logs, tmp_path / "runs")

@@ -1,4 +1,4 @@
-"""What requests cost."""
+"""Costs of requests."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from cc_convert.prices import PriceFileError
 
 @pytest.fixture
 def row(maker: Callable[..., Any]) -> Callable[..., Row]:
-    """The row of an answer with this usage."""
+    """Return the row of an answer with this usage."""
 
     def make(model: str = "claude-sonnet-5", **usage: object) -> Row:
         log = maker()
@@ -85,7 +85,7 @@ def test_a_model_has_the_same_price_under_every_name(row: Make, name: str) -> No
 
 @pytest.mark.parametrize("name", ["claude-opus-9", "claude-sonnet-5-turbo", "gpt-4o", ""])
 def test_an_unknown_model_has_no_price(row: Make, name: str) -> None:
-    """LOG-29. Seen elsewhere: it costs nothing, and nothing is said."""
+    """LOG-29. Seen elsewhere: it costs nothing, without a report."""
     assert Prices().cost(row(name)) is None
     assert not Prices().knows(name)
 
@@ -132,7 +132,7 @@ def test_the_cost_that_old_versions_wrote_is_used_unless_it_shall_be_calculated(
 
 
 def test_the_logged_cost_of_a_session_is_shared_out(log: Any) -> None:
-    """LOG-42: a price that is agreed on shows only in the CLI's total."""
+    """LOG-42: an agreed price shows only in the CLI's total."""
     log.answer("msg_1")
     log.answer("msg_2", model="claude-of-next-year")
     log.state(

@@ -1,4 +1,4 @@
-"""What must hold whatever the CLI sends."""
+"""Properties that hold for any output of the CLI."""
 
 import logging
 import math
@@ -61,14 +61,14 @@ results = st.fixed_dictionaries(
 
 @pytest.fixture(autouse=True, scope="module")
 def quiet() -> Iterator[None]:
-    """Warnings are right here, and there are thousands."""
+    """Warnings are expected here, and there are thousands."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)
 
 
 def count(value: object) -> int:
-    """What a count must come to, said once more and in another way."""
+    """Return the expected count, by a second implementation."""
     if isinstance(value, float) and (math.isnan(value) or math.isinf(value)):
         return 0
     return max(math.trunc(value), 0) if isinstance(value, int | float) else 0
@@ -99,7 +99,7 @@ def test_a_converted_usage_survives_json(usage: Frame) -> None:
 
 @given(frame=results)
 def test_any_result_converts_or_says_what_is_missing(frame: Frame) -> None:
-    """SDK-DP-2, SDK-ADD-02: robust, and what came out can be written and read."""
+    """SDK-DP-2, SDK-ADD-02: robust, and the result can be written and read."""
     try:
         response = convert_sdk_messages_to_cli_response([frame])
     except MessageParseError:

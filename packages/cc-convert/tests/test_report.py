@@ -1,4 +1,4 @@
-"""Sums by period, block and tool, and which requests are in them."""
+"""Sums by period, block and tool, and the selection of their requests."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
@@ -21,7 +21,7 @@ Maker: TypeAlias = Callable[..., Any]
 
 @pytest.fixture
 def buckets(maker: Maker) -> Callable[..., list[Bucket]]:
-    """The buckets of requests at these times."""
+    """Return the buckets of requests at these times."""
 
     def make(*times: str) -> list[Bucket]:
         log = maker()

@@ -82,7 +82,7 @@ ONE, NOTHING = result(result="one"), result(result=None)
 def test_without_a_text_of_its_own_a_result_takes_the_assistants_text_of_its_turn(
     form: Form, messages: list[Frame | None], text: str
 ) -> None:
-    """SDK-US1-2, SDK-US1-3, SDK-SC-003: what follows the last result does not matter, and an empty text is a text.
+    """SDK-US1-2, SDK-US1-3, SDK-SC-003: messages after the last result do not matter, and an empty text is a text.
 
     A gap is the parser's `None`, which the SDK yields for an unknown message before 0.1.44.
     """
@@ -92,7 +92,7 @@ def test_without_a_text_of_its_own_a_result_takes_the_assistants_text_of_its_tur
 
 
 def test_a_result_that_lacks_the_field_takes_the_assistants_text() -> None:
-    """SDK-US1-3: on an error the CLI leaves the field out."""
+    """SDK-US1-3: on an error the CLI omits the field."""
     assert convert_sdk_messages_to_cli_response([said("Let me see."), result()]).result == "Let me see."
 
 

@@ -1,4 +1,4 @@
-"""`cc-convert search`: a text in logs, where it stands, and how to go on with its session."""
+"""`cc-convert search`: matches in logs, their places, and the command to resume the session."""
 
 import shlex
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def roles(run: Run, *words: object) -> list[str]:
 def test_every_kind_of_passage_is_found_as_it_reads(
     run: Run, session: Path, text: str, found: list[str], more: list[str]
 ) -> None:
-    """LOG-80: parts of words, in any letters, without the marks of JSON."""
+    """LOG-80: parts of words, in upper or lower case, without JSON's escapes."""
     assert roles(run, text, session, *more) == found
     assert roles(run, text, session, *more) == found
 

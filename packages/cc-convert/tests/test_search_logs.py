@@ -28,12 +28,12 @@ def search(path: Path, text: str, cache: Cache | None = None) -> Found:
 
 
 def test_a_search_reads_again_only_what_was_written_since(log: Any) -> None:
-    """LOG-84, LOG-05: the end of a line that is still being written is read when it is there."""
+    """LOG-84, LOG-05: the end of a line that is still being written is read when it is complete."""
     cache = Cache()
     log.user("needle " + "x" * 1000 + " straw " + "x" * 1000)
     path = log.write()
     search(path, "needle", cache)
-    # In the middle of what was read nobody looks again.
+    # The middle of the known part is not checked again.
     content = path.read_bytes().replace(b"straw", b"STICK")
     log.user("second needle")
     grown = log.text()[len(content) :]
@@ -152,7 +152,7 @@ def test_damaged_and_huge_lines_are_searched_as_far_as_they_go(run: Run, log: An
 
 @pytest.mark.parametrize("cut", [0, 9])
 def test_a_packed_log_is_searched(run: Run, log: Any, tmp_path: Path, cut: int) -> None:
-    """LOG-80, LOG-85: also one that was cut off, as far as it can be unpacked."""
+    """LOG-80, LOG-85: also a cut-off one, as far as it can be unpacked."""
     log.user("first needle")
     log.user("second needle " + os.urandom(3000).hex())
     path = tmp_path / "log.jsonl.gz"
@@ -196,7 +196,7 @@ def test_any_bytes_can_be_searched(lines: list[bytes], text: str) -> None:
 
 @given(st.text(min_size=1, max_size=40), st.data())
 def test_any_part_of_a_prompt_is_found(prompt: str, data: st.DataObject) -> None:
-    """LOG-80: in any language, in capital letters or not."""
+    """LOG-80: in any language, in upper or lower case."""
     start = data.draw(st.integers(0, len(prompt) - 1))
     part = prompt[start : data.draw(st.integers(start + 1, len(prompt)))]
     line = {"type": "user", "sessionId": "s1", "message": {"role": "user", "content": prompt}}
@@ -211,7 +211,7 @@ def test_any_part_of_a_prompt_is_found(prompt: str, data: st.DataObject) -> None
 
 
 def test_several_processes_find_the_same(maker: Maker, tmp_path: Path) -> None:
-    """LOG-84: and leave none behind."""
+    """LOG-84: and no process is left behind."""
     for number in range(6):
         log = maker(f"s{number}")
         log.user("needle " + "x" * 2_000_000)
@@ -247,7 +247,7 @@ def test_a_repeated_search_takes_no_longer_for_a_longer_log(log: Any) -> None:
 
 
 def calls(function: Callable[[], object]) -> int:
-    """The number of functions that a function calls, of Python and of C."""
+    """Count the functions that a function calls, of Python and of C."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: object) -> None:

@@ -13,7 +13,7 @@ Frame: TypeAlias = dict[str, Any]
 
 
 def calls_of(work: Callable[[], object], name: str = "") -> int:
-    """Count the functions that are called, of Python and of C; with a name, those of C that have it."""
+    """Count the called functions, of Python and of C; with a name, the C functions of this name."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -43,7 +43,7 @@ def test_conversion_makes_few_calls_and_for_a_longer_turn_no_more_than_that_many
     """SDK-ADD-14: times are measured by `scripts/bench/convert.py`; there 185 and 292 calls keep the bounds."""
     *messages, result = recorded("tool_call")[-5:]
     without_text = {**result, "result": None}
-    convert_sdk_messages_to_cli_response([*messages, result])  # what is made once
+    convert_sdk_messages_to_cli_response([*messages, result])  # created once
 
     assert calls([*messages, result]) < 230
     assert calls([*messages, without_text]) < 360
@@ -61,6 +61,6 @@ def test_of_a_transcript_only_the_first_line_of_each_answer_is_decoded(log: Any)
         log.answer(f"msg_{number}", content=[{"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {}}])
         log.lines.append({"type": "last-prompt", "lastPrompt": "Hi", "sessionId": "s1"})
     content = log.text()
-    scan_stream(BytesIO(content), "log.jsonl")  # what is made once
+    scan_stream(BytesIO(content), "log.jsonl")  # created once
 
     assert calls_of(lambda: scan_stream(BytesIO(content), "log.jsonl"), "validate_json") == answers

@@ -1,7 +1,7 @@
 """Claude Code messages and logs into typed responses and usage.
 
-The names here are pure functions over what is given to them. They know the shape of SDK messages and of stream-json,
-and no SDK, process, file or framework. `cc_convert.logs` reads whole logs and sums them up.
+The functions here are pure. They know the shape of SDK messages and of stream-json,
+and no SDK, process, file or framework. `cc_convert.logs` reads whole logs and computes their sums.
 """
 
 from importlib import import_module
@@ -28,7 +28,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> object:
-    # On demand: pydantic's models take longer to import than a report over a small log takes in all.
+    # On demand: importing pydantic's models takes longer than a whole report over a small log.
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".messages.{_PLACES[name]}", __name__), name)

@@ -1,4 +1,4 @@
-"""`python -m cc_convert` is the command `cc-convert`."""
+"""Run the command `cc-convert` by `python -m cc_convert`."""
 
 import sys
 

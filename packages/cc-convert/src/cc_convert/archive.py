@@ -1,4 +1,4 @@
-"""Rows as lines of JSON that can be read back: an archive of what the CLI's own logs told before it deleted them."""
+"""Convert rows to lines of JSON and back: an archive of the CLI's own logs, which the CLI deletes."""
 
 import json
 from collections.abc import Callable
@@ -11,18 +11,18 @@ from .rows import Kind, Row, make_row
 __all__ = ["ARCHIVED", "from_archive", "to_archive"]
 
 ARCHIVED = "cc-convert-row"
-"""The `type` of such a line."""
+"""The `type` of an archive line."""
 
 
 def to_archive(row: Row, title: str = "") -> str:
-    """A row as a line of JSON, without the newline; with the title of its session, if that is to be kept."""
+    """Return a row as a line of JSON, without the newline; with the session's title, if one is given."""
     named = {"title": title} if title else {}
     return json.dumps({"type": ARCHIVED, **row._asdict(), **named}, ensure_ascii=True, separators=(",", ":"))
 
 
 def from_archive(record: Record) -> Row | None:
-    """The row of such a line; `None` if it is none. The cost is left to the price list."""
-    # Archives of before have no labels.
+    """Return the row of an archive line, without its cost; `None` for other records."""
+    # Older archives have no labels.
     values = [_tuple(record.get(name, Row._field_defaults.get(name))) for name in Row._fields[:-1]]
     if not all(check(value) for check, value in zip(_CHECKS, values, strict=True)):
         return None
@@ -68,5 +68,5 @@ _OF_TYPE: dict[object, Callable[[object], bool]] = {
     Kind: lambda value: value in get_args(Kind),
 }
 _OF_NAME = {"time": _is_time, "logged_cost": _is_cost, "tools": _is_tools, "steps": _is_steps}
-# Without the cost, which stands last.
+# Without the cost, the last field.
 _CHECKS = [_OF_NAME.get(name) or _OF_TYPE[kind] for name, kind in list(get_type_hints(Row).items())[:-1]]

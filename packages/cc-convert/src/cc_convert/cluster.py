@@ -1,7 +1,7 @@
-"""The same reading on a Dask cluster, for logs that are more than one machine should read, on any store fsspec knows.
+"""Read logs on a Dask cluster: for logs that are too large for one machine, on any store that fsspec supports.
 
-Workers read files and send back rows; sums are made here, by the same code as for local files. A worker that dies takes
-nothing with it: its files are read again by another.
+Workers read files and send back rows; the same code as for local files computes the sums here. If a worker dies,
+another one reads its files again.
 """
 
 import os
@@ -21,18 +21,18 @@ from .rows import FileScan, Problem
 
 __all__ = ["connect", "read_logs_on", "read_titles_on", "scan_urls", "titles_of_urls"]
 
-# Enough to be worth a message to a worker, little enough to be read again if the worker dies.
+# Large enough to justify a message to a worker, small enough to be read again if the worker dies.
 _TASK = 32_000_000
-# Workers of a cluster come and go; a file that kills each of its readers must not be tried for ever.
+# Workers come and go; a file that kills each of its readers must not be retried for ever.
 _RETRIES = 4
 
 
 def connect(address: str) -> Any:
-    """A client of the scheduler at an address.
+    """Return a client of the scheduler at an address.
 
     Raises:
         MissingExtraError: Dask is not installed.
-        OSError: Nobody answers there.
+        OSError: No scheduler answers there.
     """
     return need("distributed", "Reading on a cluster").Client(address)
 
@@ -43,24 +43,24 @@ def read_logs_on(client: Any, sources: Iterable[str], *, storage_options: Mappin
     Args:
         client: A `distributed.Client`. Its workers need cc-convert with the extra `dask`, and access to the store.
         sources: URLs of files, folders or patterns, such as `s3://bucket/logs`; all of one store.
-        storage_options: What fsspec needs to open the store.
+        storage_options: Options of fsspec for the store.
 
     Returns:
-        The same as for the same files on this machine.
+        The same result as for local files.
 
     Raises:
-        LogsNotFoundError: A source is not there.
+        LogsNotFoundError: A source does not exist.
         MissingExtraError: The extra `dask` is not installed.
     """
     options = dict(storage_options or {})
     tasks = _tasks(list(_found(sources, options)))
-    # Not pure: the same names may hold more by the next time.
+    # Not pure: the files may have grown by the next call.
     futures = client.map(scan_urls, tasks, storage_options=options, pure=False, retries=_RETRIES)
     return merge(unpack_scan(packed) for part in client.gather(futures) for packed in part)
 
 
 def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[Packed]:
-    """Read files one after another; what a worker does. `cache.unpack_scan` unpacks the results."""
+    """Read files one after another, on a worker. `cache.unpack_scan` unpacks the results."""
     fsspec = need("fsspec", "Reading from a store")
     scans: list[Packed] = []
     for url in urls:
@@ -76,9 +76,9 @@ def scan_urls(urls: Sequence[str], storage_options: Mapping[str, Any] | None = N
 def read_titles_on(
     client: Any, sources: Iterable[str], *, storage_options: Mapping[str, Any] | None = None
 ) -> dict[str, str]:
-    """The title of each session in the logs, as `cc_convert.log_files.titles.read_titles` has it, read on a cluster.
+    """Return session titles, like `cc_convert.log_files.titles.read_titles`, read on a cluster.
 
-    Takes and raises the same as `read_logs_on`.
+    Same arguments and errors as `read_logs_on`.
     """
     options = dict(storage_options or {})
     tasks = _tasks(list(_found(sources, options)))
@@ -119,7 +119,7 @@ def _content(file: Any, offset: int = 0) -> Generator[Readable]:
 
 
 def _found(sources: Iterable[str], options: dict[str, Any]) -> Iterable[tuple[str, int]]:
-    """The files that are meant, each once, with their sizes."""
+    """Return the selected files, each once, with their sizes."""
     fsspec = need("fsspec", "Reading from a store")
     files: dict[str, int] = {}
     for source in sources:

@@ -1,4 +1,4 @@
-"""What is not installed unless it is asked for, and how to ask for it."""
+"""Optional dependencies, and the extras that install them."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -7,11 +7,11 @@ from types import ModuleType
 __all__ = ["EXTRAS", "MissingExtraError", "has_extra", "need"]
 
 EXTRAS = {"rich": "rich", "duckdb": "sql", "distributed": "dask", "fsspec": "dask"}
-"""The extra that brings a module."""
+"""The extra of each module."""
 
 
 class MissingExtraError(ImportError):
-    """A module that an extra brings is not installed."""
+    """Raised if the module of an extra is not installed."""
 
     def __init__(self, module: str, purpose: str) -> None:
         self.module = module
@@ -21,16 +21,16 @@ class MissingExtraError(ImportError):
 
 
 def has_extra(module: str) -> bool:
-    """Whether a module is installed."""
+    """Return whether a module is installed."""
     return find_spec(module) is not None
 
 
 def need(module: str, purpose: str) -> ModuleType:
-    """Import a module that an extra brings.
+    """Import the module of an extra.
 
     Args:
         module: The module.
-        purpose: What wants it, as the beginning of a sentence.
+        purpose: Its user, as the beginning of a sentence.
 
     Raises:
         MissingExtraError: It is not installed.

@@ -1,7 +1,7 @@
-"""Logs of Claude Code, read and summed: the way in for programs.
+"""Read logs of Claude Code and compute their sums: the entry point for programs.
 
-`read_logs` takes whatever Claude Code and the SDK leave behind and gives one `Row` for each request to the API, each
-request once. Reading knows no prices; `Logs.priced` applies them.
+`read_logs` takes any output of Claude Code and the SDK and gives one `Row` for each request to the API, each request
+once. Reading knows no prices; `Logs.priced` applies them.
 """
 
 import gc
@@ -28,10 +28,10 @@ __all__ = [
 ]  # fmt: skip
 
 CostMode: TypeAlias = Literal["auto", "calculate", "logged"]
-"""Where a row's cost comes from.
+"""Source of a row's cost.
 
 `calculate`: its tokens and the price list. `auto`: the cost that the log states for the request, as old versions of the
-CLI wrote it, and else as `calculate`. `logged`: the CLI's own figures alone; a session's total is spread over its rows.
+CLI wrote it, else as `calculate`. `logged`: the CLI's own figures alone; a session's total is spread over its rows.
 """
 
 
@@ -39,18 +39,18 @@ _HOST = Row._fields.index("host")
 
 
 class Logs(NamedTuple):
-    """What a set of logs holds."""
+    """Content of a set of logs."""
 
     rows: list[Row]
-    """Each request once, oldest first, with what is in the CLI's totals and in no request."""
+    """Each request once, oldest first, and rows for the part of the CLI's totals that is in no request."""
     problems: list[Problem]
-    """Lines and files that could not be read as they should be."""
+    """Lines and files with defects."""
     totals: dict[str, SessionTotal]
-    """What each session spent according to the CLI itself, if it noted that."""
+    """Spending of each session according to the CLI, if it noted a total."""
     files: list[str]
     """The files that were read."""
     places: dict[str, list[str]]
-    """The files in which each session made requests."""
+    """Files with requests of each session."""
     unfinished: list[str]
     """Files whose last line is still being written."""
     size: int
@@ -58,21 +58,21 @@ class Logs(NamedTuple):
 
     @property
     def lost(self) -> list[Problem]:
-        """The problems with which something could not be read at all."""
+        """The problems that lost data."""
         return [problem for problem in self.problems if problem.lost]
 
     def priced(self, prices: Prices | None = None, mode: CostMode = "auto") -> list[Row]:
-        """The rows with their cost; `None` stays where there is no price.
+        """Return the rows with their cost; `None` stays without a price.
 
         Args:
             prices: The price list; the built-in one by default.
-            mode: Where the cost comes from.
+            mode: Source of the cost.
         """
         costs = self.costs(prices, mode)
         return [make_row((*row[:-1], cost)) for row, cost in zip(self.rows, costs, strict=True)]
 
     def costs(self, prices: Prices | None = None, mode: CostMode = "auto") -> list[float | None]:
-        """The cost of each row, in their order, as `priced` has it."""
+        """Return the cost of each row, in order, as in `priced`."""
         price = (prices or Prices()).cost
         if mode == "logged":
             return list(_logged(self.rows, self.totals, prices or Prices()))
@@ -93,19 +93,19 @@ def read_logs(
 
     Args:
         sources: Files, folders, patterns, or `-` for the standard input: stream-json, transcripts with those of their
-            sub-agents, what `--output-format json` printed; packed with gzip or not. None means the transcripts of
+            sub-agents, output of `--output-format json`; packed with gzip or not. None means the transcripts of
             Claude Code on this machine.
-        cache: Keeps what was read, so that next time only what is new is read.
-        processes: How many may work at once.
-        strict: Decode every line, also those without usage, and so find all that is wrong in a log.
-        progress: Called with bytes done and bytes in all.
+        cache: Stores scans, so that the next call reads only new lines.
+        processes: Largest number of processes.
+        strict: Decode every line, also those without usage, to find all defects of a log.
+        progress: Callback with bytes done and bytes in all.
         hosts: The machine that a source was copied from, by the source. Without sources, it is this machine.
 
     Returns:
-        What they hold. Content never raises: what cannot be read stands in `Logs.problems`.
+        The content. Content never raises: unreadable parts are listed in `Logs.problems`.
 
     Raises:
-        LogsNotFoundError: A source is not there.
+        LogsNotFoundError: A source does not exist.
     """
     found = hosts_of(sources, hosts)
     with _no_collections():
@@ -115,17 +115,17 @@ def read_logs(
 
 def read_messages(messages: Iterable[object]) -> Logs:
     """Read messages of the SDK, or dicts of stream-json, as `read_logs` reads files."""
-    # Here, since the shapes of messages need pydantic's models, which are slow to import, and reading files does not.
+    # Imported here: message shapes need pydantic's models, which are slow to import; reading files does not.
     from .log_files.messages import scan_messages
 
     return merge([scan_messages(messages)])
 
 
 def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> Logs:
-    """Put together what several logs gave, wherever they were read.
+    """Merge the scans of several logs, from any machine.
 
     Args:
-        scans: What each log gave.
+        scans: The scan of each log.
         hosts: The machine that a log comes from, by its path.
     """
     scans = attribute([_on_host(scan, (hosts or {}).get(scan.path, "")) for scan in scans])
@@ -135,7 +135,7 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         for key in new.keys() & rows.keys():
             new[key] = better(rows[key], new[key])
         rows |= new
-    # An archive may have brought them before.
+    # An archive may already contain them.
     missing, totals = settle(scans, rows)
     missing = _labelled([row for row in missing if row.key not in rows], rows)
     return Logs(
@@ -171,7 +171,7 @@ def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
 
 @contextmanager
 def _no_collections() -> Generator[None]:
-    """Rows make no cycles, and looking for some among hundreds of thousands takes as long as reading them."""
+    """Rows form no cycles, and searching hundreds of thousands for some takes as long as reading them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -188,7 +188,7 @@ def _oldest_first(rows: list[Row]) -> list[Row]:
 
 
 def _logged(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) -> Iterator[float | None]:
-    """A session's cost stands in its total alone; the rows in it share it as they share what was calculated."""
+    """Yield logged costs: a session has only a total, which its rows share in proportion to calculated cost."""
     owners = {key: session for session, total in totals.items() for key in total.covered or ()}
     sessions = [_total_of(row, totals, owners) for row in rows]
     models = [canonical_model(row.model) for row in rows]
@@ -205,7 +205,7 @@ def _logged(rows: list[Row], totals: dict[str, SessionTotal], prices: Prices) ->
 
 
 def _total_of(row: Row, totals: dict[str, SessionTotal], owners: dict[str, str]) -> str:
-    """The session in whose total a row is; empty if it is in none."""
+    """Return the session whose total includes a row; empty if there is none."""
     total = totals.get(row.session)
     if total and (total.covered is None or row.kind == "unlogged"):
         return row.session

@@ -18,9 +18,9 @@ def write_markdown(file: TextIO, paths: Iterable[str], sessions: Collection[str]
     """Write the transcripts of sessions.
 
     Args:
-        file: Where to.
+        file: Output file.
         paths: The logs.
-        sessions: The ids of those that are wanted.
+        sessions: Ids of the sessions.
     """
     session = None
     for path in paths:
@@ -47,7 +47,7 @@ def _entry(event: Event) -> str:
 
 
 def _fence(text: str) -> str:
-    """A fence that is longer than any in the text, so that the text cannot leave it."""
+    """Return a fence longer than any in the text, so that the text cannot close it."""
     longest = run = 0
     for character in text:
         run = run + 1 if character == "`" else 0

@@ -1,10 +1,10 @@
-"""One name for one model, whatever a provider or a log calls it."""
+"""One canonical name per model, for the names of all providers and logs."""
 
 import re
 
 __all__ = ["canonical_model"]
 
-# Bedrock, Vertex and the CLI's own marks around a model's name.
+# Additions of Bedrock, Vertex and the CLI to a model's name.
 _BEFORE = re.compile(r"^(?:models/)?(?:(?:us|eu|apac|au|jp|ca|global|us-gov)\.)?(?:anthropic[./])?")
 _AFTER = re.compile(r"(?:\[1m\]|-v\d+(?::\d+)?|@(?:\d{8}|latest|default)|-20\d{6}|-latest)$")
 _ALIASES = {"claude-sonnet-4": "claude-sonnet-4-0", "claude-opus-4": "claude-opus-4-0"}
@@ -12,14 +12,14 @@ _known: dict[str, str] = {}
 
 
 def canonical_model(name: str) -> str:
-    """A model's name without dates, and without what providers and the CLI add to it."""
+    """Return a model's name without dates and without the additions of providers and the CLI."""
     short = _known.get(name)
     if short is None:
         short = _BEFORE.sub("", name.strip().lower())
         while (shorter := _AFTER.sub("", short)) != short:
             short = shorter
         short = _ALIASES.get(short, short)
-        # Names come from logs: there may be any number of them.
+        # Names come from logs: their number is unlimited.
         if len(_known) < 1000:
             _known[name] = short
     return short

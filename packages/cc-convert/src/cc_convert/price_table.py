@@ -45,18 +45,18 @@ FAST: dict[str, tuple[float, float, float, float, float]] = {
     "claude-fable-5-2": (16, 80, 0.4, 20, 32),
     "claude-mythos-5-2": (16, 80, 0.4, 20, 32),
 }
-"""What `speed: fast` costs. A model that is not here has no fast mode and costs the same."""
+"""Prices of `speed: fast`. A model that is not here has no fast mode and costs the same."""
 
 LONG: dict[str, tuple[int, tuple[float, float, float, float, float]]] = {
     "claude-haiku-5-5": (100_000, (0.5, 2.5, 0.05, 0.625, 1)),
 }
-"""Prices of a whole request whose prompt, cache included, has more than so many tokens."""
+"""Prices of a whole request whose prompt, cache included, has more than this many tokens."""
 
 GEO = {"us": 1.1}
-"""What processing that is bound to a region costs, as a factor on all tokens."""
+"""Factors on all tokens for processing that is bound to a region."""
 
 TIERS = {"batch": 0.5}
-"""What a service tier costs, as a factor on all tokens."""
+"""Factors on all tokens by service tier."""
 
 WEB_SEARCH = 0.01
-"""One web search, whatever the model."""
+"""Price of one web search, for any model."""

@@ -1,4 +1,4 @@
-"""What a row costs, by a dated price list. A model that is not on the list has no price; nothing is guessed."""
+"""The cost of a row, by a dated price list. A model that is not on the list has no price; nothing is guessed."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _MILLION = 1_000_000
 
 
 class PriceFileError(ValueError):
-    """A file with prices cannot be used."""
+    """Raised if a file with prices cannot be used."""
 
 
 class Prices:
@@ -25,7 +25,7 @@ class Prices:
     Args:
         models: By model: input, output, cache read, 5-minute write and 1-hour write, in US dollars per million tokens.
         fast: The same for fast mode.
-        long: By model: from how many tokens of prompt on, and the prices that hold then.
+        long: By model: a number of prompt tokens, and the prices from this number on.
         geo: Factors by region.
         tiers: Factors by service tier.
         web_search: The price of one web search.
@@ -55,7 +55,7 @@ class Prices:
             path: An object with `models`, and optionally `fast`, `long`, `geo`, `tiers`, `web_search`, `as_of`.
 
         Returns:
-            The list, in place of the built-in one as a whole.
+            The list, which replaces the built-in one completely.
 
         Raises:
             PriceFileError: The file does not hold such a list.
@@ -81,22 +81,22 @@ class Prices:
 
     @property
     def identity(self) -> str:
-        """What tells this list from any other."""
+        """Return a text that identifies this list."""
         return repr((self.as_of, self._models, self._fast, self._long, self._geo, self._tiers, self._web_search))
 
     def knows(self, model: str) -> bool:
-        """Whether there is a price for a model."""
+        """Return whether a model has a price."""
         return self._name(model) in self._models
 
     def cost(self, row: Row) -> float | None:
-        """What a row costs in US dollars; `None` if its model has no price and there is something to pay for."""
+        """Return the cost of a row in US dollars; `None` if its model has no price and some usage is charged."""
         if row.kind == "error":
             return 0.0
         rates = self._rates_of(row)
         if rates is None:
             return None if row.tokens or row.web_searches else 0.0
         if not row.steps and canonical_model(row.model) not in self._long:
-            # Nearly all rows, and there may be hundreds of thousands.
+            # The fast path for nearly all rows; there may be hundreds of thousands.
             factor = self._geo.get(row.geo, 1.0) * self._tiers.get(row.tier, 1.0)
             return _tokens_cost(row[9:14], rates) * factor / _MILLION + row.web_searches * self._web_search
         parts = row.steps or (row[9:14],)
@@ -118,7 +118,7 @@ class Prices:
 
     @staticmethod
     def _unstepped_write(row: Row, rates: Rates) -> float:
-        """Of cache writes the steps may not tell the lifetime."""
+        """Return the cost of cache writes whose lifetime the steps do not state."""
         short, hour = (sum(step[at] for step in row.steps) for at in (3, 4))
         return (row.cache_write_5m - short) * rates[3] + (row.cache_write_1h - hour) * rates[4]
 

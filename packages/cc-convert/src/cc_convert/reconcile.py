@@ -1,4 +1,4 @@
-"""The rows set against the CLI's own totals, session by session."""
+"""Compare the rows with the CLI's own totals, session by session."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,52 +11,52 @@ from .totals.remainders import SessionTotal
 __all__ = ["CENT", "KINDS", "Comparison", "reconcile"]
 
 KINDS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "thinking", "web_searches")
-"""The kinds of counts, in the order in which they stand."""
+"""The kinds of counts, in order."""
 CENT = 0.01
-"""The least difference in cost that is worth a word: below it, both round to the same or neighbouring cents."""
+"""Smallest reported difference in cost: below it, both round to the same or neighbouring cents."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One session."""
+    """Comparison of one session."""
 
     session: str
     project: str
     requests: Counts
-    """What the requests that the CLI's total covers add up to."""
+    """Sum of the requests that the CLI's total covers."""
     unlogged: Counts
-    """What is in the CLI's total and in no request, such as a compaction; a row of its own in every report."""
+    """Part of the CLI's total that is in no request, such as a compaction; a row of its own in every report."""
     stated: Counts
-    """The CLI's total, without what a fork inherited."""
+    """The CLI's total, without the part that a fork inherited."""
     outside: Counts
-    """The session's requests that no total covers: of a process that was killed or still runs. No difference."""
+    """Requests of the session that no total covers: of a killed or running process. Not a difference."""
     cost: float
-    """The cost of requests and unlogged together, by the price list."""
+    """Cost of requests and unlogged together, by the price list."""
     stated_cost: float
-    """The CLI's."""
+    """Cost according to the CLI."""
 
     @property
     def difference(self) -> Counts:
-        """What the rows have more than the CLI, by kind; negative if less."""
+        """Return the counts of the rows minus those of the CLI, by kind."""
         rows = add_counts(self.requests, self.unlogged)
         a, b, c, d, e, f, g = (mine - its for mine, its in zip(rows, self.stated, strict=True))
         return (a, b, c, d, e, f, g)
 
     @property
     def cost_difference(self) -> float:
-        """What the rows cost more than the CLI says."""
+        """Return the cost of the rows minus that of the CLI."""
         return self.cost - self.stated_cost
 
     @property
     def agrees(self) -> bool:
-        """Whether they are the same to the token, and to the cent."""
-        # Transcripts of some versions do not tell thinking apart, and it is part of the output anyway.
+        """Return whether both are equal, to the token and to the cent."""
+        # Transcripts of some versions do not count thinking separately, and it is part of the output anyway.
         counts = [difference for kind, difference in zip(KINDS, self.difference, strict=True) if kind != "thinking"]
         return not any(counts) and abs(self.cost_difference) < CENT
 
 
 def reconcile(logs: Logs, prices: Prices | None = None) -> list[Comparison]:
-    """Compare each session for which the CLI noted a total, in the order of their ids."""
+    """Compare each session for which the CLI noted a total, sorted by id."""
     rows = {row.key: row for row in logs.priced(prices, "calculate") if row.kind != "error"}
     by_session: dict[str, list[Row]] = {}
     for row in rows.values():
@@ -73,7 +73,7 @@ def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, 
     keys = {row.key for row in covered}
     stated = _sum(counts for counts, _ in total.spent.values())
     if not total.splits:
-        # Of such a total only the sum of the writes can be compared.
+        # Only the sum of the writes of such a total can be compared.
         hour = sum(row.cache_write_1h for row in [*covered, *unlogged])
         stated = (*stated[:3], stated[3] + stated[4] - hour, hour, *stated[5:])
     return Comparison(

@@ -1,6 +1,6 @@
-"""What reading a log gives: rows, the totals that the CLI itself noted, and what could not be read.
+"""Result types of reading a log: rows, totals that the CLI itself noted, and problems.
 
-Plain tuples with names, so that hundreds of thousands of them are quick to make, to send between processes and to
+Named tuples, so that hundreds of thousands of them are quick to create, to send between processes and to
 write to a cache. This module knows neither files nor formats.
 """
 
@@ -25,37 +25,36 @@ __all__ = [
 ]
 
 Kind: TypeAlias = Literal["request", "turn", "unlogged", "error"]
-"""What a row stands for.
+"""Meaning of a row.
 
-`request` is one request to the API. `turn` is a whole turn whose requests the log does not tell apart. `unlogged` was
-spent according to the CLI's totals and stands in no request: a compaction, for one. `error` is a request that failed;
-it costs nothing.
+`request` is one request to the API. `turn` is a whole turn whose requests the log does not separate. `unlogged` is in
+the CLI's totals and in no request, such as a compaction. `error` is a request that failed; it costs nothing.
 """
 
 
 class Row(NamedTuple):
-    """One request to the API, or what takes its place."""
+    """One request to the API, or a substitute, see `Kind`."""
 
     key: str
-    """What makes the request the same wherever it is told: the message's id, else the request's, else the record's."""
+    """Identity of the request in all logs: the message's id, else the request's, else the record's."""
     kind: Kind
-    """What the row stands for."""
+    """Meaning of the row."""
     time: float | None
-    """When it was answered, in seconds since 1970; `None` where the log does not say."""
+    """Time of the answer, in seconds since 1970; `None` if the log has none."""
     session: str
     """The session that made the request. A fork repeats its parent's requests; they stay the parent's."""
     parent: str
-    """The session that a fork came from; empty for a session of its own."""
+    """The session that a fork came from; empty for other sessions."""
     project: str
-    """The folder that the session worked in."""
+    """Working folder of the session."""
     agent: str
     """The sub-agent's id; empty for the main thread."""
     agent_type: str
     """The kind of sub-agent, such as `general-purpose`."""
     model: str
-    """The model that answered; empty for an error message of the CLI's own, which no model wrote."""
+    """The model that answered; empty for an error message of the CLI itself, which no model wrote."""
     input: int
-    """Input tokens that neither came from the cache nor went into it."""
+    """Input tokens that were neither read from the cache nor written to it."""
     output: int
     """Output tokens, thinking included."""
     cache_read: int
@@ -71,17 +70,17 @@ class Row(NamedTuple):
     tier: str
     """The service tier."""
     geo: str
-    """Where inference ran."""
+    """Place of inference."""
     speed: str
     """`standard` or `fast`."""
     tools: tuple[str, ...]
     """The tools that the answer called, in order."""
     steps: tuple[tuple[int, int, int, int, int], ...]
-    """Where the API sampled several times for one request: input, output, cache read, 5m and 1h write of each time."""
+    """Several samplings by the API for one request: input, output, cache read, 5m and 1h write of each."""
     logged_cost: float | None
-    """The cost in US dollars that the log states for this request, if it states one."""
+    """The cost in US dollars that the log states for this request, if any."""
     final: bool
-    """Whether the counts are final. Stream-json repeats those of the start with each block."""
+    """True if the counts are final. Stream-json repeats those of the start with each block."""
     message_id: str
     """The API's id of the answer."""
     request_id: str
@@ -89,11 +88,11 @@ class Row(NamedTuple):
     uuid: str
     """The CLI's id of the record."""
     branch: str = ""
-    """The git branch of the working folder; empty where the log does not name one."""
+    """The git branch of the working folder; empty if the log names none."""
     host: str = ""
-    """The machine that the log comes from, as its reader or an archive names it."""
+    """The machine of the log, as named by its reader or an archive."""
     entrypoint: str = ""
-    """How Claude Code was started, such as `cli` or `sdk-py`."""
+    """Start mode of Claude Code, such as `cli` or `sdk-py`."""
     version: str = ""
     """The version of Claude Code that wrote the record."""
     cost: float | None = None
@@ -101,12 +100,12 @@ class Row(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """All tokens, of every kind."""
+        """Return all tokens, of every kind."""
         return self.input + self.output + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
 
 LABELS = ("branch", "host", "entrypoint", "version")
-"""The fields of a row that tell where its session ran. They stand side by side."""
+"""The fields of a row about the place of its session. They are adjacent."""
 
 Counts: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Input, output, cache read, 5m write, 1h write, thinking, web searches."""
@@ -114,31 +113,31 @@ Counts: TypeAlias = tuple[int, int, int, int, int, int, int]
 NO_COUNTS: Counts = (0, 0, 0, 0, 0, 0, 0)
 
 
-# Quicker than `Row(…)` by half, where most of the time goes.
+# Faster than `Row(…)` by half, in the most expensive step.
 make_row = cast("Callable[[Iterable[Any]], Row]", partial(tuple[Any, ...].__new__, Row))
-"""Makes a row of its fields in order."""
+"""Create a row from its fields in order."""
 
 
 def counts_of(row: Row) -> Counts:
-    """The counts of a row."""
+    """Return the counts of a row."""
     return row[9:16]
 
 
 def add_counts(first: Counts, second: Counts) -> Counts:
-    """The sum, count by count."""
+    """Return the sum, count by count."""
     a, b, c, d, e, f, g = first
     h, i, j, k, m, n, o = second
     return (a + h, b + i, c + j, d + k, e + m, f + n, g + o)
 
 
 def subtract_counts(first: Counts, second: Counts) -> Counts:
-    """What the first has more than the second, count by count; nothing below zero."""
+    """Return the first minus the second, count by count; nothing below zero."""
     a, b, c, d, e, f, g = (max(0, one - other) for one, other in zip(first, second, strict=True))
     return (a, b, c, d, e, f, g)
 
 
 def with_all_writes(counts: Counts) -> Counts:
-    """The counts with all cache writes as those for five minutes, to compare with a total that does not split them."""
+    """Return the counts with all cache writes as five-minute ones, to compare with a total that does not split them."""
     a, b, c, d, e, f, g = counts
     return (a, b, c, d + e, 0, f, g)
 
@@ -147,22 +146,22 @@ class Ledger(NamedTuple):
     """Totals that the CLI noted itself: in a transcript's `cost-state`, or in a result message."""
 
     kind: Literal["state", "delta", "sum"]
-    """`state` adds up over a session, its resumes and what a fork inherited, and stands in a transcript; `delta` is a
-    turn's own; `sum` adds up like `state`, but came with a result."""
+    """`state` adds up over a session, its resumes and a fork's inherited part, and is in a transcript; `delta` is for
+    one turn; `sum` adds up like `state`, but came with a result."""
     key: str
-    """What makes it the same wherever it is told."""
+    """Identity of the total in all logs."""
     session: str
     """The session."""
     project: str
-    """The folder that the session worked in."""
+    """Working folder of the session."""
     time: float | None
-    """When it was noted, or a little before."""
+    """Time of the note, or a little before."""
     until: float | None
-    """The time of the next request of the same file; what the ledger covers is older. `None` if none came."""
+    """Time of the next request in the file; the ledger covers older ones. `None` if there is none."""
     totals: dict[str, tuple[Counts, float]]
     """Counts and US dollars, by model."""
     place: int
-    """How many requests and compactions stand before it in the same file."""
+    """Number of requests and compactions before it in the file."""
     keys: tuple[str, ...]
     """For a result: the keys of the requests since the result before it."""
     turns: int
@@ -170,30 +169,30 @@ class Ledger(NamedTuple):
     traits: tuple[str, str, str]
     """Tier, geo and speed of the request before it."""
     splits: bool = True
-    """Whether the totals tell cache writes for an hour from those for five minutes; else all stand as the latter."""
+    """True if the totals separate one-hour cache writes from five-minute ones; else all count as the latter."""
     start: float | None = None
-    """For a `state`: when its lineage began, in seconds since 1970. A fork that takes a total over keeps it."""
+    """For a `state`: start of its lineage, in seconds since 1970. A fork that takes a total over keeps it."""
     duration: float | None = None
-    """For a `state`: for how many seconds processes ran in its lineage."""
+    """For a `state`: running time of the processes in its lineage, in seconds."""
     written: float | None = None
-    """The latest time in the file before it; it was written then, or later."""
+    """The latest time in the file before it; it was written at this time or later."""
 
 
 class Problem(NamedTuple):
-    """A line, or a file, that could not be read as it should be."""
+    """A line or a file with a defect."""
 
     path: str
     """The file."""
     offset: int
-    """Where the line starts, in bytes of the unpacked content; -1 for the file as a whole."""
+    """Start of the line, in bytes of the unpacked content; -1 for the whole file."""
     reason: str
-    """What is wrong."""
+    """Description of the defect."""
     lost: bool
-    """Whether what it said could not be read at all; else only that something in it is odd."""
+    """True if its content is lost; else it is only odd in part."""
 
 
 class FileScan(NamedTuple):
-    """What one file, or one stream, gave."""
+    """Result of scanning one file or stream."""
 
     path: str
     rows: list[Row]
@@ -203,18 +202,18 @@ class FileScan(NamedTuple):
     size: int
     """Bytes read, unpacked."""
     offset: int
-    """Where to go on: after the last complete line."""
+    """Offset to continue from: after the last complete line."""
     unfinished: bool
-    """Whether a last line was cut off, as it is while someone is still writing it."""
+    """True if the last line was incomplete, as while a program is still writing it."""
     open_keys: tuple[str, ...]
     """The keys of requests after the last result."""
     project: str
-    """The last folder that was named."""
+    """The last named folder."""
     origins: dict[str, str]
-    """For a fork: the session that made the request, where it was another, by key."""
+    """For a fork: the session that made a request, if it was another one, by key."""
     compactions: dict[str, int]
-    """The ids of compactions, with how many requests and compactions stand before each."""
+    """The ids of compactions, with the number of requests and compactions before each."""
     began: str = ""
-    """The first time in the file, as it stands there."""
+    """The first time in the file, in its original form."""
     latest: str = ""
-    """The latest time in the file, as it stands there."""
+    """The latest time in the file, in its original form."""

@@ -1,4 +1,4 @@
-"""Rows as a table: its columns, and how DuckDB gets it."""
+"""Rows as a table: its columns, and the transfer to DuckDB."""
 
 import csv
 import os
@@ -26,16 +26,16 @@ COLUMNS: dict[str, tuple[str, str]] = {
     for name in Row._fields
     if name != "steps"
 }
-"""The columns, with their types in SQLite and in DuckDB. Times are those of UTC."""
+"""The columns, with their types in SQLite and in DuckDB. Times are in UTC."""
 
 
 def record_of(row: Row) -> dict[str, Any]:
-    """A row with readable times, for machines."""
+    """Return a row with readable times, as a record for programs."""
     return dict(zip(COLUMNS, values_of(row), strict=True))
 
 
 def values_of(row: Row) -> tuple[Any, ...]:
-    """The values of a row in the order of the columns."""
+    """Return the values of a row in the order of the columns."""
     return tuple(_value(name, getattr(row, name)) for name in COLUMNS)
 
 
@@ -47,13 +47,13 @@ def _value(name: str, value: Any) -> Any:
 
 @contextmanager
 def duckdb_with(rows: Iterable[Row], purpose: str) -> Generator[Any]:
-    """A connection to DuckDB that has the rows as the table `requests`.
+    """Open a DuckDB connection with the rows as the table `requests`.
 
     Raises:
         MissingExtraError: DuckDB is not installed.
     """
     duckdb = need("duckdb", purpose)
-    # By a file, which is quicker by far than value by value; only this user can read it.
+    # Through a file, much faster than single values; only this user can read it.
     handle, path = tempfile.mkstemp(suffix=".csv")
     try:
         with open(handle, "w", encoding="utf-8", errors="replace", newline="") as file:

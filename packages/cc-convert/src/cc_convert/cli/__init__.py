@@ -1,4 +1,4 @@
-"""The command `cc-convert`: what it was asked for, how it ends, and nothing of the work itself."""
+"""The command `cc-convert`: parse the command line, run the command, return the exit code."""
 
 import os
 import sys
@@ -8,11 +8,11 @@ from typing import cast
 __all__ = ["FINDINGS", "INTERRUPTED", "MISUSE", "OK", "main"]
 
 OK = 0
-"""Done, and nothing to complain about."""
+"""Done, without findings."""
 FINDINGS = 1
-"""Done, and something was found: totals that differ, lines that cannot be read, a turn without a result."""
+"""Done, with findings: totals that differ, lines that cannot be read, a turn without a result."""
 MISUSE = 2
-"""Not done: the command line makes no sense, a file is not there, an extra is not installed."""
+"""Not done: an invalid command line, a missing file, a missing extra."""
 INTERRUPTED = 130
 """Ended by Ctrl-C."""
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line.
 
     Args:
-        arguments: The words after the command's name; those of this process by default.
+        arguments: The words after the command's name; `sys.argv[1:]` by default.
 
     Returns:
         The exit code.
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .parser import make_parser, parse
 
     parser = make_parser()
-    # A letter that a terminal's encoding does not have is no reason to stop.
+    # A letter missing in the terminal's encoding must not stop the command.
     if reconfigure := cast("Callable[..., None] | None", getattr(sys.stdout, "reconfigure", None)):
         reconfigure(errors="replace")
     try:
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Who reads has had enough. What is left in the buffer must not be tried again at exit.
+        # The reader closed the pipe. The rest of the buffer must not be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     return code

@@ -1,4 +1,4 @@
-"""`cc-convert completion`: scripts that complete the command in a shell, made from its parser."""
+"""`cc-convert completion`: generate shell completion scripts from the command's parser."""
 
 import argparse
 from argparse import Namespace
@@ -16,14 +16,14 @@ def run(options: Namespace) -> int:
 
 
 def _commands() -> dict[str, list[str]]:
-    """The options and fixed words of each command."""
+    """Return the options and fixed words of each command."""
     found: dict[str, list[str]] = {}
     for action in make_parser()._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other way
         choices: object = action.choices
         if isinstance(choices, dict):
             commands = cast("dict[str, argparse.ArgumentParser]", choices)
             found |= {name: _words(command) for name, command in commands.items()}
-    # A line's meaning stands among the sources, so that they may come in any order.
+    # The `by` of a report is parsed from the sources, so that both may come in any order.
     found["report"] += BY
     return found
 

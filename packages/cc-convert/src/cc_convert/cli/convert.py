@@ -1,4 +1,4 @@
-"""`cc-convert convert`: requests or transcripts into a file."""
+"""`cc-convert convert`: write requests or transcripts to a file."""
 
 import os
 import tempfile
@@ -50,7 +50,7 @@ def _write_parquet(rows: list[Row], options: Namespace) -> None:
         raise RefusedError("parquet needs a file: -o NAME.parquet")
     check_free(options.output, force=options.force)
     target = os.path.abspath(options.output)
-    # DuckDB makes a file of its own that anybody may read, so it does that where nobody else can look.
+    # DuckDB creates a file that all users may read, so it writes to a private folder.
     with (
         duckdb_with(rows, "Writing Parquet") as database,
         tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as private,
@@ -73,7 +73,7 @@ def _write_transcripts(options: Namespace) -> int:
 
 
 def write_page(options: Namespace, *, transcripts: bool) -> int:
-    """Write the page with charts, and with transcripts if wanted."""
+    """Write the page with charts, optionally with transcripts."""
     from ..html.page import write_html
 
     rows, logs = load_rows(options)

@@ -1,4 +1,4 @@
-"""`cc-convert doctor`: what is there, what cannot be read, and what the sums do not know."""
+"""`cc-convert doctor`: report the setup, unreadable lines, and gaps of the sums."""
 
 from argparse import Namespace
 from collections import Counter
@@ -16,7 +16,7 @@ _SHOWN = 20
 
 
 def run(options: Namespace) -> int:
-    """Look at everything; 1 if something is wrong."""
+    """Check everything; return 1 if something is wrong."""
     if options.clear_cache:
         Cache().clear()
         _tell("cache", "cleared")
@@ -75,7 +75,7 @@ def _doubts(logs: Logs, prices: Prices) -> bool:
 
 
 def line_numbers(places: list[tuple[str, int]]) -> list[int | None]:
-    """The number of the line at each offset of each file, from 1; `None` where it cannot be told."""
+    """Return the line number, from 1, of each offset in each file; `None` if unknown."""
     numbers: list[int | None] = []
     for path, offset in places:
         try:

@@ -1,4 +1,4 @@
-"""What the commands have in common: from their options to rows, or to buckets where these are enough."""
+"""Shared code of the commands: from options to rows, or to buckets where these are enough."""
 
 import os
 import sys
@@ -33,30 +33,30 @@ __all__ = [
     "with_progress",
 ]
 
-# Shorter work needs no progress, and a redraw now and then is enough.
+# Seconds. Shorter work needs no progress line; it is redrawn at intervals.
 _PATIENCE = 1.0
 _REDRAW = 0.1
 
 
 class Overview(NamedTuple):
-    """What is to be said beside a report."""
+    """Facts to mention beside a report."""
 
     files: int
     size: int
     lost: int
-    """Lines that could not be read."""
+    """Number of lines that could not be read."""
     odd: int
-    """Lines of which something could not be read as it should be."""
+    """Number of lines that were read despite a defect."""
     unfinished: int
-    """Files whose last line is still being written."""
+    """Number of files whose last line is still being written."""
     unpriced: dict[str, int]
     """Tokens by model, of models without a price."""
     example: str
-    """The first of what could not be read: its file, and why."""
+    """The first problem: its file and reason."""
 
 
 def chosen_zone(options: Namespace) -> tzinfo | None:
-    """The zone of the days; `None` is this machine's.
+    """Return the time zone of the days; `None` for the local one.
 
     Raises:
         FilterError: There is no such zone.
@@ -72,15 +72,15 @@ def chosen_zone(options: Namespace) -> tzinfo | None:
 
 
 def chosen_prices(options: Namespace) -> Prices:
-    """The price list."""
+    """Return the price list."""
     return Prices.from_file(options.prices) if options.prices else Prices()
 
 
 def chosen_filter(options: Namespace) -> Filter:
-    """The filter of the options.
+    """Return the filter of the options.
 
     Raises:
-        FilterError: They make no sense.
+        FilterError: The options are invalid.
     """
     zone = chosen_zone(options)
     since = moment(options.since, zone) if options.since else None
@@ -118,7 +118,7 @@ def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
 
 @contextmanager
 def with_progress() -> Generator[Progress | None]:
-    """Show the progress of long work, if stderr is a terminal."""
+    """Show the progress of long work if stderr is a terminal."""
     line = _ProgressLine() if sys.stderr.isatty() else None
     try:
         yield line
@@ -128,14 +128,14 @@ def with_progress() -> Generator[Progress | None]:
 
 
 def load_rows(options: Namespace) -> tuple[list[Row], Logs]:
-    """The priced rows that pass the filter, and the logs they come from."""
+    """Return the priced rows that pass the filter, and their logs."""
     logs = load_logs(options)
     rows = logs.priced(chosen_prices(options), options.cost)
     return chosen_filter(options).of(rows, lambda row: row.time), logs
 
 
 def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
-    """The buckets that pass the filter. If no log has changed, those of last time are used again."""
+    """Return the buckets that pass the filter, from the cache if no log has changed."""
     chosen = chosen_filter(options)
     if not chosen.by_quarters:
         rows, logs = load_rows(options)
@@ -155,26 +155,26 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
 
 
 def load_titles(options: Namespace) -> dict[str, str]:
-    """The titles of the sessions in the logs that the options name."""
+    """Return the titles of the sessions in the logs that the options name."""
     if getattr(options, "dask", None):
         from ..cluster import connect, read_titles_on
 
         with connect(options.dask) as client:
             return read_titles_on(client, options.sources or default_folders())
-    from ..log_files.titles import read_titles  # which takes a while, and few commands show titles
+    from ..log_files.titles import read_titles  # slow to import, and few commands show titles
 
     cache = None if options.no_cache else Cache()
     return read_titles(find_logs(options.sources), cache, repr(("titles", options.sources)))
 
 
 def _keep(name: str, facts: str, buckets: list[Bucket], seen: Overview) -> None:
-    # What cannot be written is made anew next time.
+    # A failed write only means computing them again next time.
     with suppress(OSError):
         Cache().store(name, (facts, list(map(tuple, buckets)), tuple(seen)))
 
 
 def _facts(options: Namespace) -> str | None:
-    """Stands for the content of all logs; `None` if that cannot be told."""
+    """Return a fingerprint of the content of all logs; `None` if unknown."""
     paths = find_logs(options.sources)
     try:
         return None if STDIN in paths else repr([(path, *identity_of(path)) for path in paths])
@@ -183,12 +183,12 @@ def _facts(options: Namespace) -> str | None:
 
 
 def with_costs(rows: Iterable[Row]) -> Iterator[tuple[Row, float | None]]:
-    """Rows that have been priced, with their costs beside them."""
+    """Yield priced rows with their costs."""
     return ((row, row.cost) for row in rows)
 
 
 def overview(logs: Logs, rows: Iterable[tuple[Row, float | None]]) -> Overview:
-    """What is to be said of logs, and of the rows that a report uses with their costs."""
+    """Return the facts about logs, and about a report's rows with their costs."""
     unpriced: dict[str, int] = {}
     for row, cost in rows:
         if cost is None:
@@ -200,7 +200,7 @@ def overview(logs: Logs, rows: Iterable[tuple[Row, float | None]]) -> Overview:
 
 
 def mention(seen: Overview) -> int:
-    """Say on stderr what is not in the sums, or not for certain; return the exit code."""
+    """Report missing or uncertain parts of the sums on stderr; return the exit code."""
     if seen.lost:
         first = f"the first: {seen.example}"
         say(f"note: lines that could not be read: {seen.lost:,}; {first}; cc-convert doctor lists them")
@@ -212,7 +212,7 @@ def mention(seen: Overview) -> int:
 
 
 class _ProgressLine:
-    """One line on stderr, which goes away again."""
+    """A line on stderr that can be cleared."""
 
     def __init__(self) -> None:
         self._started = self._drawn = time.monotonic()
@@ -228,7 +228,7 @@ class _ProgressLine:
         sys.stderr.flush()
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Clear the line."""
         if self._shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Tables for people, and lines for machines."""
+"""Write tables for people, and records for programs."""
 
 import io
 import json
@@ -32,20 +32,20 @@ Table: TypeAlias = Sequence[Sequence[str]]
 
 
 class RefusedError(ValueError):
-    """Something that is not done, because it would destroy or make no sense."""
+    """Raised for output that would destroy a file or is impossible."""
 
 
 def say(text: str) -> None:
-    """Tell something beside the output."""
+    """Print a message on stderr."""
     print(visible(text), file=sys.stderr)  # noqa: T201 - this is where the command speaks
 
 
 @contextmanager
 def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
-    """A text file that only this user can read, or the standard output.
+    """Open a text file that only this user can read, or the standard output.
 
     Raises:
-        RefusedError: The file is there, and may not be written over.
+        RefusedError: The file exists and must not be overwritten.
     """
     if path in (None, "-"):
         yield sys.stdout
@@ -57,7 +57,7 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
 
 
 def check_free(path: str, *, force: bool) -> None:
-    """Raise `RefusedError` if a file is there that may not be written over."""
+    """Raise `RefusedError` if a file exists that must not be overwritten."""
     if not force and os.path.exists(path) and os.path.isfile(path):
         raise RefusedError(f"{path} is there; --force writes over it")
 
@@ -71,7 +71,7 @@ def write_records(
         return
     headings = list(dict.fromkeys(name for record in records for name in record) if headings is None else headings)
     if form == "csv":
-        import csv  # which takes a while, and tables are made more often
+        import csv  # slow to import, and tables are more frequent
 
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(headings)
@@ -82,7 +82,7 @@ def write_records(
 
 def _plain(value: object) -> object:
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return f"'{value}"  # what comes from a log must not be a formula in a spreadsheet
+        return f"'{value}"  # a log's text must not be a formula in a spreadsheet
     return json.dumps(value) if isinstance(value, dict | list | tuple) else value
 
 
@@ -91,27 +91,27 @@ def _text(value: object) -> str:
 
 
 def write_table(file: TextIO, table: Table, form: str = "table", *, last: bool = False, title: str = "") -> None:
-    """Write a table: with rich for a person in front of a terminal, if it is installed, and else in plain columns.
+    """Write a table: on a terminal with rich, if it is installed, otherwise in plain columns.
 
     Args:
-        file: Where to.
+        file: Output file.
         table: Headings and rows.
         form: `table` or `md`.
         last: Whether the last row is a sum.
-        title: What stands above it.
+        title: Heading of the table.
     """
     clean = [[visible(cell) for cell in row] for row in table]
     if form == "md":
         _write_markdown(file, clean)
     elif file is sys.stdout and file.isatty() and has_extra("rich") and not is_too_wide(file, clean):
-        # Which cuts what has no room; numbers without their ends would be others.
+        # Rich truncates cells that do not fit; a truncated number would be a wrong number.
         _write_rich(clean, title, last=last)
     else:
         _write_plain(file, clean, title, last=last)
 
 
 def visible(cell: str) -> str:
-    """No control characters: a log could otherwise move the cursor or change colours of a terminal."""
+    """Replace control characters: a log could otherwise move a terminal's cursor or change its colours."""
     return cell if cell.isprintable() else "".join(one if one.isprintable() else "�" for one in cell)
 
 
@@ -154,18 +154,18 @@ def _write_rich(table: Table, title: str, *, last: bool) -> None:
         )  # fmt: skip
     for row in table[1 : len(table) - last]:
         made.add_row(*(text.Text(cell) for cell in row))
-    # The width that was looked at before, whatever rich would make of the terminal.
+    # Use the width that was checked before, not rich's own measurement.
     columns, lines = shutil.get_terminal_size()
     console.Console(width=columns, height=lines).print(made)
 
 
 def spell_count(number: int) -> str:
-    """A count for people."""
+    """Format a count for people."""
     return f"{number:,}"
 
 
 def spell_short(number: int) -> str:
-    """A count for people with little room: three digits or four, and a letter."""
+    """Format a count in little room: three or four digits, and a letter."""
     for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if number >= 10 * size:
             return f"{number / size:.0f}{letter}"
@@ -175,12 +175,12 @@ def spell_short(number: int) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most so many characters; an ellipsis stands for the rest."""
+    """Return a text of at most `most` characters, with an ellipsis if it was cut."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
 
 
 def is_too_wide(file: TextIO, table: Table) -> bool:
-    """Whether a table goes to a terminal that is narrower."""
+    """Return whether the table goes to a terminal that is too narrow for it."""
     if not (file is sys.stdout and file.isatty()):
         return False
     widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
@@ -188,18 +188,18 @@ def is_too_wide(file: TextIO, table: Table) -> bool:
 
 
 def spell_cost(cost: float) -> str:
-    """An amount for people; what is less than a cent and more than nothing keeps two more places."""
+    """Format an amount for people; amounts between 0 and a cent have two more decimals."""
     return f"${cost:,.4f}" if 0 < cost < 0.01 else f"${cost:,.2f}"
 
 
 def without_empty(table: list[list[str]], heading: str) -> list[list[str]]:
-    """The table without the column under a heading, if nothing stands in it."""
+    """Return the table without the column under a heading, if that column is empty."""
     at = table[0].index(heading)
     return table if any(row[at] for row in table[1:]) else [[*row[:at], *row[at + 1 :]] for row in table]
 
 
 def text_of(table: Table) -> str:
-    """A table as plain text."""
+    """Return a table as plain text."""
     file = io.StringIO()
     write_table(file, table)
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""The words of the command line. Each command names its function, which is imported when it runs."""
+"""The parser of the command line. Each command names its function, imported when it runs."""
 
 import argparse
 import os
@@ -31,7 +31,7 @@ exit codes: 0 done, 1 done with findings, 2 not done, 130 interrupted
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command."""
+    """Return the parser of the whole command."""
     parser = argparse.ArgumentParser(
         prog="cc-convert",
         description="Logs of Claude Code and the Agent SDK: read, summed up, converted.",
@@ -54,7 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:
-    """The options of a command line. Sources may stand before, between and behind the options."""
+    """Parse a command line. Sources may come before, between and after the options."""
     options, more = parser.parse_known_args(words)
     unknown = [word for word in more if word.startswith("-") and word != "-"]
     if unknown or (more and not hasattr(options, "sources")):
@@ -70,7 +70,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argpa
 
 
 def _by_and_sources(parser: argparse.ArgumentParser, words: list[str]) -> tuple[str, list[str]]:
-    """The kind of report, which usually stands first, and the sources; behind a source a file of that name is meant."""
+    """Return the kind of report, usually the first word, and the sources; after a source, the word names a file."""
     at = [place for place, word in enumerate(words) if word in BY and (not place or not os.path.exists(word))]
     if len(at) > 1:
         parser.error(f"a report is by one of {' and '.join(words[place] for place in at)}; a file is ./{words[at[1]]}")
@@ -107,7 +107,7 @@ def _count(text: str) -> int:
 
 
 class _Version(argparse.Action):
-    """Looks up the version only when it is asked for, which takes longer than a short report."""
+    """Looks up the version only on demand: this takes longer than a short report."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         parser.exit(message=f"cc-convert {import_module('importlib.metadata').version('cc-convert')}\n")

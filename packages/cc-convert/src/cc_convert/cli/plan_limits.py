@@ -1,7 +1,6 @@
-"""The windows of a plan, as Claude Code tells them to its status line.
+"""Usage windows of a plan, as Claude Code passes them to its status line.
 
-Logs do not have them, except for the API error of a plan that is used up. So the last values are kept in the cache, for
-`watch`.
+Logs lack them, except for the API error of an exhausted plan. So the last values are cached for `watch`.
 """
 
 from contextlib import suppress
@@ -14,15 +13,15 @@ from ..log_files.cache import Cache
 
 __all__ = ["keep_limits", "kept_limits", "spell_windows", "told_limits"]
 
-# Not the path of any log.
+# Not a path of a log.
 _ENTRY = "limits of the plan"
 _NAMES = {"five_hour": "limit", "seven_day": "week"}
-# A day of the week would be needed from then on.
+# Longer spans would need the weekday.
 _DAY = timedelta(days=1)
 
 
 def told_limits(rate_limits: object) -> RateLimits | None:
-    """Read `rate_limits` of the object that Claude Code gives its status line; None if there is nothing in it."""
+    """Read `rate_limits` of the status line's input; None if it is empty."""
     if not isinstance(rate_limits, dict):
         return None
     windows: dict[str, JsonValue] = {}
@@ -34,18 +33,18 @@ def told_limits(rate_limits: object) -> RateLimits | None:
 
 
 def spell_windows(limits: RateLimits, now: datetime, zone: tzinfo | None) -> list[str]:
-    """How full the windows are, and when they are reset, for people."""
+    """Format the use of the windows and their reset times for people."""
     return [_spell(window, now, zone) for window in limits.windows if window.utilization is not None]
 
 
 def keep_limits(limits: RateLimits) -> None:
-    """Keep the limits for `kept_limits()`. Where no cache can be written, there are none."""
+    """Store the limits for `kept_limits()`, if the cache can be written."""
     with suppress(OSError):
         Cache().store(_ENTRY, (limits.model_dump_json(),))
 
 
 def kept_limits(now: datetime) -> RateLimits | None:
-    """The limits that were kept last, without the windows that were reset since; None if there are none."""
+    """Return the last stored limits without windows that were reset since; None if there are none."""
     with suppress(TypeError, ValueError):
         [kept] = Cache().load(_ENTRY)
         limits = RateLimits.model_validate_json(kept)

@@ -1,4 +1,4 @@
-"""`cc-convert reconcile`: requests against the CLI's own totals."""
+"""`cc-convert reconcile`: compare requests with the CLI's own totals."""
 
 import sys
 from argparse import Namespace
@@ -11,7 +11,7 @@ from .output import say, spell_cost, spell_count, without_empty, write_records, 
 
 
 def run(options: Namespace) -> int:
-    """Compare; 1 if a session differs."""
+    """Compare; return 1 if a session differs."""
     logs = load_logs(options)
     compared = reconcile(logs, chosen_prices(options))
     shown = [one for one in compared if options.all or not one.agrees or any(one.unlogged)]

@@ -103,7 +103,7 @@ def _write(file: TextIO, lines: list[Line], options: Namespace, zone: tzinfo | N
 
 
 def record(line: Line, zone: tzinfo | None) -> dict[str, Any]:
-    """A line for machines."""
+    """Return a line as a record for programs."""
     return {
         "key": line.key,
         **line.about,
@@ -132,7 +132,7 @@ def _moment(time: float, zone: tzinfo | None) -> str | None:
 
 
 def _table(lines: list[Line], whole: Line, by: str, zone: tzinfo | None, *, short: bool = False) -> list[list[str]]:
-    """The table for people; a short one has rounded counts and parts of names, for a terminal that is narrow."""
+    """Return the table for people; for a narrow terminal with rounded counts and parts of names."""
     heading = _TITLES.get(by, by.capitalize())
     labels = [] if short else ["Branch", "Host", "Entry point", "CLI version"]
     extra = {"session": ["Title", "Last", "Project", *labels], "block": ["Until"]}.get(by, [])
@@ -180,7 +180,7 @@ def _more(line: Line, by: str, zone: tzinfo | None, *, short: bool) -> list[str]
 
 
 def _part(name: str) -> str:
-    """What tells one from another: the folder's own name, the first part of an id, a time without its year."""
+    """Return the distinctive part of a name: last folder, first part of an id, time without year."""
     last = name.rstrip("/").rpartition("/")[2]
     if len(last) == len("2026-11-20 14:00") and last[10] == " ":
         return last[5:]

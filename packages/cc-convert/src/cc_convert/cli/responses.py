@@ -1,4 +1,4 @@
-"""`cc-convert responses`: stream-json into one `CLIResponse` per line, as the turns end."""
+"""`cc-convert responses`: convert stream-json to one `CLIResponse` per line, at the end of each turn."""
 
 import json
 from argparse import Namespace
@@ -28,7 +28,7 @@ def run(options: Namespace) -> int:
 
 
 def _convert(lines: Iterable[bytes], path: str, *, text_only: bool) -> bool:
-    """Convert one stream; return whether something was wrong with it."""
+    """Convert one stream; return whether it had a problem."""
     turn: list[dict[str, Any]] = []
     wrong, results = False, 0
     for number, line in enumerate(lines, start=1):
@@ -57,6 +57,6 @@ def _print(messages: list[dict[str, Any]], path: str, number: int, *, text_only:
         say(f"cc-convert: {path}, line {number}: {error.reason}")
         return False
     line = response.result if text_only else json.dumps(response.model_dump(mode="json", exclude_unset=True))
-    # At once: who waits at the other end of a pipe wants it when the turn ends.
+    # Flush at the end of the turn: a reader of the pipe may wait for it.
     print(line, flush=True)  # noqa: T201 - the output of the command
     return True

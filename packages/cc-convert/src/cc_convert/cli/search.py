@@ -36,7 +36,7 @@ class _Shown(NamedTuple):
 
 
 def run(options: Namespace) -> int:
-    """Search; 1 if nothing was found."""
+    """Search; return 1 if nothing was found."""
     try:
         query = Query(options.text, regex=options.regex, chosen=chosen_filter(options), roles=options.role or ROLES)
     except QueryError as error:

@@ -1,4 +1,4 @@
-"""`cc-convert sql`: questions to the rows, in SQL."""
+"""`cc-convert sql`: query the rows with SQL."""
 
 import sqlite3
 import sys
@@ -13,7 +13,7 @@ from .output import RefusedError, write_records
 
 
 def run(options: Namespace) -> int:
-    """Answer one query."""
+    """Run one query."""
     logs = load_logs(options)
     rows = Filter().of(logs.priced(chosen_prices(options), options.cost), lambda row: row.time)
     ask = _duckdb if options.engine == "duckdb" else _sqlite
@@ -40,6 +40,6 @@ def _duckdb(rows: list[Row], query: str) -> tuple[list[str], list[tuple[Any, ...
     with duckdb_with(rows, "The engine duckdb") as database:
         try:
             cursor = database.execute(query)
-        except Exception as error:  # duckdb's own, which has no type here
+        except Exception as error:  # DuckDB's error class, which is untyped
             raise RefusedError(f"SQL: {error}") from None
         return [column[0] for column in cursor.description or ()], cursor.fetchall()

@@ -1,7 +1,7 @@
 """`cc-convert statusline`: one line for Claude Code's status line.
 
-Claude Code calls it with a JSON object on stdin, and shows what it prints. It is called often, so it reads only logs
-that changed of late, and of these only what is new.
+Claude Code calls it with a JSON object on stdin, and shows its output. Calls are frequent, so it reads only the new
+part of recently changed logs.
 """
 
 import json
@@ -27,7 +27,7 @@ _RECENT = 2 * 86400
 
 
 def run(options: Namespace) -> int:
-    """Print the line; whatever is on stdin, there is one."""
+    """Print the line, for any input on stdin."""
     asked = _asked()
     try:
         buckets = _buckets(options)
@@ -81,7 +81,7 @@ def _text(asked: dict[str, Any], *path: str) -> str:
 
 
 def _session(asked: dict[str, Any], buckets: list[Bucket]) -> str:
-    """Claude Code's own figure, if it tells one; it also has what is not in the log yet."""
+    """Prefer Claude Code's own figure, if given; it includes requests that are not in the log yet."""
     stated = _value(asked, "cost", "total_cost_usd")
     if isinstance(stated, int | float):
         return f"session {spell_cost(float(stated))}"

@@ -1,4 +1,4 @@
-"""`cc-convert watch`: today and the current block, kept up to date."""
+"""`cc-convert watch`: show today and the current block, and refresh them."""
 
 import os
 import sys
@@ -20,9 +20,9 @@ from .inputs import chosen_prices, chosen_zone
 from .output import say, spell_cost, spell_count, text_of
 from .plan_limits import kept_limits, spell_windows
 
-# What is older has no part in today or in the current block, however the zone lies.
+# Older logs affect neither today nor the current block, in any time zone.
 _RECENT = 2 * 86400
-# Below this, looking takes longer than waiting.
+# Seconds. Below this, a scan takes longer than the pause.
 _LEAST_INTERVAL = 0.2
 
 
@@ -36,7 +36,7 @@ def run(options: Namespace) -> int:
             text = picture(_recent_scans(options, cache), options, prices, zone)
             if text != shown:
                 shown = text
-                # Home, the text with each line cleared behind it, and what is below cleared: no flicker.
+                # Cursor home, each line cleared to its end, the rest of the screen cleared: no flicker.
                 drawn = text.replace("\n", "\x1b[K\n")
                 print(f"\x1b[H{drawn}\x1b[J" if redraw else text, flush=True)  # noqa: T201 - the output of the command
             if options.once:
@@ -56,12 +56,12 @@ def _recent_scans(options: Namespace, cache: MemoryCache) -> list[FileScan]:
             if os.path.getmtime(path) >= since:
                 recent.append(path)
         except OSError:
-            continue  # it was deleted meanwhile
+            continue  # deleted meanwhile
     return read_files(recent, cache=cache)
 
 
 def picture(scans: list[FileScan], options: Namespace, prices: Prices, zone: tzinfo | None) -> str:
-    """What there is to see."""
+    """Return the text to display."""
     now = time.time()
     buckets = fill_buckets(merge(scans).priced(prices, options.cost))
     today = datetime.fromtimestamp(now, zone).date().isoformat()
@@ -79,7 +79,7 @@ def picture(scans: list[FileScan], options: Namespace, prices: Prices, zone: tzi
 
 
 def _plan(zone: tzinfo | None) -> str:
-    """How full the plan is, if the status line was told."""
+    """Return the use of the plan, if the status line received it."""
     now = datetime.now(UTC)
     limits = kept_limits(now)
     if limits is None:

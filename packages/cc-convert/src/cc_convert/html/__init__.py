@@ -1,1 +1,1 @@
-"""The report as one static page: charts as inline SVG, transcripts, no network, and no script that it depends on."""
+"""The report as one static page: charts as inline SVG, transcripts, no network access, usable without scripts."""

@@ -1,4 +1,4 @@
-"""The charts over all sessions: cost by day and model, cache hits, hours of the week, five-hour blocks."""
+"""Charts over all sessions: cost by day and model, cache hits, hours of the week, five-hour blocks."""
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, tzinfo
@@ -12,32 +12,32 @@ from .svg import PLOT, Spell, axis, circle, label, line, nice_ceiling, path, pic
 
 __all__ = ["block_chart", "cost_chart", "hit_chart", "hour_chart", "legend", "model_classes", "period_of"]
 
-# More would be thinner than a pixel on a phone; then weeks are shown in place of days.
+# More days would be thinner than a pixel on a phone; then a column is a week.
 _MOST_DAYS = 92
 _MOST_BLOCKS = 60
-# With fewer columns the rest of the plot stays empty: one day is no wall.
+# With fewer columns, the rest of the plot stays empty: a single day must not fill it.
 _FEWEST = 12
 _COLOURS = 8
-# Room for a date, and for a date with a time, in the larger letters of a phone.
+# Room for a date, and for a date with a time, in a phone's larger font.
 _DATE, _MOMENT = 66, 130
 _LAST = PLOT[2] - 90
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def model_classes(buckets: list[Bucket]) -> dict[str, str]:
-    """A colour for each model, the dearest first; the cheapest share the last one."""
+    """Return a colour for each model, the most expensive first; the cheapest ones share the last colour."""
     models = [line.key for line in group(buckets, "model") if line.key != NO_TIME and line.tokens]
     return {model: f"c{min(number, _COLOURS - 1)}" for number, model in enumerate(models)}
 
 
 def legend(classes: dict[str, str]) -> str:
-    """What the colours mean."""
+    """Return the legend of the colours."""
     items = (f'<li><span class="key {kind}b"></span>{text(model)}</li>' for model, kind in classes.items())
     return f'<ul class="legend">{"".join(items)}</ul>\n'
 
 
 def _periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line]]:
-    """Each day from the first to the last, or each week; those without a request too."""
+    """Return each day from the first to the last, or each week, including empty ones."""
     days = [line for line in group(buckets, "day", zone) if line.key != NO_TIME]
     if not days:
         return "day", []
@@ -46,7 +46,7 @@ def _periods(buckets: list[Bucket], zone: tzinfo | None) -> tuple[str, list[Line
     found = days if step == 1 else [one for one in group(buckets, "week", zone) if one.key != NO_TIME]
     by_key = {one.key: one for one in found}
     start, count = date.fromisoformat(found[0].key), (last - date.fromisoformat(found[0].key)).days // step + 1
-    # A clock that was wrong must not make a page of years.
+    # A wrong clock must not produce a page of years.
     keys = [(start + timedelta(step * number)).isoformat() for number in range(count)] if count < 600 else list(by_key)
     return name, [by_key.get(key) or Line(key) for key in keys]
 
@@ -69,12 +69,12 @@ def _dates(keys: list[str]) -> list[str]:
 
 
 def period_of(buckets: list[Bucket], zone: tzinfo | None) -> str:
-    """The period that a column stands for: `day` or `week`."""
+    """Return the period of a column: `day` or `week`."""
     return _periods(buckets, zone)[0]
 
 
 def cost_chart(buckets: list[Bucket], zone: tzinfo | None, classes: dict[str, str]) -> str:
-    """Cost per day or week, stacked by model."""
+    """Draw the cost per day or week, stacked by model."""
     name, lines = _periods(buckets, zone)
     top = nice_ceiling(max((one.cost for one in lines), default=0.0))
     width, at = _columns(len(lines))
@@ -93,7 +93,7 @@ def cost_chart(buckets: list[Bucket], zone: tzinfo | None, classes: dict[str, st
 
 
 def hit_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
-    """What part of the input came from the cache, per day."""
+    """Draw the share of the input that came from the cache, per day."""
     name, lines = _periods(buckets, zone)
     width, at = _columns(len(lines))
     _, upper, _, lower = PLOT
@@ -108,7 +108,7 @@ def hit_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
 
 
 def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
-    """Tokens by weekday and hour."""
+    """Draw the tokens by weekday and hour."""
     sums = [[0] * 24 for _ in _DAYS]
     for bucket in buckets:
         if bucket.quarter is not None:
@@ -123,7 +123,7 @@ def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
         y = upper + height * day
         parts.append(label(left - 8, y + height / 2 + 4, _DAYS[day], "end"))
         for hour, tokens in enumerate(hours):
-            # By the root, so that a quiet hour differs from an empty one.
+            # A square root, so that a quiet hour differs from an empty one.
             kind = f"h{round(9 * (tokens / top) ** 0.5)}" if tokens else "h"
             tip = f"{_DAYS[day]} {hour}:00: {tokens:,} tokens"
             parts.append(rect(left + width * hour + 1, y + 1, width - 2, height - 2, kind, tip))
@@ -132,7 +132,7 @@ def hour_chart(buckets: list[Bucket], zone: tzinfo | None) -> str:
 
 
 def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
-    """The latest five-hour blocks."""
+    """Draw the latest five-hour blocks."""
     lines = [one for one in blocks(buckets, zone, now=now) if one.about["kind"] != GAP][-_MOST_BLOCKS:]
     top = nice_ceiling(max((one.cost for one in lines), default=0.0))
     width, at = _columns(len(lines))
@@ -146,7 +146,7 @@ def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
         parts.append(
             rect(at(number) + width * 0.12, lower - height, width * 0.76, height, "c1" if active else "c0", tip)
         )
-        # How much of the five hours was in use.
+        # The used part of the five hours.
         parts.append(
             line(at(number) + width * 0.12, lower + 3, at(number) + width * (0.12 + 0.76 * share), lower + 3, "used")
         )

@@ -1,4 +1,4 @@
-"""The page as a whole, written piece by piece, so that its transcripts need not fit into memory."""
+"""The whole page, written in pieces, so that its transcripts need not fit into memory."""
 
 import time
 from collections.abc import Iterator
@@ -27,15 +27,15 @@ def write_html(
     """Write the page.
 
     Args:
-        file: Where to.
-        rows: Rows that have been priced.
-        logs: The logs they come from, which are read again for the transcripts.
-        zone: Whose days they are; this machine's by default.
-        transcripts: Whether there is a page for each session.
+        file: Output file.
+        rows: Priced rows.
+        logs: Their logs, read again for the transcripts.
+        zone: Time zone of the days; the local one by default.
+        transcripts: Whether to write a page for each session.
     """
     buckets = fill_buckets(rows)
     sessions = [line for line in reversed(group(buckets, "session", zone)) if line.key != NO_TIME]
-    # A page without transcripts holds no words of the conversations.
+    # A page without transcripts has no text of the conversations.
     titles = read_titles(logs.files) if transcripts else {}
     for line in sessions:
         line.about["title"] = titles.get(line.key, "")
@@ -109,7 +109,7 @@ def _sessions(sessions: list[Line], places: dict[str, str], zone: tzinfo | None)
 
 
 def _session_row(line: Line, place: str | None, last: str) -> str:
-    # What is wide is not shown on a phone.
+    # A phone does not show wide columns.
     return (
         f'<tr data-entry><td>{last[:10]}<span class="wide">{last[10:]}</span></td>'
         f'<td class="id">{_link(line, place)}</td><td class="where">{text(line.about["project"])}</td>'
@@ -120,7 +120,7 @@ def _session_row(line: Line, place: str | None, last: str) -> str:
 
 def _link(line: Line, place: str | None) -> str:
     name = text(line.about["title"] or line.key)
-    # The place is ours, never a part of the log.
+    # The place is our own name, never text of the log.
     link = f'<a href="#{place}">{name}</a>' if place else name
     return f'{link}<div class="dim">{text(_labels(line))}</div>'
 

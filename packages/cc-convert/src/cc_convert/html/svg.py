@@ -1,4 +1,4 @@
-"""The few shapes that the charts are made of, as text of SVG. Colours are classes, so that the page can go dark."""
+"""Shapes of the charts, as SVG text. Colours are classes, so that the page has a dark mode."""
 
 import math
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ from .safe import text
 __all__ = ["HEIGHT", "PLOT", "WIDTH", "axis", "circle", "label", "line", "nice_ceiling", "path", "picture", "rect"]
 
 WIDTH, HEIGHT = 640, 190
-"""Small units, so that a phone shows all of a chart with words that can be read."""
+"""Small units, so that a phone shows the whole chart with readable labels."""
 PLOT = (52.0, 12.0, 632.0, 162.0)
-"""Left, top, right and bottom of where the data stands."""
+"""Left, top, right and bottom of the plot area."""
 
 
 def picture(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
-    """A picture; the title says what it shows to those who do not see it."""
+    """Return a picture; its title describes it for screen readers."""
     name = text(title)
     return (
         f'<div class="chart"><svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{name}">'
@@ -23,7 +23,7 @@ def picture(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
 
 
 def rect(x: float, y: float, width: float, height: float, kind: str, tip: str = "") -> str:
-    """A box."""
+    """Return a rectangle."""
     inner = f"<title>{text(tip)}</title>" if tip else ""
     return (
         f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}">'
@@ -32,30 +32,30 @@ def rect(x: float, y: float, width: float, height: float, kind: str, tip: str = 
 
 
 def circle(x: float, y: float, radius: float, kind: str, tip: str = "") -> str:
-    """A dot."""
+    """Return a dot."""
     inner = f"<title>{text(tip)}</title>" if tip else ""
     return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{inner}</circle>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str, tip: str = "") -> str:
-    """A straight line."""
+    """Return a straight line."""
     inner = f"<title>{text(tip)}</title>" if tip else ""
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}">{inner}</line>'
 
 
 def path(points: Iterable[tuple[float, float]], kind: str) -> str:
-    """A line through points."""
+    """Return a line through points."""
     steps = " ".join(f"{'L' if number else 'M'}{x:.1f} {y:.1f}" for number, (x, y) in enumerate(points))
     return f'<path class="{kind}" d="{steps}"/>' if steps else ""
 
 
 def label(x: float, y: float, content: str, anchor: str = "start", kind: str = "axis") -> str:
-    """A word."""
+    """Return a label."""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text(content)}</text>'
 
 
 def nice_ceiling(value: float) -> float:
-    """The next number of which a quarter is easy to read."""
+    """Return the next larger number whose quarters are easy to read."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -65,7 +65,7 @@ def nice_ceiling(value: float) -> float:
 
 
 def axis(top: float, spell: "Spell") -> list[str]:
-    """Four lines across the plot, with their values."""
+    """Return four lines across the plot, with their values."""
     left, upper, right, lower = PLOT
     parts: list[str] = []
     for number in range(5):
@@ -76,7 +76,7 @@ def axis(top: float, spell: "Spell") -> list[str]:
 
 
 class Spell:
-    """How a value is written beside an axis."""
+    """Format of a value beside an axis."""
 
     def __init__(self, before: str = "", after: str = "") -> None:
         self._before, self._after = before, after

@@ -1,4 +1,4 @@
-"""A session over time: its threads with their requests and tools, and what was in the model's context."""
+"""Charts of one session over time: threads with requests and tools, and the size of the model's context."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -9,18 +9,18 @@ from .svg import PLOT, WIDTH, Spell, axis, circle, label, line, nice_ceiling, pa
 
 __all__ = ["context_chart", "timeline_chart"]
 
-# A pause that is longer is drawn as if it took only this long: what matters is what happens, not that nothing does.
+# Seconds. A longer pause is drawn with this length: activity matters, not idle time.
 _PAUSE = 300.0
 _LANE = 20.0
 _MOST_LANES = 14
 _MOST_MARKS = 4000
 _MINUTE, _DAY = 60, 86400
-# Room for a time in the larger letters of a phone.
+# Room for a time in a phone's larger font.
 _LABEL = 110.0
 
 
 class _Scale:
-    """From times to places, with long pauses cut short."""
+    """Maps times to positions, with long pauses shortened."""
 
     def __init__(self, times: Iterable[float]) -> None:
         self.times = sorted(set(times))
@@ -39,7 +39,7 @@ class _Scale:
 
 
 def timeline_chart(events: Sequence[Event], zone: tzinfo | None) -> str:
-    """Lanes for the main thread and each sub-agent, with tools as long as they took."""
+    """Draw lanes for the main thread and each sub-agent; a tool's width is its duration."""
     timed = [event for event in events if event.time is not None][:_MOST_MARKS]
     if not timed:
         return ""
@@ -102,7 +102,7 @@ def _times(scale: _Scale, y: float, zone: tzinfo | None) -> list[str]:
 
 
 def context_chart(events: Sequence[Event]) -> str:
-    """How full the main thread's context was at each answer, with compactions."""
+    """Draw the size of the main thread's context at each answer, with compactions."""
     seen: set[str] = set()
     points: list[Event] = []
     for event in events:

@@ -8,7 +8,7 @@ from .safe import shortened, text
 
 __all__ = ["search_box", "transcript"]
 
-# A page with whole files in it is slow to open; the log has all of it.
+# Characters. Whole files make a page slow to open; the log has the full text.
 _MOST_CHARACTERS = 20_000
 _TITLES = {
     "prompt": "User", "text": "Claude", "thinking": "Thinking", "call": "Tool call", "result": "Tool result",
@@ -18,13 +18,13 @@ _OPEN = ("prompt", "text", "error", "compaction")
 
 
 def transcript(events: Sequence[Event], place: str, zone: tzinfo | None) -> str:
-    """The entries, with a box to search them where scripts may run."""
+    """Return the entries, with a search box where scripts are allowed."""
     entries = "".join(_entry(event, zone) for event in events)
     return f'{search_box(place, "Search this transcript")}<div id="{place}">{entries}</div>\n'
 
 
 def search_box(place: str, hint: str) -> str:
-    """A box that searches the entries of a place; it shows only where scripts may run."""
+    """Return a box that searches the entries of a place; shown only where scripts are allowed."""
     return f'<p class="search"><input type="search" data-in="{place}" placeholder="{hint}" aria-label="{hint}"></p>'
 
 

@@ -1,8 +1,8 @@
-"""What was read of a log before, kept in a private folder, so that only what is new has to be read.
+"""Cache of scanned logs in a private folder, so that only new lines have to be read.
 
-An entry holds for a file of the same inode whose beginning is as it was. If only more came, reading goes on where it
-stopped; any other change means reading anew. Entries of reports hold rows: ids, counts, names of folders, and titles
-of sessions; those of a search hold the texts of a log.
+An entry is valid for a file with the same inode and an unchanged beginning. If the file only grew, reading continues
+at the old end; after any other change it starts again. Entries of reports hold rows: ids, counts, names of folders, and
+titles of sessions; entries of a search hold the texts of a log.
 """
 
 import marshal
@@ -26,7 +26,7 @@ __all__ = [
     "write_private",
 ]
 
-# Part of the path, so that no version reads what another one wrote. Marshal's format belongs to the interpreter.
+# Part of the path, so that no version reads an entry of another one. Marshal's format depends on the interpreter.
 _FORMAT = f"3-{sys.implementation.cache_tag}"
 _EDGE = 256
 
@@ -35,7 +35,7 @@ Packed: TypeAlias = tuple[Any, ...]
 
 
 class Identity(NamedTuple):
-    """What a file is, apart from its content."""
+    """Identity of a file, independent of its content."""
 
     size: int
     time: int
@@ -43,17 +43,17 @@ class Identity(NamedTuple):
 
 
 def identity_of(path: str) -> Identity:
-    """The identity of a file.
+    """Return the identity of a file.
 
     Raises:
-        OSError: It cannot be looked at.
+        OSError: The file's metadata cannot be read.
     """
     status = os.stat(path)
     return Identity(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def default_cache_folder() -> str:
-    """Where entries are kept: `CC_CONVERT_CACHE`, or the user's folder for caches."""
+    """Return the folder of the entries: `CC_CONVERT_CACHE`, or the user's cache folder."""
     if named := os.environ.get("CC_CONVERT_CACHE"):
         return os.path.expanduser(named)
     if sys.platform == "win32":
@@ -66,13 +66,13 @@ def default_cache_folder() -> str:
 
 
 def pack_scan(scan: FileScan) -> Packed:
-    """A scan as plain tuples, which is all that `marshal` takes."""
+    """Return a scan as plain tuples, as `marshal` needs."""
     path, rows, ledgers, problems, *rest = scan
     return (path, list(map(tuple, rows)), list(map(tuple, ledgers)), list(map(tuple, problems)), *rest)
 
 
 def unpack_scan(packed: Packed) -> FileScan:
-    """The scan that was packed."""
+    """Return the scan of packed tuples."""
     path, rows, ledgers, problems, *rest = packed
     return FileScan(
         path,
@@ -86,15 +86,15 @@ def unpack_scan(packed: Packed) -> FileScan:
 class Cache:
     """A folder with entries that only this user can read.
 
-    What goes wrong with it never fails a report: an entry that cannot be read is none, and one that cannot be written
-    is written another time.
+    Errors of the cache never fail a report: an unreadable entry counts as missing, and a failed write is repeated
+    another time.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = os.path.join(folder or default_cache_folder(), _FORMAT)
 
     def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
-        """What was read of a file, and whether that is all there is; `None` if the file is not what it was."""
+        """Return the cached scan of a file, and whether it is complete; `None` without a valid entry."""
         entry = self.load(path)
         if entry is None:
             return None
@@ -108,7 +108,7 @@ class Cache:
     def _continued(
         path: str, then: Identity, now: Identity, edges: tuple[int, int], scan: FileScan
     ) -> tuple[FileScan, bool] | None:
-        # A file that is packed, or was rewritten in place, cannot be read on.
+        # A packed file, or one rewritten in place, cannot be read from an offset on.
         if then.inode != now.inode or now.size < scan.offset or scan.size > then.size:
             return None
         try:
@@ -117,13 +117,13 @@ class Cache:
             return None
 
     def put(self, path: str, identity: Identity, scan: FileScan) -> None:
-        """Keep what was read of a file."""
+        """Store the scan of a file."""
         with suppress(OSError):
             first, last = edges_of(path, scan.offset)
             self.store(path, (tuple(identity), first, last, pack_scan(scan)))
 
     def load(self, name: str) -> Any:
-        """The value that is kept under a name; `None` if there is none."""
+        """Return the value stored under a name, or `None`."""
         with suppress(OSError, EOFError, ValueError, TypeError):
             with open(self.path_of(name), "rb") as file:
                 content = file.read()
@@ -133,7 +133,7 @@ class Cache:
         return None
 
     def store(self, name: str, value: Packed) -> None:
-        """Keep a value of plain types under a name.
+        """Store a value of plain types under a name.
 
         Raises:
             OSError: The folder cannot be written.
@@ -149,39 +149,39 @@ class Cache:
 
     def path_of(self, name: str) -> str:
         """Return the path of the file for a name."""
-        # No more than a place: an entry says whose it is.
+        # Only a location: an entry names its log.
         content = os.fsencode(name)
         return os.path.join(self.folder, f"{zlib.crc32(content):08x}{zlib.crc32(content[::-1]):08x}")
 
 
 class MemoryCache(Cache):
-    """The same for one process, which keeps looking at the same files."""
+    """The same cache for one process, which reads the same files repeatedly."""
 
     def __init__(self) -> None:
         super().__init__()
         self._kept: dict[str, tuple[Identity, tuple[int, int], FileScan]] = {}
 
     def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
-        """What was read of a file, and whether that is all there is; `None` if the file is not what it was."""
+        """Return the cached scan of a file, and whether it is complete; `None` without a valid entry."""
         if path not in self._kept:
             return None
         then, edges, scan = self._kept[path]
         return (scan, True) if then == now else self._continued(path, then, now, edges, scan)
 
     def put(self, path: str, identity: Identity, scan: FileScan) -> None:
-        """Keep what was read of a file."""
+        """Store the scan of a file."""
         with suppress(OSError):
             self._kept[path] = (identity, edges_of(path, scan.offset), scan)
 
 
 def write_private(path: str, content: bytes) -> None:
-    """Write a file, and its folder, that only this user can read.
+    """Write a file and its folder, readable by this user only.
 
     Raises:
         OSError: It cannot be written.
     """
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    # A file of this process alone, which a rename puts in place: there is never half an entry.
+    # Written to a file of this process and renamed: there is never a partial entry.
     temporary = f"{path}.{os.getpid()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -195,7 +195,7 @@ def write_private(path: str, content: bytes) -> None:
 
 
 def edges_of(path: str, offset: int) -> tuple[int, int]:
-    """Sums over the beginning of a file and over the end of what was read of it."""
+    """Return checksums of the file's beginning and of the end of the part that was read."""
     with open(path, "rb", buffering=0) as file:
         first = file.read(min(_EDGE, offset))
         file.seek(max(0, offset - _EDGE))

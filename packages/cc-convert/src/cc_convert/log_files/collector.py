@@ -1,4 +1,4 @@
-"""What the records of one file come to: rows by request, ledgers, problems. It is fed records and knows no bytes."""
+"""Collect the records of one file as rows by request, ledgers and problems. The input is records, not bytes."""
 
 from typing import Literal, TypeAlias, cast
 
@@ -20,14 +20,14 @@ from .fields import Record, clean_record, clean_usage, count
 __all__ = ["Collector", "Taken", "better"]
 
 Taken: TypeAlias = Literal["request", "whole", "other"]
-"""What became of a record: a row, nothing yet because it has to be taken whole, or nothing because it says nothing."""
+"""Outcome for a record: a row, nothing yet because all its fields are needed, or nothing because it does not count."""
 
 _TOOLS = Row._fields.index("tools")
 _WHOLE = frozenset({"result", "cost-state", "stream_event", "system", ARCHIVED})
 
 
 class Collector:
-    """Gathers the records of one file in their order; `scan` gives what came of it."""
+    """Collects the records of one file in their order; `scan` returns the result."""
 
     def __init__(self, path: str, before: FileScan | None = None) -> None:
         self.path = path
@@ -60,18 +60,18 @@ class Collector:
         self._version = self._last.version if self._last else ""
 
     def scan(self, *, size: int, offset: int, unfinished: bool) -> FileScan:
-        """What was gathered."""
+        """Return the collected result."""
         return FileScan(
             self.path, list(self.rows.values()), self.ledgers, self.problems, size, offset, unfinished,
             tuple(self._open_keys), self.project, self.origins, self.compactions, self._began, self._latest,
         )  # fmt: skip
 
     def report(self, offset: int, reason: str, *, lost: bool) -> None:
-        """Note that a line is not as it should be."""
+        """Report a defect of a line."""
         self.problems.append(Problem(self.path, offset, reason, lost))
 
     def take(self, record: Record) -> Taken:
-        """Take a clean record, if it is a request; say what it was."""
+        """Take a clean record if it is a request; return the outcome."""
         self.note_time(record.get("timestamp"))
         kind = record.get("type") or "assistant"
         if kind == "assistant":
@@ -106,10 +106,10 @@ class Collector:
             self._take_archived(record, offset)
 
     def note_time(self, timestamp: str | None) -> None:
-        """Take the time of a record of any kind: a total has none of its own."""
+        """Take the time of a record of any kind: totals have no time of their own."""
         if timestamp:
             self._began = self._began or timestamp
-            # All that the CLI writes have one form, whose order is that of the times.
+            # The CLI writes all times in one format, which sorts by time.
             self._latest = max(self._latest, timestamp)
 
     def _place(self) -> int:
@@ -125,7 +125,7 @@ class Collector:
     # --- requests
 
     def add_tool(self, identity: str, name: str) -> None:
-        """Take a tool call of the answer that was taken last."""
+        """Add a tool call of the last answer."""
         row = self._last
         if row is not None and (not identity or identity not in self._tool_ids):
             self._tool_ids.add(identity)
@@ -152,7 +152,7 @@ class Collector:
         return True
 
     def _take_nameless(self, record: Record, offset: int) -> None:
-        """A request without any id. In a transcript its place can name it; a stream tells it again with each block."""
+        """Take a request without an id: in a transcript, its position identifies it; a stream repeats it per block."""
         known = "sessionId" in record
         if known:
             self._take_request(record | {"uuid": f"{self.path}:{offset}"})
@@ -249,7 +249,7 @@ def _stated_traits(usage: object) -> tuple[str, str, str]:
 
 
 def better(old: Row, new: Row) -> Row:
-    """Of two tellings of one request the one to believe: final counts first, then more tokens, then the older."""
+    """Return the more reliable record of one request: final counts first, then more tokens, then the older one."""
     if old.final != new.final:
         chosen, other = (old, new) if old.final else (new, old)
     else:
@@ -271,7 +271,7 @@ def better(old: Row, new: Row) -> Row:
 
 
 def _with_block(known: Row, row: Row) -> Row:
-    """A request of which one more content block was told."""
+    """Return a request with one more content block."""
     tools = known.tools + row.tools
     if known[9:16] == row[9:16] and known.final == row.final:
         return known._replace(tools=tools) if row.tools else known
@@ -279,7 +279,7 @@ def _with_block(known: Row, row: Row) -> Row:
 
 
 def _with_final(row: Row, counts: Counts) -> Row:
-    """The counts of the end; those that only the start tells stay."""
+    """Return a row with the final counts; counts that only the start has are kept."""
     fresh, output, read, short, hour, thinking, searches = counts
     written = row.cache_write_5m + row.cache_write_1h
     changed = short + hour > written

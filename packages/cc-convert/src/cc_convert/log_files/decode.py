@@ -1,7 +1,7 @@
-"""One line of a log into the record it holds: fast for what is as usual, patient with what is not.
+"""Decode one line of a log to its record: a fast path for usual records, and a tolerant path for all others.
 
-The fast way decodes only the fields that matter, and takes a record only if each of them is what it should be. Whatever
-it refuses goes the patient way, which reads any JSON, mends what can be mended, and says what it did.
+The fast path decodes only the relevant fields, and accepts a record only if each of them is valid. All other records
+take the tolerant path, which reads any JSON, repairs defects where possible, and reports them.
 """
 
 import json
@@ -19,24 +19,24 @@ _MOST_DIGITS = 400
 
 
 class Decoded(NamedTuple):
-    """What a line holds, and what was odd about it."""
+    """The records of a line, and its defect."""
 
     records: list[Record]
-    """Usually one; none if nothing could be read; several where a line holds a list."""
+    """Usually one; none if the line cannot be read; several if it holds a list."""
     problem: str | None
-    """What was wrong, if anything was."""
+    """Description of the defect, if there is one."""
     lost: bool
-    """Whether something could not be read."""
+    """True if a part could not be read."""
 
 
 @cache
 def fast_decoder() -> Callable[[bytes | bytearray], Record]:
-    """A decoder of the fields that matter, content apart. It raises `ValueError` for a record that is not as usual.
+    """Return a decoder of the relevant fields, without content. It raises `ValueError` for an unusual record.
 
-    Measured against msgspec, which skips what is not asked for: once msgspec's blindness for bytes that are no text is
-    made up for, it is no quicker on short lines and slower on long ones.
+    Measured against msgspec, which skips unrequested fields but also accepts invalid UTF-8: with a check for that,
+    msgspec is no faster on short lines and slower on long ones.
     """
-    # The core alone: building models would take longer than reading a small log.
+    # Only pydantic's core: building models would take longer than reading a small log.
     from pydantic_core import SchemaValidator
     from pydantic_core import core_schema as cs
 
@@ -63,8 +63,8 @@ def fast_decoder() -> Callable[[bytes | bytearray], Record]:
 def decode_line(line: bytes) -> Decoded:
     """Decode a line of any kind; never raises.
 
-    A byte order mark is taken off, NUL bytes are taken out, invalid UTF-8 becomes replacement characters; each is
-    reported, a mark excepted. Of a line that was cut off and written over, the part that is whole is kept.
+    A byte order mark and NUL bytes are removed, invalid UTF-8 becomes replacement characters; all are reported,
+    except the mark. If a record follows a cut-off line, the complete record is kept.
     """
     text = line.strip().removeprefix(b"\xef\xbb\xbf").strip()
     if not text:
@@ -91,14 +91,14 @@ def decode_line(line: bytes) -> Decoded:
 
 
 def _load(string: str) -> tuple[object, str | None]:
-    """The value of a text of JSON, and what is odd about it; `ValueError` says in words why there is none."""
+    """Return the value of a JSON text, and its defect; `ValueError` has the reason in words if there is no value."""
     try:
         try:
             value, odd = json.loads(string), None
         except json.JSONDecodeError:
             raise
         except ValueError:
-            # JSON allows numbers of any length, Python converts only so many digits.
+            # JSON allows numbers of any length; Python converts a limited number of digits.
             value, odd = json.loads(string, parse_int=_short_int), "a number that is too long"
         if "\\ud" in string or "\\uD" in string:
             value, halved = _without_half_characters(value)
@@ -115,7 +115,7 @@ def _short_int(digits: str) -> int | None:
 
 
 def _without_half_characters(value: object) -> tuple[object, str | None]:
-    """JSON can name one half of a pair of surrogates; no file and no terminal takes it, so a mark takes its place."""
+    """Replace lone surrogates, which JSON can contain, but files and terminals cannot."""
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
@@ -136,7 +136,7 @@ def _records(value: object) -> tuple[list[Record], str | None]:
 
 
 def _salvaged(text: bytes, reason: str) -> Decoded:
-    """A writer that was killed leaves half a line, and the next one goes on behind it."""
+    """Handle the half line of a killed writer, with the next record on the same line."""
     starts = [at for start in _SALVAGE_STARTS if (at := text.rfind(start, 1)) > 0]
     for at in sorted(starts, reverse=True)[:_MOST_SALVAGES]:
         try:

@@ -1,6 +1,6 @@
-"""What happened in a session, one event after another: prompts, answers, tool calls with their results, compactions.
+"""The events of a session in order: prompts, answers, tool calls with their results, compactions.
 
-Where `scan` looks for usage only, this decodes every line. It serves pages for people and the times of tools.
+`scan` looks for usage only; this module decodes every line, for HTML pages and the durations of tools.
 """
 
 import json
@@ -17,11 +17,11 @@ from .streams import DamagedLogError, lines_of
 __all__ = ["Event", "EventKind", "events_of", "read_events"]
 
 EventKind: TypeAlias = Literal["prompt", "text", "thinking", "call", "result", "compaction", "error"]
-"""What an event is. A `compaction` is where a conversation was replaced by a summary of it."""
+"""Kind of an event. A `compaction` replaces a conversation by its summary."""
 
 
 class Event(NamedTuple):
-    """One thing that happened."""
+    """An event of a session."""
 
     kind: EventKind
     time: float | None
@@ -30,21 +30,21 @@ class Event(NamedTuple):
     agent: str
     """The sub-agent's id; empty for the main thread."""
     text: str
-    """What was said, called with, or returned, as a text."""
+    """The text, the input of a call, or the result, as a text."""
     name: str = ""
-    """The tool, or the model that answered."""
+    """The called tool, or the answering model."""
     identity: str = ""
     """The id of a tool call, or of the message."""
     failed: bool = False
-    """Whether a tool's result is an error."""
+    """True if a tool's result is an error."""
     tokens: int = 0
-    """What was in the model's context: at an answer, or before a compaction."""
+    """Size of the model's context: at an answer, or before a compaction."""
     given: object = None
     """Input of a tool call, any JSON value."""
 
 
 def read_events(path: str) -> Iterator[Event]:
-    """The events of a log, in its order. Lines that cannot be read are passed over; reading the rows reports them.
+    """Yield the events of a log, in order. Unreadable lines are skipped; reading the rows reports them.
 
     Raises:
         OSError: The file cannot be read.
@@ -53,7 +53,7 @@ def read_events(path: str) -> Iterator[Event]:
     with open_log(path) as stream, suppress(DamagedLogError):
         for line in lines_of(stream):
             for event in (event for record in decode_line(line).records for event in events_of(record)):
-                # A fork, and a stream that was resumed, tell the same again.
+                # A fork or a resumed stream repeats events.
                 key = (event.kind, event.identity or event.text[:80], event.text[:200])
                 if event.kind in ("call", "result", "text", "thinking") and key in seen:
                     continue
@@ -109,7 +109,7 @@ def _answer(clean: Record, record: Record, base: Event) -> Iterator[Event]:
 def _given(record: Record, base: Event) -> Iterator[Event]:
     if record.get("isMeta") is True or record.get("isReplay") is True:
         return
-    # The summary that takes the place of a conversation is nobody's prompt.
+    # The summary that replaces a conversation is not a prompt.
     summary = record.get("isCompactSummary") is True or record.get("isSynthetic") is True
     message = record.get("message")
     content = cast("Record", message).get("content") if isinstance(message, dict) else None

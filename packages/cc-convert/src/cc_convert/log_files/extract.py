@@ -1,6 +1,6 @@
-"""One clean record into what counts of it: a row of a request, or totals by model.
+"""Extract the usage of a clean record: a row of a request, or totals by model.
 
-Knows the two dialects, that of transcripts (`sessionId`) and that of stream-json (`session_id`), and nothing of files.
+Knows both dialects, transcripts (`sessionId`) and stream-json (`session_id`), but no files.
 """
 
 from datetime import UTC, datetime
@@ -16,21 +16,21 @@ __all__ = [
 ]  # fmt: skip
 
 SYNTHETIC = "<synthetic>"
-"""The model of messages that the CLI made up itself."""
+"""The model of messages that the CLI generates itself."""
 LATEST = 253_000_000_000
-"""In the year 9987: a later time is none. Before the end of the calendar, so that spans and zones stay within it."""
+"""In the year 9987: later times are invalid. Before the calendar's end, so that spans and zones do not exceed it."""
 _TOOLS = ("tool_use", "server_tool_use")
 _HOURS = "cacheCreationEphemeral1hInputTokens"
 _NO_FORK: Record = {}
 
 
 def time_of(timestamp: str | None) -> float | None:
-    """Seconds since 1970 of a timestamp, whatever its precision; `None` if it is none."""
+    """Return a timestamp of any precision as seconds since 1970; `None` if it is invalid."""
     if not timestamp:
         return None
     try:
         moment = datetime.fromisoformat(timestamp)
-        # Without a zone it is UTC, as all of the CLI's are.
+        # Without a zone it is UTC, like all of the CLI's times.
         seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
@@ -38,17 +38,17 @@ def time_of(timestamp: str | None) -> float | None:
 
 
 def session_of(record: Record) -> str:
-    """The session that a record stands in."""
+    """Return the session of a record."""
     return record.get("sessionId") or record.get("session_id") or ""
 
 
 def request_row(record: Record, project: str, parent: str) -> Row | None:
-    """The row of an assistant's message; `None` if the record tells no usage.
+    """Return the row of an assistant's message; `None` if the record has no usage.
 
     Args:
         record: The clean record.
-        project: The folder to take where the record names none.
-        parent: The session that this one came from.
+        project: Folder for a record that names none.
+        parent: Parent session of this session.
     """
     get = record.get
     message: Record = get("message") or {}
@@ -59,14 +59,14 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     if usage is None or not key:
         return None
     session = session_of(record)
-    # The CLI marks an answer that it copied into a fork since 2.1.326; the SDK's `fork_session()` names the parent.
+    # Since 2.1.326 the CLI marks an answer that it copied into a fork; the SDK's `fork_session()` names the parent.
     origin = get("requestSessionId") or (get("forkedFrom") or _NO_FORK).get("sessionId") or session
     model = message.get("model") or ""
     failed = model == SYNTHETIC or get("isApiErrorMessage") is True
     model = "" if model == SYNTHETIC else model
     steps = usage.get("iterations")
     numbers = NO_COUNTS if failed else _counts(usage)
-    # A transcript is written when an answer is complete; a stream tells how it began.
+    # A transcript is written when an answer is complete; a stream has the counts of its start.
     final = failed or get("sessionId") is not None or bool(message.get("stop_reason"))
     return make_row(
         (
@@ -81,18 +81,18 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
 
 
 def _agent(record: Record) -> tuple[str, str]:
-    # Before stream-json told the agent's id, it told only the call that started the agent.
+    # Older stream-json has no agent id, only the call that started the agent.
     agent = record.get("agentId") or record.get("agent_id") or record.get("parent_tool_use_id") or ""
     return agent, record.get("attributionAgent") or record.get("subagent_type") or ""
 
 
 def traits_of(usage: Record) -> tuple[str, str, str]:
-    """What changes the price of a request, of its clean usage: tier, geo and speed."""
+    """Return the price factors in a clean usage: tier, geo and speed."""
     return usage.get("service_tier") or "", usage.get("inference_geo") or "", usage.get("speed") or ""
 
 
 def tool_calls(message: Record) -> list[tuple[str, str]]:
-    """The ids and names of the tools that a message calls."""
+    """Return ids and names of the tools that a message calls."""
     content = message.get("content") or ()
     return [(block.get("id") or "", block.get("name") or "") for block in content if block.get("type") in _TOOLS]
 
@@ -103,7 +103,7 @@ def _counts(usage: Record) -> Counts:
     split = get("cache_creation")
     if split:
         hour = split.get("ephemeral_1h_input_tokens") or 0
-        # The total leads, as it does for the CLI; without one, the parts are all there is.
+        # The total takes precedence, as in the CLI; without a total, the parts are used.
         written = written or hour + (split.get("ephemeral_5m_input_tokens") or 0)
         hour = min(hour, written)
     details, server = get("output_tokens_details"), get("server_tool_use")
@@ -119,7 +119,7 @@ def _counts(usage: Record) -> Counts:
 
 
 def _steps(iterations: list[object], whole: Counts) -> tuple[tuple[int, ...], ...]:
-    """The samplings of one request, if they add up to it."""
+    """Return the samplings of one request if their sum is its counts."""
     messages = [cast("Record", one) for one in iterations if isinstance(one, dict)]
     steps = [_counts(clean_usage(one)[0])[:5] for one in messages if one.get("type") == "message"]
     if len(steps) < 2 or [sum(column) for column in zip(*steps, strict=True)][:3] != list(whole[:3]):
@@ -128,7 +128,7 @@ def _steps(iterations: list[object], whole: Counts) -> tuple[tuple[int, ...], ..
 
 
 def event_usage(event: object) -> tuple[str, Counts] | None:
-    """The id and the counts that an event of the API's stream tells; the id is empty where it tells none."""
+    """Return the id and counts of an event of the API's stream; an empty id if it has none."""
     if not isinstance(event, dict):
         return None
     fields = cast("Record", event)
@@ -145,7 +145,7 @@ def event_usage(event: object) -> tuple[str, Counts] | None:
 
 
 def model_totals(usage: object) -> dict[str, tuple[Counts, float]]:
-    """Counts and cost by canonical model, from a `modelUsage` of any content."""
+    """Return counts and cost by canonical model, from a `modelUsage` of any content."""
     if not isinstance(usage, dict):
         return {}
     totals: dict[str, tuple[Counts, float]] = {}
@@ -158,7 +158,7 @@ def model_totals(usage: object) -> dict[str, tuple[Counts, float]]:
 
 
 def tells_hours(usage: object) -> bool:
-    """Whether a `modelUsage` tells cache writes for an hour apart, which that of CLI 2.1.306 does not."""
+    """Return whether a `modelUsage` lists cache writes for an hour separately; CLI 2.1.306 does not."""
     models = cast("dict[str, object]", usage).values() if isinstance(usage, dict) else ()
     found = [cast("Record", fields) for fields in models if isinstance(fields, dict)]
     return all(_HOURS in fields for fields in found if count(fields.get("cacheCreationInputTokens")))

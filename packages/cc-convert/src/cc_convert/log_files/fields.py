@@ -1,7 +1,7 @@
-"""Which fields of a record matter, of what kind they are, and how a record of any content is brought to that form.
+"""The relevant fields of a record, their types, and the conversion of any record to this form.
 
-The decoders take only records that have this form as they stand; all others are cleaned here. So what comes after
-may trust every field that it finds.
+The decoders accept only records that have this form; all others are cleaned here. So later code can rely on
+every field.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Record: TypeAlias = dict[str, Any]
 """An object of a log, by field."""
 
 MOST = 10**12
-"""More tokens than any request can have. A larger number is damage, and sums shall survive it."""
+"""More tokens than any request can have. A larger number is a defect, which must not spoil the sums."""
 
 RECORD_TEXTS = (
     "type", "subtype", "sessionId", "session_id", "requestSessionId", "cwd", "timestamp", "uuid", "requestId",
@@ -37,7 +37,7 @@ NESTED_COUNTS: Mapping[str, tuple[str, ...]] = {
 
 
 def count(value: object) -> int:
-    """A count, whatever stands in its place; what is none is 0."""
+    """Return a value of any type as a count; 0 if it is not a count."""
     if type(value) is int:
         return value if 0 <= value <= MOST else 0
     if isinstance(value, bool):
@@ -46,9 +46,9 @@ def count(value: object) -> int:
 
 
 def clean_record(record: Record) -> tuple[Record, str | None]:
-    """Return a record with its fields as they should be, and the name of a count that is none, if there is one.
+    """Return a record with valid fields only, and the name of an invalid count, if there is one.
 
-    What cannot be used is left out. Fields that are not known here are left out too.
+    Unusable and unknown fields are left out.
     """
     clean = _texts(record, RECORD_TEXTS)
     if "timestamp" not in clean and (moment := _from_number(record.get("timestamp"))):
@@ -78,7 +78,7 @@ def _clean_message(message: Record) -> tuple[Record, str | None]:
 
 
 def clean_usage(usage: Record) -> tuple[Record, str | None]:
-    """Return a usage with every count a number, and the name of a count that is none, if there is one."""
+    """Return a usage with every count a number, and the name of an invalid count, if there is one."""
     clean = _texts(usage, USAGE_TEXTS)
     clean |= {name: count(usage.get(name)) for name in COUNTS}
     odd = next((name for name in COUNTS if usage.get(name) is not None and clean[name] != usage[name]), None)
@@ -97,7 +97,7 @@ def _texts(fields: Record, names: tuple[str, ...]) -> Record:
 
 
 def _from_number(value: object) -> str | None:
-    """A timestamp that is a number, of seconds or of milliseconds."""
+    """Return a timestamp from a number of seconds or of milliseconds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e14:
         return None
     seconds = value / 1000 if value > 1e11 else value

@@ -1,4 +1,4 @@
-"""Log files into scans: from the cache, or read, by several processes where that pays."""
+"""Read log files to scans: from the cache or from disk, with several processes if faster."""
 
 import marshal
 import os
@@ -15,24 +15,24 @@ from .sources import STDIN, is_packed, open_log
 __all__ = ["Progress", "read_file", "read_files"]
 
 Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all."""
+"""Callback with bytes done and bytes in all."""
 
-# A second process costs some milliseconds, in which a first one reads about this much.
+# A second process costs some milliseconds; the first one reads about this many bytes in this time.
 _WORTH_A_PROCESS = 16_000_000
-# To open a file takes as long as to read so much of it.
+# Opening a file takes as long as reading this many bytes.
 _FILE = 8_000
 # Small enough that all processes end at about the same time.
 _JOB = 2_000_000
-# Each takes 4 bytes of a pipe, and all of them must fit in at once; 64 KiB is what the smallest pipes hold.
+# Each job takes 4 bytes of a pipe, and all must fit in at once; the smallest pipes hold 64 KiB.
 _MOST_JOBS = 8_000
 
 
 def read_file(path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
-    """Read one log. A file that cannot be read gives a problem and no error.
+    """Read one log. An unreadable file is reported as a problem, not an error.
 
     Args:
         path: The file, or `-`.
-        before: What was read of it before; only what follows is read.
+        before: Earlier scan of the log; only new lines are read.
         strict: Decode every line.
     """
     try:
@@ -55,10 +55,10 @@ def read_files(
 
     Args:
         paths: Files.
-        cache: Where to look first, and what to write to.
-        processes: How many may work at once. More than one needs `fork` and a process without further threads.
+        cache: Cache to read first and to write to.
+        processes: Largest number of processes. More than one needs `fork` and no further threads.
         strict: Decode every line. The cache is then only written.
-        progress: Called now and then.
+        progress: Called at intervals.
     """
     identities = _identities(paths)
     done = {path: read_file(path, strict=strict) for path in paths if path == STDIN}
@@ -73,7 +73,7 @@ def read_files(
     read = reader.read(_useful(processes, sum(sizes.values()) + _FILE * len(sizes)))
     for path, result in read.items():
         identity = identities.get(path)
-        # What was written while it was read belongs to the next time: the identity is that of before.
+        # Lines written during the scan belong to the next one: the identity is from before.
         if cache and identity and (result.size <= identity.size or is_packed(path)) and result.offset:
             cache.put(path, identity, result)
     done |= read
@@ -81,14 +81,14 @@ def read_files(
 
 
 def _identities(paths: Iterable[str]) -> dict[str, Identity]:
-    """Those of the files that can be looked at."""
+    """Return the identities of the accessible files."""
     found: dict[str, Identity] = {}
     for path in paths:
         if path != STDIN:
             try:
                 found[path] = identity_of(path)
             except OSError:
-                continue  # reading it will say why
+                continue  # reported when it is read
     return found
 
 
@@ -104,7 +104,7 @@ def _useful(processes: int, size: int) -> int:
 
 
 class _Reader:
-    """Reads files, in this process and in others, and tells how far it is."""
+    """Reads files, in this process and in others, and reports its progress."""
 
     def __init__(
         self, sizes: dict[str, int], started: dict[str, FileScan], *, strict: bool, progress: Progress | None
@@ -114,17 +114,17 @@ class _Reader:
         self._read, self._all = 0, sum(sizes.values())
 
     def read(self, processes: int) -> dict[str, FileScan]:
-        """Read all of them."""
+        """Read all files."""
         jobs = _jobs(list(self._sizes), self._sizes)
         if processes > 1 and len(jobs) > 1:
             self._share(jobs, processes - 1)
-        # Of a helper that was killed the results are missing.
+        # The results of a killed helper are missing.
         for job in jobs:
             self._work([path for path in job if path not in self._done])
         return self._done
 
     def scan(self, path: str) -> FileScan:
-        """Read one."""
+        """Read one file."""
         return read_file(path, before=self._started.get(path), strict=self._strict)
 
     def _work(self, paths: list[str]) -> None:
@@ -138,7 +138,7 @@ class _Reader:
             self._progress(self._read, self._all)
 
     def _share(self, jobs: list[list[str]], helpers: int) -> None:
-        # Once for all processes, and not in each of them.
+        # Once for all processes, not in each of them.
         fast_decoder()
         queue, fill = os.pipe()
         os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(len(jobs))))
@@ -157,7 +157,7 @@ class _Reader:
 
 
 def _jobs(paths: list[str], sizes: dict[str, int]) -> list[list[str]]:
-    """Large files first, small ones together."""
+    """Return large files first, small ones grouped."""
     enough = max(_JOB, sum(sizes.values()) // _MOST_JOBS)
     jobs: list[list[str]] = []
     held = enough
@@ -171,13 +171,13 @@ def _jobs(paths: list[str], sizes: dict[str, int]) -> list[list[str]]:
 
 
 class _Helper:
-    """A forked process that takes jobs from a queue, and tells what came of them when the queue is empty."""
+    """A forked process that takes jobs from a queue, and sends the results when the queue is empty."""
 
     def __init__(self, queue: int, jobs: list[list[str]], scan: Callable[[str], FileScan]) -> None:
         self._results, answer = os.pipe()
         self._process = os.fork()
         if self._process == 0:
-            # Nothing of the parent's may run here: no handlers at exit, no flushing of its buffers.
+            # No code of the parent may run here: no exit handlers, no flush of its buffers.
             status = 1
             try:
                 os.close(self._results)
@@ -187,24 +187,24 @@ class _Helper:
                 with os.fdopen(answer, "wb") as pipe:
                     marshal.dump(packed, pipe)
                 status = 0
-            except BaseException:  # The parent does what this process could not.
+            except BaseException:  # The parent does the unfinished work.
                 status = 1
             finally:
                 os._exit(status)
         os.close(answer)
 
     def results(self) -> list[FileScan]:
-        """What it read; nothing if it did not come to an end."""
+        """Return its results; none if it did not finish."""
         try:
             with os.fdopen(self._results, "rb") as pipe:
                 self._results = -1
-                # Not `marshal.load`, which reads value by value and takes ten times as long.
+                # `marshal.load` reads value by value and takes ten times as long.
                 return [unpack_scan(packed) for packed in marshal.loads(pipe.read())]
         except (EOFError, ValueError, TypeError):
             return []
 
     def end(self) -> None:
-        """End the process, if it has not ended."""
+        """End the process if it is still running."""
         import signal
 
         if self._results >= 0:

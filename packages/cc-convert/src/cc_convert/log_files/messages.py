@@ -1,4 +1,4 @@
-"""Messages in memory, of the SDK or of stream-json, read as a log is."""
+"""Scan messages in memory, of the SDK or of stream-json, like a log."""
 
 from collections.abc import Iterable, Mapping
 from typing import cast
@@ -14,7 +14,7 @@ _IN_MEMORY = "<messages>"
 
 
 def scan_messages(messages: Iterable[object]) -> FileScan:
-    """Read messages in order, of one or more turns; other kinds of message may be among them."""
+    """Read messages in order, of one or more turns; other kinds of message are allowed."""
     collector = Collector(_IN_MEMORY)
     position = 0
     for position, message in enumerate(messages):
@@ -25,7 +25,7 @@ def scan_messages(messages: Iterable[object]) -> FileScan:
 
 
 def _record(message: object) -> Record | None:
-    """A message as stream-json would have it."""
+    """Return a message in the form of stream-json."""
     if is_json_object(message):
         return message
     if is_result(message):

@@ -1,7 +1,7 @@
-"""The bytes of one log into a `FileScan`: only the lines that matter are decoded, and every line is looked at.
+"""Scan the bytes of one log to a `FileScan`: every line is checked, but only relevant lines are decoded.
 
-A log is read in pieces through one buffer, so memory does not grow with the file. Lines without usage get a look at
-their two ends, which shows a line that was cut off; those with usage are decoded.
+A log is read in pieces through one buffer, so memory does not grow with the file. Of lines without usage, both ends
+are checked, to detect a cut-off line; lines with usage are decoded.
 """
 
 import json
@@ -16,19 +16,19 @@ from .streams import DamagedLogError, Readable
 __all__ = ["LONGEST_LINE", "scan_stream"]
 
 LONGEST_LINE = 256 * 1024 * 1024
-"""A longer line is reported and passed over. The largest that were seen in real logs have 5 MB."""
+"""A longer line is reported and skipped. The largest line seen in real logs has 5 MB."""
 
-# Large enough that the work per piece does not count, small enough for the processor's cache and for memory.
+# Large enough that the cost per piece is negligible, small enough for the processor's cache and for memory.
 _PIECE = 512 * 1024
-# A buffer that grew for a long line stays so: where one is, there are more.
+# A buffer that grew for a long line keeps its size: more long lines are likely.
 _KEPT = 8 * 1024 * 1024
 _USAGE = b'"usage":'
 _NAMES = (b'"cost-state"', b'"cc-convert-row"', b'"init"', b'"assistant"')
-"""What stands near the start of records that count without usage, or should have one."""
+"""Text near the start of records that count without usage, or should have usage."""
 _SHORT = 1024
-"""A line below takes no time to decode; of a longer one so much is looked at for its name."""
+"""A shorter line is decoded at once; of a longer one, this many bytes are searched for its name."""
 _MARKS = (b'_tokens"', b'Tokens"', b"\0")
-"""What stands in what is left of a usage or a result that was damaged, and in holes that a crash left."""
+"""Text in the remains of a damaged usage or result, and in the holes after a crash."""
 _PROMPT = b'"type":"user","message":{"role":"user"'
 _ATTACHMENT = b'"attachment":{"type":'
 _NAMED = b'{"type":"'
@@ -36,24 +36,24 @@ _COUNTING = tuple(
     b'{"type":"%s"' % name
     for name in (b"assistant", b"user", b"stream_event", b"result", b"system", b"cost-state", b"cc-convert-row")
 )
-"""How records begin that can count. Others, such as `api-request`, are notes of the CLI for itself."""
+"""Beginnings of records that can count. Others, such as `api-request`, are the CLI's internal notes."""
 _MESSAGE = b'"message":{"'
 _ANSWERS = (_MESSAGE + b'id":', _MESSAGE + b'model":')
 _HEAD = 320
-"""Within so many bytes of a line stands what it is."""
+"""Number of bytes at a line's start that contain its kind."""
 _RECORD = b'{"parentUuid":'
 _NOTE = b'{"type":"queue-operation"'
-"""The first that a process notes in a file."""
+"""The first record of a process in a file."""
 _INPUT = b'"input'
 _TAIL = 1280
-"""Within so many bytes of the end of an answer, a result or a total stands the last of its counts of input."""
+"""The last input count of an answer, a result or a total is within this many bytes of its end."""
 _TIME = b'"timestamp":"'
 _TIME_LENGTH = len("2026-11-22T12:00:00.000Z")
 _NEAR = 16_384
 _TOOL_USE = b'"type":"tool_use"'
 _TOOL_NAME = re.compile(rb'"type":"tool_use",(?:"id":"(?P<id>[!#-\[\]-~]+)",)?"name":"(?P<name>[!#-\[\]-~]+)"')
-_NO_REQUEST = b"\n"  # which stands in no line
-# Ids and counts stand in it; what follows in a usage does not differ where these are the same.
+_NO_REQUEST = b"\n"  # never within a line
+# It contains ids and counts; where these are equal, the rest of a usage is equal too.
 _SAME_USAGE = 200
 _FIRST = 200
 _OPEN = ord("{")
@@ -65,18 +65,18 @@ def scan_stream(stream: Readable, path: str, *, before: FileScan | None = None, 
     """Read a log from a stream to its end.
 
     Args:
-        stream: The log; where it goes on if `before` is given.
-        path: What to call it.
-        before: What was read of it before.
-        strict: Decode every line, also those that say nothing of usage, and so find all that is wrong.
+        stream: The log; its new part if `before` is given.
+        path: Name for reports.
+        before: Earlier scan of the log.
+        strict: Decode every line, also those without usage, to find all defects.
 
     Returns:
-        What it holds. A log of any content gives a result.
+        The scan. A log of any content gives a result.
 
     Raises:
         OSError: Reading failed.
     """
-    # One buffer for one log after another: to make one takes longer than to read a small log.
+    # One buffer for all logs: allocating one takes longer than reading a small log.
     data = _spare.pop() if _spare else bytearray(_PIECE)
     result = _Scanner(path, before, strict=strict).read(stream, data)
     if not _spare:
@@ -89,7 +89,7 @@ _spare: list[bytearray] = []
 
 
 def _may_count(find: Find, start: int, stop: int) -> bool:
-    """Whether a line that names no usage should be decoded nevertheless."""
+    """Return whether a line without usage should be decoded nevertheless."""
     head = start + _SHORT
     return (
         stop < head
@@ -125,7 +125,7 @@ class _Scanner:
                 self._at_start = False
                 self._lines(data, end)
                 self._base += end
-                # Whatever is left is the start of a line, and nearly always short.
+                # The rest is the start of a line, and nearly always short.
                 data[: filled - end] = data[end:filled]
             held = filled - end
             if held == len(data):
@@ -141,7 +141,7 @@ class _Scanner:
                 return 0
 
     def _make_room(self, data: bytearray) -> int:
-        """Let the buffer grow for a long line, or pass over one that is too long; return how much of it is held."""
+        """Enlarge the buffer for a long line, or skip a line that is too long; return the number of bytes kept."""
         held = len(data)
         if held < LONGEST_LINE:
             data *= 2
@@ -151,7 +151,7 @@ class _Scanner:
         return self._skip(data, held)
 
     def _skip(self, data: bytearray, filled: int) -> int:
-        """Drop the rest of a line that is too long; return how much stands behind it."""
+        """Drop the rest of a line that is too long; return the number of bytes after it."""
         end = data.find(b"\n", 0, filled) + 1
         self._skipping = not end
         dropped = end or filled
@@ -160,7 +160,7 @@ class _Scanner:
         return filled - dropped
 
     def _finish(self, tail: bytes) -> FileScan:
-        """What stands behind the last newline is a record, or one that is not finished yet."""
+        """Handle the rest after the last newline: a complete record, or an unfinished one."""
         unfinished = False
         if tail.strip():
             decoded = decode_line(tail)
@@ -178,14 +178,14 @@ class _Scanner:
         if self._strict:
             self._every_line(data, end)
             return
-        # For one byte Python's own is the quickest.
+        # For one byte, Python's own search is the fastest.
         newline, startswith = data.find, data.startswith
         find, rfind = finders(data)
         position = prompt_at = answer_at = 0
         while position < end:
             stop = newline(b"\n", position, end)
             whole = data[position] == _OPEN and data[stop - 1] in _ENDS
-            # What tells prompts and answers apart mostly stands where it stood in the line before.
+            # Text that distinguishes prompts and answers is mostly at the same position as in the line before.
             if startswith(_PROMPT, position + prompt_at, stop):
                 quiet = whole
             elif startswith(_ANSWERS, position + answer_at, stop):
@@ -200,13 +200,13 @@ class _Scanner:
                     quiet, answer_at = False, found - position
                 else:
                     quiet = whole and find(_ATTACHMENT, position, head) >= 0
-            # Prompts, tool results and the CLI's notes are the bulk of a log, and have no usage of their own. Where one
-            # was cut off, another record may stand behind it.
+            # Prompts, tool results and the CLI's notes are the bulk of a log, and have no usage. If one was cut off,
+            # another record may follow it.
             if quiet:
                 tail = max(position + 1, stop - _TAIL)
                 if find(_INPUT, tail, stop) >= 0 or find(_RECORD, tail, stop) >= 0 or find(_NOTE, tail, stop) >= 0:
                     self._line(data[position:stop], self._base + position)
-            # From behind, since usage stands behind the content, which may be long.
+            # From the end, since usage follows the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, find, position, stop, marker)
             elif not whole or _may_count(find, position, stop):
@@ -215,7 +215,7 @@ class _Scanner:
             position = stop + 1
 
     def _note_time(self, data: bytearray, at: int) -> None:
-        """Tell the time of a record that may not be decoded: of the first one, and of one shortly before a total."""
+        """Note the time of a record that may not be decoded: the first one, and one shortly before a total."""
         if at >= 0:
             at += len(_TIME)
             self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace"))
@@ -230,10 +230,10 @@ class _Scanner:
     def _line_with_usage(self, data: bytearray, find: Find, start: int, stop: int, marker: int) -> None:
         call = find(_TOOL_USE, start, stop)
         tool = _TOOL_NAME.match(data, call, stop) if call >= 0 else None
-        # The quick decoder leaves out what was said. A call of the usual form is read from the bytes, others are not.
+        # The fast decoder skips content. A call of the usual form is read from the bytes, others are not.
         patiently = call >= 0 and (tool is None or find(_TOOL_USE, tool.end(), stop) >= 0)
-        # Each content block of an answer is a line of its own and repeats the usage. The id of the request stands
-        # behind it, so it is that of the same record, also where a line was cut off and the next one went on behind it.
+        # Each content block of an answer is a line of its own and repeats the usage. The request id follows it, so it
+        # is of the same record, also where the next record follows a cut-off line.
         if patiently or not data.startswith(self._last_usage, marker) or find(self._last_request, marker, stop) < 0:
             self._last_request = _NO_REQUEST
             if self._line(data[start:stop], self._base + start, patiently=patiently) != "request":
@@ -250,7 +250,7 @@ class _Scanner:
         return taken
 
     def _take(self, line: bytearray) -> Taken:
-        """Take a line the quick way, if it can be."""
+        """Take a line by the fast path, if possible."""
         try:
             record = self._decode(line)
         except ValueError:
@@ -270,13 +270,13 @@ class _Scanner:
     # --- one JSON document over many lines
 
     def _is_document(self, data: bytearray, end: int) -> bool:
-        """Whether the first lines are those of a value that is laid out. The first line of a log may be cut to `{`."""
+        """Return whether the first lines begin an indented JSON value. The first line of a log may be cut to `{`."""
         first, _, second = bytes(data[: min(end, _FIRST)]).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
         second = second.lstrip().split(b"\n")[0].strip()
         return first.strip() in (b"{", b"[") and (second[:1] == b'"' or second in (b"{", b"[", b"}", b"]"))
 
     def _read_document(self, stream: Readable, data: bytearray, filled: int) -> FileScan:
-        """Results that someone laid out nicely, alone or one after another."""
+        """Read indented results, one or more."""
         content = data[:filled]
         piece = memoryview(bytearray(_PIECE))
         while (came := stream.readinto(piece)) and len(content) <= LONGEST_LINE:

@@ -1,4 +1,4 @@
-"""Which files are meant, and how a log is opened."""
+"""Find and open log files."""
 
 import os
 import sys
@@ -13,16 +13,16 @@ __all__ = ["ENDINGS", "STDIN", "LogsNotFoundError", "default_folders", "find_log
 STDIN = "-"
 """The name of the standard input among the sources."""
 ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-"""How files end that are taken from a folder."""
+"""File name endings of logs in a folder."""
 _GZIP = b"\x1f\x8b"
 
 
 class LogsNotFoundError(FileNotFoundError):
-    """A source that was named is not there, or no place with logs is known."""
+    """Raised for a missing source, or if no place with logs is known."""
 
 
 def default_folders() -> list[str]:
-    """Where Claude Code keeps its transcripts: in each folder of `CLAUDE_CONFIG_DIR`, or in the usual places."""
+    """Return the folders of Claude Code's transcripts: in each folder of `CLAUDE_CONFIG_DIR`, or the default ones."""
     named = [one.strip() for one in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",") if one.strip()]
     config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     roots = map(os.path.expanduser, named or [os.path.join(config, "claude"), "~/.claude"])
@@ -31,23 +31,23 @@ def default_folders() -> list[str]:
 
 
 def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:
-    """The files that are meant, each once, in order of their names.
+    """Return the selected files, each once, sorted by name.
 
     Args:
-        sources: Paths, patterns, folders (searched through to the bottom for .jsonl, packed or not), or `-`. None means
+        sources: Paths, patterns, folders (searched recursively for .jsonl, packed or not), or `-`. None means
             the transcripts of Claude Code.
 
     Raises:
-        LogsNotFoundError: A source is not there, or there are none and no transcripts either.
+        LogsNotFoundError: A source does not exist, or there are neither sources nor transcripts.
     """
     return list(hosts_of(sources))
 
 
 def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The same files, each with the machine that it comes from; empty where that is not known.
+    """Return the same files, each with its machine; empty if unknown.
 
     Args:
-        sources: As for `find_logs`. Without any, the files are those of this machine.
+        sources: As for `find_logs`. Without sources, the files are from this machine.
         hosts: The machine that a source was copied from, by the source.
 
     Raises:
@@ -67,13 +67,13 @@ def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str,
 
 
 def _this_host() -> str:
-    import platform  # which few commands need
+    import platform  # few commands need it
 
     return platform.node()
 
 
 def _expanded(name: str) -> Iterator[tuple[str, str]]:
-    """The files of one source, each with the path that tells it from others."""
+    """Yield the files of one source, each with its distinctive path."""
     path = os.path.expanduser(name)
     if name == STDIN:
         yield name, name
@@ -95,14 +95,14 @@ def _below(folder: str) -> Iterator[tuple[str, str]]:
     waiting = [folder]
     while waiting:
         at = waiting.pop()
-        # Once for a folder and not for each of its files, since that looks at every part of a path.
+        # Once per folder, not per file, since it checks every part of a path.
         real = os.path.realpath(at)
         try:
             entries = list(os.scandir(at))
         except FileNotFoundError:
             continue
         except OSError:
-            yield at, real  # to be reported as what cannot be read
+            yield at, real  # to be reported as unreadable
             continue
         beside = os.path.join(real, "")
         for entry in entries:
@@ -113,13 +113,13 @@ def _below(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def is_packed(path: str) -> bool:
-    """Whether a file is packed with gzip, going by its first bytes."""
+    """Return whether a file is packed with gzip, by its first bytes."""
     with open(path, "rb", buffering=0) as file:
         return file.read(2) == _GZIP
 
 
 def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
-    """Open a log from an offset on; a packed one is unpacked, and has no other offset than 0.
+    """Open a log from an offset on; a packed one is unpacked, and allows only offset 0.
 
     Raises:
         OSError: It cannot be read.
@@ -137,7 +137,7 @@ def open_log(path: str, offset: int = 0) -> AbstractContextManager[Readable]:
 
 
 class _Pipe:
-    """The standard input, as it comes: a read returns what is there."""
+    """The standard input as a stream: a read returns the available bytes."""
 
     def readinto(self, buffer: memoryview, /) -> int:
         return os.readv(sys.stdin.fileno(), [buffer])

@@ -1,4 +1,4 @@
-"""What a log is read from: bytes as they come, packed with gzip or not, and the lines in them."""
+"""Byte streams of logs, packed with gzip or not, and the lines in them."""
 
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -12,25 +12,25 @@ _LONGEST = 1 << 28
 
 
 class DamagedLogError(OSError):
-    """A packed log is damaged, or was cut off."""
+    """Raised if a packed log is damaged or was cut off."""
 
 
 class Readable(Protocol):
-    """What can be read in pieces."""
+    """A stream that is read in pieces."""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill a buffer; return how many bytes came, 0 at the end."""
+        """Fill a buffer; return the number of bytes, 0 at the end."""
         ...
 
 
 class Blocks:
-    """Fills buffers from something that gives blocks of bytes."""
+    """Fills buffers from a source of blocks of bytes."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
 
     def readinto(self, buffer: memoryview, /) -> int:
-        """Fill a buffer; return how many bytes came, 0 at the end."""
+        """Fill a buffer; return the number of bytes, 0 at the end."""
         block = self._read(len(buffer))
         buffer[: len(block)] = block
         return len(block)
@@ -38,18 +38,18 @@ class Blocks:
 
 @contextmanager
 def unpacked(file: BinaryIO) -> Generator[Readable]:
-    """The content of a file that is packed with gzip; reading it raises `DamagedLogError` where it cannot be unpacked.
+    """Open the content of a gzip file; reading raises `DamagedLogError` where it cannot be unpacked.
 
-    The file is closed in the end.
+    The file is closed at the end.
     """
-    # Here, since few logs are packed and each import takes a part of a short report.
+    # Imported here, since few logs are packed and each import slows down a short report.
     from gzip import BadGzipFile, GzipFile
 
     with file, GzipFile(fileobj=file) as content:
 
         def read(size: int) -> bytes:
             try:
-                # Not `readinto`, which loses what it has when it comes to where the file was cut off.
+                # `readinto` would lose its data at the point where the file was cut off.
                 return content.read1(size)
             except (EOFError, BadGzipFile, zlib.error) as error:
                 raise DamagedLogError(f"packed, and damaged: {error}") from error
@@ -58,23 +58,23 @@ def unpacked(file: BinaryIO) -> Generator[Readable]:
 
 
 def lines_of(stream: Readable) -> Iterator[bytes]:
-    """The lines, without their newlines, as soon as they are there; of one that is endless only the beginning.
+    """Yield lines as they arrive, without newlines; of an endless line only the beginning.
 
     Raises:
-        DamagedLogError: After what could be read.
+        DamagedLogError: After the readable part.
     """
     return (line for _, line in placed_lines(stream))
 
 
 def placed_lines(stream: Readable, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """The same lines, each after the offset at which it starts.
+    """Yield the same lines, each after its start offset.
 
     Args:
         stream: The log.
-        offset: Where in the log the stream starts, in bytes.
+        offset: Start of the stream in the log, in bytes.
 
     Raises:
-        DamagedLogError: After what could be read.
+        DamagedLogError: After the readable part.
     """
     buffer, parts, held = bytearray(_PIECE), list[bytes](), 0
     damage: DamagedLogError | None = None

@@ -25,9 +25,9 @@ Titles: TypeAlias = dict[str, tuple[int, str]]
 _Entry: TypeAlias = tuple[tuple[int, ...], Titles]
 
 _HEAD = 1 << 20
-"""Within so many bytes the first prompt starts."""
+"""The first prompt starts within this many bytes."""
 _EDGE = 1 << 16
-"""Within so many bytes of both ends stand titles."""
+"""Titles are within this many bytes of both ends."""
 _FIELD = b'itle"'
 _MOST_CHARACTERS = 200
 _PROMPT, _COMMAND = 1, 0
@@ -35,7 +35,7 @@ _NOTED = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), ARCHIV
 """Kinds of title records: field, and rank. The user's own title outranks a generated one."""
 _ARCHIVED = f'"{ARCHIVED}"'.encode()
 _COMMAND_NAME = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-# Texts that the CLI writes in the place of a prompt.
+# Texts that the CLI writes in place of a prompt.
 _NO_PROMPT = re.compile(
     r"\s*(<(local-command-|session-start-hook>|tick>|goal>|system-reminder>|ide_opened_file>|ide_selection>)"
     r"|\[Request interrupted by user|Caveat: The messages below)"
@@ -113,7 +113,7 @@ def _note(line: bytes, titles: Titles) -> None:
         session = _plain(record.get("session")) or session_of(clean_record(record)[0])
         if found and session:
             known = titles.get(session, (-1, ""))
-            # A later title takes the place of an earlier one, but the first prompt stays the first.
+            # A later title replaces an earlier one, but the first prompt stays the first.
             if found[0] > known[0] or (found[0] == known[0] > _PROMPT):
                 titles[session] = found
 

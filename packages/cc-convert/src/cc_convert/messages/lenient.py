@@ -1,4 +1,4 @@
-"""Validation that leaves out what it cannot use, says so, and keeps the rest."""
+"""Validation that drops unusable values with a warning, and keeps the rest."""
 
 import logging
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ _Path = tuple[int | str, ...]
 
 
 def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value:
-    """Validate fields; those that are unusable get their default, after a warning with their name and type.
+    """Validate fields; unusable ones get their default, after a warning with name and type.
 
     Args:
         kind: The model to make.
         fields: Its fields, under the CLI's names.
-        where: What the fields belong to, for the warnings.
+        where: Owner of the fields, for the warnings.
 
     Returns:
         The model.
@@ -38,7 +38,7 @@ def read(kind: type[_Value], fields: dict[str, object], *, where: str) -> _Value
 
 
 def _unusable(fields: dict[str, object], error: ValidationError) -> list[_Path]:
-    """The paths to leave out, none of them inside another, in the order of the fields."""
+    """Return the paths to leave out, none inside another, in the order of the fields."""
     paths: dict[_Path, None] = {}
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
         wanted = detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"]
@@ -51,7 +51,7 @@ def _unusable(fields: dict[str, object], error: ValidationError) -> list[_Path]:
 
 
 def _existing(fields: object, wanted: _Path) -> _Path:
-    """As much of a path as exists. An error may point deeper, naming the kind of value that was tried last."""
+    """Return the existing part of a path. An error may point deeper, naming the kind of value that was tried last."""
     path: list[int | str] = []
     for step in wanted:
         if isinstance(fields, Mapping) and step in fields:
@@ -65,7 +65,7 @@ def _existing(fields: object, wanted: _Path) -> _Path:
 
 
 def _without(paths: list[_Path], fields: dict[str, object], where: str) -> dict[str, object]:
-    """A copy without these paths. From the last to the first, so that the places in a list stay right."""
+    """Return a copy without these paths. From last to first, so that positions in a list stay valid."""
     copy = cast("dict[str, object]", _copied(fields))
     for path in reversed(paths):
         parent: object = copy

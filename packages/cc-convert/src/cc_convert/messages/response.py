@@ -1,4 +1,4 @@
-"""The messages of a turn into one `CLIResponse`. The result message says nearly all of it."""
+"""Convert the messages of a turn to one `CLIResponse`. The result message has nearly all data."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -18,8 +18,8 @@ _logger = logging.getLogger(__name__)
 def convert_sdk_messages_to_cli_response(messages: Iterable[object]) -> CLIResponse:
     """Convert the messages of one or more turns; the last result counts.
 
-    If that result has no text, what the main thread said since the result before it stands in. A field that cannot be
-    used is left out after a warning, and so is a `structured_output` that is not an object.
+    If that result has no text, the main thread's text since the result before it is used. An unusable field is left
+    out after a warning, and so is a `structured_output` that is not an object.
 
     Args:
         messages: Messages of the SDK, or dicts of stream-json, in order. Other kinds of message may be among them.
@@ -29,7 +29,7 @@ def convert_sdk_messages_to_cli_response(messages: Iterable[object]) -> CLIRespo
 
     Raises:
         ValueError: There are no messages, or none of them is a result.
-        MessageParseError: The result does not even say how the turn ended.
+        MessageParseError: The result does not state how the turn ended.
     """
     all_messages = list(messages)
     position = _last_result(all_messages)
@@ -49,7 +49,7 @@ def convert_sdk_messages_to_cli_response(messages: Iterable[object]) -> CLIRespo
 
 
 def extract_text_from_assistant_message(message: AssistantMessageLike | Mapping[str, object]) -> str:
-    """Extract what the model said, leaving aside thinking and tool calls.
+    """Extract the model's text, without thinking and tool calls.
 
     Args:
         message: An assistant message of the SDK, or a dict of stream-json.

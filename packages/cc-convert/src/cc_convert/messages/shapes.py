@@ -1,6 +1,6 @@
-"""What a message is and where its parts are, whether it is an object of the SDK or a dict of stream-json.
+"""Kinds of messages and access to their parts, for objects of the SDK and dicts of stream-json.
 
-SDK objects are known by their shape and never by import, so that reading a log needs no SDK.
+SDK objects are recognised by shape, never by import, so that reading a log needs no SDK.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ __all__ = [
     "texts",
 ]
 
-# What needs no second look; asking this first halves the time that an SDK object takes.
+# Types that need no further check; testing for them first halves the time for an SDK object.
 _JSON_TYPES = frozenset({bool, dict, float, int, list, str, type(None)})
 
 
@@ -33,26 +33,26 @@ class AssistantMessageLike(Protocol):
 
 
 def is_json_object(value: object) -> TypeGuard[dict[str, object]]:
-    """Whether a value is an object in the sense of JSON."""
+    """Return whether a value is a JSON object."""
     return isinstance(value, dict)
 
 
 def is_result(message: object) -> bool:
-    """Whether a message ends a turn."""
+    """Return whether a message ends a turn."""
     if is_json_object(message):
         return message.get("type") == "result"
     return hasattr(message, "num_turns") and hasattr(message, "is_error")
 
 
 def is_assistant(message: object) -> TypeGuard[AssistantMessageLike | Mapping[str, object]]:
-    """Whether a message is something that the model said."""
+    """Return whether a message is from the model."""
     if is_json_object(message):
         return message.get("type") == "assistant"
     return hasattr(message, "content") and hasattr(message, "model")
 
 
 def is_from_subagent(message: AssistantMessageLike | Mapping[str, object]) -> bool:
-    """Whether a subagent said it, and not the main thread."""
+    """Return whether a message is from a subagent."""
     parent = (
         message.get("parent_tool_use_id") if is_json_object(message) else getattr(message, "parent_tool_use_id", None)
     )
@@ -60,7 +60,7 @@ def is_from_subagent(message: AssistantMessageLike | Mapping[str, object]) -> bo
 
 
 def result_fields(message: object) -> dict[str, object]:
-    """The fields of a result message, under the CLI's names."""
+    """Return the fields of a result message, under the CLI's names."""
     if is_json_object(message):
         return message.copy()
     fields = _attributes(message)
@@ -70,7 +70,7 @@ def result_fields(message: object) -> dict[str, object]:
 
 
 def texts(message: AssistantMessageLike | Mapping[str, object]) -> Iterator[str]:
-    """The text blocks of an assistant message, in order."""
+    """Yield the text blocks of an assistant message, in order."""
     for block in _blocks(message):
         text = _text(block)
         if text is not None:
@@ -78,7 +78,7 @@ def texts(message: AssistantMessageLike | Mapping[str, object]) -> Iterator[str]
 
 
 def _attributes(message: object) -> dict[str, object]:
-    # A message of the SDK is a dataclass and may have fields that are new; anything else is asked for those we know.
+    # An SDK message is a dataclass and may have new fields; other objects are read by the known field names.
     names = cast("Mapping[str, object]", getattr(type(message), "__dataclass_fields__", CLIResponse.model_fields))
     values = {name: getattr(message, name) for name in names if hasattr(message, name)}
     return {name: value if type(value) in _JSON_TYPES else _plain(value) for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""Usage, as the CLI reports it, into `CLIUsage` and `ModelUsage`: whatever the values are, a number comes out."""
+"""Convert usage as reported by the CLI to `CLIUsage` and `ModelUsage`: any value gives a number."""
 
 import logging
 import math
@@ -39,17 +39,17 @@ def convert_usage_dict_to_cli_usage(usage: Mapping[str, object] | None) -> CLIUs
     """Convert the usage of a result message.
 
     Args:
-        usage: The usage, as the SDK or the CLI gives it.
+        usage: The usage, as reported by the SDK or the CLI.
 
     Returns:
-        All that could be read; 0 for `None`, and for a count that is no number, after a warning. Never raises.
+        The readable counts; 0 for `None`, and, with a warning, for a count that is no number. Never raises.
     """
     fields = dict(usage) if isinstance(usage, Mapping) else usage
     return read(CLIUsage, clean_usage(fields), where="usage")
 
 
 def clean_usage(usage: object) -> dict[str, object]:
-    """The fields of a usage, every count a number."""
+    """Return the fields of a usage, every count a number."""
     if not is_json_object(usage):
         if usage is not None:
             _logger.warning("usage is of type %s; using 0 for all of it", type(usage).__name__)
@@ -63,7 +63,7 @@ def clean_usage(usage: object) -> dict[str, object]:
 
 
 def clean_model_usage(usage: object, name: str) -> object:
-    """The usage of each model, every count a number."""
+    """Return the usage of each model, every count a number."""
     if not is_json_object(usage):
         return usage
     return {model: _clean_one_model(fields, f"{name}.{model}") for model, fields in usage.items()}
@@ -86,10 +86,10 @@ def _with_numbers(fields: dict[str, object], names: Iterable[str], where: str) -
 
 
 def _safe_int(value: object, field: str, default: int = 0) -> int:
-    """A count out of whatever stands in its place.
+    """Convert any value to a count.
 
-    A bool counts as 1 or 0, a fraction loses what is behind the point, and `None` is the default. What is no count at
-    all is 0; that and a lost fraction are logged with the name of the field and the type, never with the value.
+    A bool counts as 1 or 0, a fraction is cut off, and `None` is the default. Any other value that is no
+    count is 0; that and a lost fraction are logged with the name of the field and the type, never with the value.
     """
     if value is None:
         return default

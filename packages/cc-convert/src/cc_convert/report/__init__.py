@@ -1,1 +1,1 @@
-"""Rows into sums: by period, session, model, project, block and tool."""
+"""Sum up rows: by period, session, model, project, block and tool."""

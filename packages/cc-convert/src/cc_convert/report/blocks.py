@@ -1,4 +1,4 @@
-"""Five-hour blocks, by which Claude Code's subscriptions count."""
+"""Five-hour blocks, the unit of Claude Code's subscriptions."""
 
 from collections.abc import Iterable
 from datetime import datetime, tzinfo
@@ -11,7 +11,7 @@ __all__ = ["BLOCK", "GAP", "blocks", "burn_rate"]
 BLOCK = 5 * 3600.0
 """Seconds in a block."""
 GAP = "gap"
-"""Stands in `about["kind"]` of a line for a time without requests."""
+"""Value of `about["kind"]` for a line that covers time without requests."""
 _HOUR = 3600
 
 
@@ -22,8 +22,8 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
     five hours follow without one; such a gap is a line of its own.
 
     Args:
-        buckets: What to sum up; what has no time is left out.
-        zone: The zone in which starts are told; this machine's by default.
+        buckets: Buckets to sum up; buckets without a time are left out.
+        zone: Time zone of the starts; the local one by default.
         now: The present, in seconds since 1970; the block it falls into is marked as `active`.
     """
     lines: list[Line] = []
@@ -43,7 +43,7 @@ def blocks(buckets: Iterable[Bucket], zone: tzinfo | None = None, *, now: float 
 
 
 def burn_rate(line: Line, now: float) -> tuple[float, float]:
-    """Tokens and US dollars per hour in a block so far; over a minute at least, so that a start is no peak."""
+    """Return tokens and US dollars per hour in a block so far; over at least a minute, so that a start is no peak."""
     hours = max(60.0, now - line.first) / 3600
     return line.tokens / hours, line.cost / hours
 

@@ -1,6 +1,6 @@
-"""Rows of a quarter of an hour put together: all that a report by time, session, model or project needs.
+"""Sums of rows per quarter of an hour: enough for a report by time, session, model or project.
 
-Every time zone is a whole number of quarters away from UTC, so the days of any zone can be made of these.
+Every time zone is a whole number of quarters away from UTC, so they add up to the days of any zone.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,18 +16,18 @@ QUARTER = 900
 
 
 class Bucket(NamedTuple):
-    """What one thread of a session took of one model in a quarter of an hour."""
+    """Usage of one model by one thread of a session in a quarter of an hour."""
 
     quarter: int | None
-    """Which quarter of an hour since 1970; `None` where the log does not say when."""
+    """Number of the quarter of an hour since 1970; `None` if the log has no time."""
     session: str
     project: str
     agent_type: str
-    """The kind of sub-agent; `sub-agent` where a log does not name it, empty for the main thread."""
+    """Kind of sub-agent; `sub-agent` if the log does not name it, empty for the main thread."""
     model: str
     """The model's canonical name."""
     unlogged: bool
-    """Whether it stands in the CLI's totals and in no request."""
+    """True if it is in the CLI's totals and in no request."""
     branch: str
     host: str
     entrypoint: str
@@ -40,7 +40,7 @@ class Bucket(NamedTuple):
     thinking: int
     web_searches: int
     cost: float
-    """US dollars, of the requests that have a price."""
+    """US dollars, of the requests with a price."""
     requests: int
     errors: int
     unpriced: int
@@ -63,7 +63,7 @@ def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = Non
 
     Args:
         rows: The rows.
-        costs: The cost of each; by default what stands in the rows, which then have to be priced.
+        costs: The cost of each; by default that of the rows, which must be priced.
     """
     sums: dict[tuple[object, ...], list[float]] = {}
     for row, cost in zip(rows, costs, strict=True) if costs is not None else ((row, row.cost) for row in rows):

@@ -1,4 +1,4 @@
-"""Which requests a report is about."""
+"""Filters that select the requests of a report."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, tzinfo
@@ -12,7 +12,7 @@ __all__ = ["Filter", "FilterError", "last_days", "moment"]
 
 
 class FilterError(ValueError):
-    """A filter that cannot be understood."""
+    """Raised for an invalid filter."""
 
 
 class _Filtered(Protocol):
@@ -36,12 +36,12 @@ _Any = TypeVar("_Any", bound=_Filtered)
 
 
 class Filter(NamedTuple):
-    """Bounds and parts of names; what is empty lets everything through."""
+    """Bounds and parts of names; an empty field accepts everything."""
 
     since: float | None = None
-    """The first moment, in seconds since 1970."""
+    """Start, in seconds since 1970."""
     until: float | None = None
-    """The first moment after."""
+    """End, exclusive."""
     project: str = ""
     """A part of the project's folder."""
     model: str = ""
@@ -49,18 +49,18 @@ class Filter(NamedTuple):
     session: str = ""
     """The beginning of the session's id."""
     branch: str = ""
-    """The git branch; here and below, `*` and `?` stand for any characters, as in the names of files."""
+    """The git branch; here and below, `*` and `?` stand for any characters, as in file names."""
     host: str = ""
     entrypoint: str = ""
     version: str = ""
 
     @property
     def by_quarters(self) -> bool:
-        """Whether its bounds are quarters of an hour, so that it can be applied to buckets."""
+        """Return whether its bounds are quarters of an hour, so that it can be applied to buckets."""
         return all(bound is None or bound % QUARTER == 0 for bound in (self.since, self.until))
 
     def of(self, rows: Iterable[_Any], time: Callable[[_Any], float | None]) -> list[_Any]:
-        """Those that pass. `time` tells when one was; what has no time passes only where no bound is set."""
+        """Return the accepted rows. `time` gives a row's time; a row without one passes only without bounds."""
         return [one for one in rows if self._passes(one, time(one))]
 
     def _passes(self, one: _Filtered, time: float | None) -> bool:
@@ -84,7 +84,7 @@ class Filter(NamedTuple):
 
 
 def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:
-    """The time that a day, or a day with a time, means in a zone; `end` takes a day to its end.
+    """Return the time of a day, or of a day with a time, in a zone; with `end`, the end of the day.
 
     Raises:
         FilterError: It is neither.
@@ -102,10 +102,10 @@ def moment(text: str, zone: tzinfo | None, *, end: bool = False) -> float:
 
 
 def last_days(text: str, zone: tzinfo | None, now: datetime) -> float:
-    """The start of a span such as `7d`, `2w` or `36h`. Days and weeks count whole days, today among them.
+    """Return the start of a span such as `7d`, `2w` or `36h`. Days and weeks count whole days, today among them.
 
     Raises:
-        FilterError: It is no such span.
+        FilterError: It is not a span.
     """
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or unit not in "hdw" or not 0 < int(number) < 10_000:

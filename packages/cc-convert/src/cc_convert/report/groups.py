@@ -1,4 +1,4 @@
-"""Which line of a report a bucket belongs to: its day, week, month, session, model or project."""
+"""Group buckets into lines of a report: by day, week, month, session, model or project."""
 
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta, tzinfo
@@ -13,19 +13,19 @@ __all__ = ["NO_TIME", "GroupBy", "group", "total"]
 GroupBy: TypeAlias = Literal[
     "day", "week", "month", "session", "model", "project", "branch", "host", "entrypoint", "version"
 ]
-"""What the lines of a report stand for."""
+"""Grouping of the lines of a report."""
 
 NO_TIME = "unknown"
-"""The period of what has no time, such as results that were printed as JSON."""
+"""The period of buckets without a time, such as results that were printed as JSON."""
 
 
 def group(buckets: Iterable[Bucket], by: GroupBy, zone: tzinfo | None = None, *, week_start: int = 0) -> list[Line]:
     """Sum up buckets.
 
     Args:
-        buckets: What to sum up.
-        by: What a line stands for.
-        zone: Whose days they are; those of this machine by default.
+        buckets: Buckets to sum up.
+        by: Meaning of a line.
+        zone: Time zone of the days; the local one by default.
         week_start: The first day of a week, 0 for Monday to 6 for Sunday.
 
     Returns:
@@ -60,7 +60,7 @@ def _add_labels(line: Line, bucket: Bucket) -> None:
 
 
 def total(lines: Iterable[Line]) -> Line:
-    """The sum of lines."""
+    """Return the sum of lines."""
     whole = Line("total")
     for line in lines:
         for name in _ADDED:

@@ -1,4 +1,4 @@
-"""Adding up: one line of a report."""
+"""One line of a report, with its sums."""
 
 from .buckets import Bucket
 
@@ -9,18 +9,18 @@ class Line:
     """The sums over some buckets.
 
     Args:
-        key: What the buckets have in common, such as a day.
+        key: Common key of the buckets, such as a day.
     """
 
     def __init__(self, key: str) -> None:
         self.key = key
-        """What the buckets have in common, such as a day."""
+        """Common key of the buckets, such as a day."""
         self.requests = 0
-        """Requests that were answered."""
+        """Requests with an answer."""
         self.errors = 0
         """Requests that failed."""
         self.input = 0
-        """Input tokens that neither came from the cache nor went into it."""
+        """Input tokens that were neither read from the cache nor written to it."""
         self.output = 0
         """Output tokens, thinking included."""
         self.cache_write_5m = 0
@@ -34,11 +34,11 @@ class Line:
         self.web_searches = 0
         """Web searches."""
         self.cost = 0.0
-        """US dollars, of all that has a price."""
+        """US dollars, of all requests with a price."""
         self.unpriced = 0
         """Tokens of models without a price; they are not in the cost."""
         self.unlogged_cost = 0.0
-        """What of the cost stands in the CLI's totals and in no request, such as compactions."""
+        """Part of the cost that is in the CLI's totals and in no request, such as compactions."""
         self.first = 0.0
         """The time of the first request, in seconds since 1970; 0 if no time is known."""
         self.last = 0.0
@@ -46,21 +46,21 @@ class Line:
         self.models: dict[str, float] = {}
         """Cost by model."""
         self.about: dict[str, str] = {}
-        """What else there is to say of the line."""
+        """Other facts about the line."""
 
     @property
     def tokens(self) -> int:
-        """All tokens, of every kind."""
+        """Return all tokens, of every kind."""
         return self.input + self.output + self.cache_write_5m + self.cache_write_1h + self.cache_read
 
     @property
     def cache_hits(self) -> float | None:
-        """What part of the input came from the cache; `None` without input."""
+        """Return the share of the input that came from the cache; `None` without input."""
         given = self.input + self.cache_write_5m + self.cache_write_1h + self.cache_read
         return self.cache_read / given if given else None
 
     def add(self, bucket: Bucket) -> None:
-        """Count a bucket in."""
+        """Add a bucket."""
         self.requests += bucket.requests
         self.errors += bucket.errors
         self.input += bucket.input

@@ -1,4 +1,4 @@
-"""Which tools were called, how long they took, and how often they failed."""
+"""Calls, durations and failures of each tool."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,27 +11,27 @@ __all__ = ["ToolLine", "tool_lines"]
 
 @dataclass(slots=True)
 class ToolLine:
-    """One tool."""
+    """Figures of one tool."""
 
     key: str
     """The tool's name."""
     calls: int = 0
-    """How often the model called it."""
+    """Number of calls by the model."""
     failures: int = 0
     """Results that were errors."""
     unanswered: int = 0
     """Calls without a result in the log."""
     seconds: list[float] = field(default_factory=list[float])
-    """How long each call took, from the call's time to the result's."""
+    """Duration of each call, from the call's time to the result's."""
     result_characters: int = 0
-    """How long the results were, in all."""
+    """Total length of the results."""
     output: int = 0
-    """Output tokens of the answers that called it, shared out among the calls of an answer."""
+    """Output tokens of the answers that called it, divided among the calls of an answer."""
     cost: float = 0.0
-    """The cost of these answers, shared out likewise."""
+    """Cost of these answers, divided likewise."""
 
     def quantile(self, part: float) -> float | None:
-        """The time that this part of the calls did not exceed."""
+        """Return the time that this part of the calls did not exceed."""
         if not self.seconds:
             return None
         ordered = sorted(self.seconds)
@@ -39,10 +39,10 @@ class ToolLine:
 
 
 def tool_lines(rows: Iterable[Row], events: Iterable[Event]) -> list[ToolLine]:
-    """One line for each tool, the most called first.
+    """Return one line for each tool, the most called first.
 
     Args:
-        rows: Rows that have been priced.
+        rows: Priced rows.
         events: The events of the same logs.
     """
     lines: dict[str, ToolLine] = {}

@@ -20,7 +20,7 @@ from .texts import LogText, Table, TextCache, read_text
 
 __all__ = ["Found", "Match", "Query", "QueryError", "find_passages", "passage_of"]
 
-# Starting a process takes milliseconds, in which the first one reads about as many bytes.
+# Starting a process takes milliseconds; the first one reads about this many bytes in this time.
 _WORTH_A_PROCESS = 4_000_000
 # Each takes 4 bytes of a pipe, and all must fit in at once; the smallest pipes hold 64 KiB.
 _MOST_JOBS = 8_000
@@ -34,7 +34,7 @@ class Query:
     """A text or a pattern to search for, ignoring case, and the filters of the search.
 
     Args:
-        text: The text, as it stands in a passage.
+        text: The text, as in a passage.
         regex: Take it as a regular expression of Python's `re`; `^` and `$` are the ends of a line.
         chosen: Filter by session, time and place. A model matches if any answer of the session has it.
         roles: Kinds of passages to search.
@@ -176,7 +176,7 @@ class _Place:
         self._until = float("inf") if until is None else until
 
     def passes(self, number: int) -> bool:
-        """Tell whether a passage passes the filters."""
+        """Return whether the passage passes the filters."""
         table = self._table
         return (
             self._since <= table.times[number] < self._until
@@ -187,7 +187,7 @@ class _Place:
     def match(self, number: int) -> Match:
         """Return the match of a passage."""
         table, context = self._table, self._contexts[self._table.contexts[number]]
-        # A session goes on in other folders, too, but is resumed in its first.
+        # A session may go on in other folders, but it is resumed in its first.
         folders = (one.project for one in self._contexts if one.session == context.session and one.project)
         role = ROLES[table.roles[number]]
         return Match(
@@ -214,7 +214,7 @@ def _is_stale(path: str, texts: TextCache) -> bool:
     try:
         return not texts.is_whole(path)
     except OSError:
-        return False  # which is reported when it is searched
+        return False  # reported during the search
 
 
 def _read_together(stale: list[str], texts: TextCache, processes: int, progress: Progress | None) -> None:

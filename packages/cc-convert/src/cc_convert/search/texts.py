@@ -200,7 +200,7 @@ class TextCache:
         """Return the valid entry of a log or `None`, and whether it covers the whole log.
 
         Raises:
-            OSError: The log cannot be looked at.
+            OSError: The log's metadata cannot be read.
         """
         now = identity_of(path)
         try:
@@ -218,10 +218,10 @@ class TextCache:
         return (kept if holds else None), False
 
     def is_whole(self, path: str) -> bool:
-        """Tell whether a valid entry covers the whole log.
+        """Return whether a valid entry covers the whole log.
 
         Raises:
-            OSError: The log cannot be looked at.
+            OSError: The log's metadata cannot be read.
         """
         head = _head_in(self._place(path))
         return head is not None and head.path == path and head.identity == tuple(identity_of(path))

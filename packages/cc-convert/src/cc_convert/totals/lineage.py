@@ -1,7 +1,7 @@
-"""Which session made a request that the transcripts of several sessions repeat.
+"""Find the session that made a request which the transcripts of several sessions repeat.
 
 A fork begins with copies of its parent's answers. The CLI marks them since 2.1.326, and the SDK's `fork_session()`
-names the parent. Other logs do not tell copies from originals; there the session that began first made the request.
+names the parent. In other logs, copies look like originals; there the session that began first made the request.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _NEVER = "~"  # after all times
 
 
 def _disputed(scans: Iterable[FileScan]) -> set[str]:
-    """The keys of requests that different files give to different sessions."""
+    """Return the keys of requests that different files assign to different sessions."""
     sessions: dict[str, str] = {}
     disputed: set[str] = set()
     for scan in scans:
@@ -25,7 +25,7 @@ def _disputed(scans: Iterable[FileScan]) -> set[str]:
 
 
 def attribute(scans: list[FileScan]) -> list[FileScan]:
-    """Give each request to one session, in all files alike; the files that copied it note that in their `origins`."""
+    """Assign each request to one session in all files; files with copies note it in their `origins`."""
     disputed = _disputed(scans)
     if not disputed:
         return scans
@@ -34,7 +34,7 @@ def attribute(scans: list[FileScan]) -> list[FileScan]:
 
 
 def _owners(scans: list[FileScan], disputed: set[str]) -> dict[str, str]:
-    """Of the sessions whose own files have a request as theirs, the one that began first."""
+    """Return for each request, of the sessions that claim it in their own files, the one that began first."""
     ranks = _ranks(scans)
     own: dict[str, set[str]] = {}
     named: dict[str, str] = {}
@@ -48,7 +48,7 @@ def _owners(scans: list[FileScan], disputed: set[str]) -> dict[str, str]:
 
 
 def _ranks(scans: list[FileScan]) -> dict[str, tuple[str, float, str]]:
-    """The order in which sessions began: by the first time of a file, then by how long processes ran until a total."""
+    """Return the order of sessions by start: first time of a file, then running time of processes until a total."""
     ranks: dict[str, tuple[str, float, str]] = {}
     for scan in scans:
         shortest: dict[str, float] = {}

@@ -1,8 +1,8 @@
-"""What was spent according to the CLI's own totals and stands in no request: rows that make the sums whole.
+"""Rows for usage in the CLI's own totals that is in no request: they complete the sums.
 
-A transcript notes its session's totals at each end of a process; a compaction, for one, stands nowhere else. A result
-of stream-json tells what its turn took, while the requests before it tell only how they began. What a total has more
-than the requests it covers becomes a row of its own, so the rows always add up to the total.
+A transcript notes its session's totals at each end of a process; a compaction, for example, is recorded nowhere else.
+A result of stream-json has the usage of its turn; the requests before it have only the counts of their start. The
+remainder of a total over its requests becomes a row of its own, so the rows always add up to the total.
 """
 
 from collections import defaultdict
@@ -29,25 +29,25 @@ __all__ = ["SessionTotal", "Totals", "settle"]
 
 
 class SessionTotal(NamedTuple):
-    """What a session spent according to the CLI's own totals."""
+    """Spending of a session according to the CLI's own totals."""
 
     spent: Totals
-    """Counts and US dollars by model, without what a fork took over from its parent."""
+    """Counts and US dollars by model, without the part that a fork took over from its parent."""
     covered: frozenset[str] | None
-    """The keys of the requests in it; `None` means all of the session."""
+    """The keys of its requests; `None` means all of the session."""
     splits: bool
-    """Whether it tells cache writes for an hour from those for five minutes."""
+    """True if it separates one-hour cache writes from five-minute ones."""
 
 
 def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
-    """Set the rows against the CLI's totals; partial rows of stream-json get their final counts in place.
+    """Compare the rows with the CLI's totals; partial rows of stream-json get their final counts in place.
 
     Args:
-        scans: What each log gave, each request given to one session.
+        scans: The scan of each log, each request assigned to one session.
         rows: The rows of all of them, each request once. Some are replaced.
 
     Returns:
-        Rows for what is in the totals and in no row, and the total of each session that has one.
+        Rows for the part of the totals that is in no row, and the total of each session that has one.
     """
     processes = process_totals(scans, rows)
     missing = [row for found in processes.values() for total in found for row in _of_process(total)]
@@ -91,7 +91,7 @@ def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
 
 
 def _result_total(ledgers: list[Ledger]) -> SessionTotal:
-    """Without a transcript, the results of a session are all there is: exact differences, or the largest sum."""
+    """Return the total of a session without a transcript, from its results: exact differences, or the largest sum."""
     spent: Totals = {}
     for delta in (ledger for ledger in ledgers if ledger.kind == "delta"):
         spent = _plus(spent, delta.totals)
@@ -120,13 +120,13 @@ def _of_results(ledgers: list[Ledger], rows: dict[str, Row]) -> list[Row]:
                 kind: Kind = "turn" if ledger.turns and not ledger.keys else "unlogged"
                 row = _row(ledger, model, more, kind, "", ledger.project)
                 row = _split(row, ledger, cost - before_cost, requests)
-                # If no request is known beside it, all of the cost is its own.
+                # Without a known request beside it, all of the cost is its own.
                 missing.append(row if any(told) else row._replace(logged_cost=max(0.0, cost - before_cost)))
     return missing
 
 
 def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -> bool:
-    """Whether all of it belongs to the one request of the turn whose counts are not final; if so, it gets them."""
+    """Return whether all of it belongs to the turn's only request with non-final counts, which then gets them."""
     partial = [row for key in ledger.keys if (row := rows.get(key)) and not row.final]
     partial = [row for row in partial if canonical_model(row.model) == model]
     if len(partial) != 1:
@@ -144,12 +144,12 @@ def _completed(ledger: Ledger, model: str, more: Counts, rows: dict[str, Row]) -
 
 
 def _split(row: Row, ledger: Ledger, cost: float, beside: Iterable[Row]) -> Row:
-    """Tell the cache writes of a row apart where its total does not: those for an hour cost more.
+    """Split the cache writes of a row if its total does not: one-hour writes cost more.
 
     Args:
-        row: What is in no request, with all writes as those for five minutes.
+        row: The part in no request, with all writes as five-minute ones.
         ledger: The total.
-        cost: What the row and the requests beside it cost, in US dollars, by the total.
+        cost: Cost of the row and the requests beside it, in US dollars, by the total.
         beside: These requests.
     """
     price = Prices().cost

@@ -1,8 +1,8 @@
-"""The totals in transcripts, and the requests that each of them covers.
+"""Totals in transcripts, and the requests that each of them covers.
 
-A process of the CLI notes at its end what its session has spent so far. It starts from the total that it found in the
-session's file, or in that of the session it forks; both keep the start of the lineage. So each total has a base, and
-the difference to it is what one process spent. Requests of a process that was killed, or still runs, are in no total.
+A process of the CLI notes at its end the total of its session so far. It starts from the total in the session's
+file, or in that of the session it forks; both keep the start of the lineage. So each total has a base, and the
+difference to it is the spending of one process. Requests of a process that was killed, or still runs, are in no total.
 """
 
 from bisect import bisect_left
@@ -19,46 +19,46 @@ Totals: TypeAlias = dict[str, tuple[Counts, float]]
 """Counts and US dollars, by model."""
 NOTHING: tuple[Counts, float] = (NO_COUNTS, 0.0)
 _Sums: TypeAlias = dict[str, tuple[int, ...]]
-"""Input, output, cache read, cache write and web searches by model: what all versions tell. No model has only zeros."""
-# A process began with the total of the one before, or ran at the same time as some of them.
+"""Input, output, cache read, cache write and web searches by model, as in all versions. No model has only zeros."""
+# Number of possible bases: the total of the process before, or of processes that ran at the same time.
 _MOST_BASES = 8
-# A search among the requests of processes that ran at once. A thousand steps take a millisecond.
+# Limit of steps in the search among requests of parallel processes. A thousand steps take a millisecond.
 _MOST_STEPS = 20_000
 
 
 class ProcessTotal(NamedTuple):
-    """What one process spent, according to the total at its end."""
+    """Spending of one process, according to the total at its end."""
 
     ledger: Ledger
     scan: FileScan
     spent: Totals
     covered: list[Row]
-    """The requests that are in it."""
+    """The requests in it."""
     unlogged: dict[str, Counts]
-    """What is in it and in no request, by model."""
+    """The part of it that is in no request, by model."""
 
 
 class _State(NamedTuple):
     ledger: Ledger
     scan: FileScan
     positions: dict[str, int]
-    """Where requests and compactions stand in its file."""
+    """Positions of requests and compactions in its file."""
 
 
 class _Base(NamedTuple):
-    """What a process began with."""
+    """The state from which a process began."""
 
     totals: Totals
     duration: float | None
     copied: tuple[Row, ...] = ()
-    """Requests of a parent whose total is not at hand."""
+    """Requests of a parent whose total is not available."""
 
 
 def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, list[ProcessTotal]]:
-    """The totals of each session that has some, process by process.
+    """Return the totals of each session that has some, process by process.
 
     Args:
-        scans: What each log gave, each request given to one session.
+        scans: The scan of each log, each request assigned to one session.
         rows: The rows of all of them, each request once.
     """
     states = _states(scans)
@@ -74,7 +74,7 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
 
 
 def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
-    """The scans in which each session made requests."""
+    """Return the scans in which each session made requests."""
     places: dict[str, list[FileScan]] = defaultdict(list)
     for scan in scans:
         for session in {row.session for row in scan.rows}:
@@ -83,7 +83,7 @@ def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
 
 
 def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
-    """The totals of each session, in the order of its file."""
+    """Return the totals of each session, in the order of its file."""
     states: dict[str, list[_State]] = defaultdict(list)
     seen: set[str] = set()
     for scan in scans:
@@ -93,7 +93,7 @@ def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
             seen.add(ledger.key)
             states[ledger.session].append(_State(ledger, scan, positions))
     for found in states.values():
-        # A copy of the file may hold more of it.
+        # A copy of the file may be more complete.
         found.sort(key=lambda state: state.ledger.place)
     return states
 
@@ -117,7 +117,7 @@ def _of_session(
 ) -> list[ProcessTotal]:
     several = len({state.ledger.start for state in states}) > 1
     positions = states[-1].positions
-    # By their place, so that what came after a total need not be looked at for it; those of sub-agents have none.
+    # By position, so that requests after a total need no check; those of sub-agents have no position.
     left = sorted(made, key=lambda row: positions.get(row.key, -1))
     found: list[ProcessTotal] = []
     known: dict[float | None, list[_Base]] = defaultdict(list)
@@ -135,24 +135,24 @@ def _of_session(
 
 
 def _may_cover(state: _State, row: Row) -> bool:
-    """Whether a request of the session was there when its total was noted, and belongs to the same lineage."""
+    """Return whether a request existed when its session's total was noted, in the same lineage."""
     ledger, place = state.ledger, state.positions.get(row.key)
     if row.time is not None and ledger.start is not None and row.time < ledger.start:
         return False
     if place is not None:
         return place < ledger.place
-    # Those of sub-agents stand in files of their own.
+    # Those of sub-agents are in files of their own.
     return ledger.until is None or row.time is None or row.time < ledger.until
 
 
 def _choose(state: _State, bases: Sequence[_Base], pool: list[Row], *, shared: bool) -> tuple[_Base, list[Row]]:
-    """What a process began with, and the requests that it made.
+    """Return the base of a process, and the requests that it made.
 
     Args:
         state: The total at its end.
-        bases: What it may have begun with, the likeliest first.
+        bases: Possible bases, the likeliest first.
         pool: The requests that it may have made.
-        shared: Whether some of these may be those of other processes.
+        shared: Whether some of these may belong to other processes.
     """
     possible: list[tuple[_Base, _Sums, list[Row]]] = []
     for base in bases:
@@ -173,7 +173,7 @@ def _choose(state: _State, bases: Sequence[_Base], pool: list[Row], *, shared: b
 
 
 def _within(ledger: Ledger, base: _Base, rows: list[Row]) -> list[Row]:
-    """The rows that are no older than the process, which ran for as long as it made the lineage's duration longer."""
+    """Return the rows since the start of the process; its running time is the growth of the lineage's duration."""
     if ledger.written is None or ledger.duration is None or base.duration is None:
         return rows
     started = ledger.written - (ledger.duration - base.duration)
@@ -181,16 +181,16 @@ def _within(ledger: Ledger, base: _Base, rows: list[Row]) -> list[Row]:
 
 
 def _adding_up(rows: list[Row], spent: _Sums) -> list[Row] | None:
-    """Those of the rows that add up to what was spent, if there are such; the latest ones where there are several."""
+    """Return rows that add up to the spending, if there are any; of several sets, the latest one."""
     sums = [count_rows([row]) for row in rows]
-    # All that the rows up to each of them could explain.
+    # Largest sums that the rows up to each of them can explain.
     most: list[_Sums] = [{}]
     counted: dict[str, Counts] = {}
     for one in sums:
         for model, counts in one.items():
             counted[model] = add_counts(counted.get(model, NO_COUNTS), counts)
         most.append(_without_zeros(counted))
-    # Each entry: where to go on, what is left to explain, what was chosen.
+    # Each entry: position to continue from, rest to explain, chosen rows.
     waiting: list[tuple[int, _Sums, tuple[int, ...]]] = [(len(rows), spent, ())]
     for _ in range(_MOST_STEPS):
         if not waiting:
@@ -206,7 +206,7 @@ def _adding_up(rows: list[Row], spent: _Sums) -> list[Row] | None:
 
 
 def _inherited(state: _State, lineage: Iterable[_State], pool: list[Row]) -> _Base:
-    """What the first process of a session began with: nothing, or the total of the session that it forked."""
+    """Return the base of a session's first process: nothing, or the total of the forked session."""
     ledger, origins = state.ledger, {*state.scan.origins.values()}
     total, own = _sums(ledger.totals), _sums_of(pool)
     others = [
@@ -222,13 +222,13 @@ def _inherited(state: _State, lineage: Iterable[_State], pool: list[Row]) -> _Ba
     for other, _ in [one for one in (*forked, *others) if own and one[1] == own] or forked:
         return _Base(other.ledger.totals, other.ledger.duration)
     copied = tuple(row for row in state.scan.rows if row.key in state.scan.origins)
-    # A lineage that is younger than what was copied took over no total: the parent was killed, or still ran.
+    # A lineage younger than the copied requests took over no total: the parent was killed, or still ran.
     younger = any(row.time is not None and ledger.start is not None and row.time < ledger.start for row in copied)
     return _Base({}, 0.0, () if younger else copied)
 
 
 def _was_copied(state: _State, fork: _State) -> bool:
-    """Whether a fork has a copy of what came last before the total of another session."""
+    """Return whether a fork has a copy of the last request or compaction before the total of another session."""
     last = max((place for key, place in state.positions.items() if key in fork.positions), default=-1)
     return last >= 0 and not any(last < place < state.ledger.place for place in state.positions.values())
 
@@ -252,12 +252,12 @@ def _process_total(state: _State, base: _Base, covered: list[Row]) -> ProcessTot
 
 
 def size_of(totals: Totals) -> int:
-    """All tokens of all models."""
+    """Return all tokens of all models."""
     return sum(sum(counts) for counts, _ in totals.values())
 
 
 def count_rows(rows: Iterable[Row]) -> dict[str, Counts]:
-    """The counts of rows, by model."""
+    """Return the counts of rows, by model."""
     sums: dict[str, Counts] = {}
     for row in rows:
         model = canonical_model(row.model)
@@ -282,7 +282,7 @@ def _without_zeros(counts: Mapping[str, Counts]) -> _Sums:
 
 
 def _difference(total: _Sums, part: _Sums) -> _Sums | None:
-    """What a total has more than a part; `None` if the part has anything more."""
+    """Return a total minus a part; `None` if any count of the part is larger."""
     if not part.keys() <= total.keys():
         return None
     left = dict(total)
