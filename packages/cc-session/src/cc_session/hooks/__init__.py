@@ -1,4 +1,4 @@
 """Hooks: functions and programs of the caller that the CLI waits for.
 
-Matchers, deadlines and the form of the answers belong here. Processes, sessions and pools are unknown here.
+Includes matchers, deadlines and the answer format. Independent of processes, sessions and pools.
 """

@@ -1,8 +1,8 @@
-"""Calling what a caller gave: hooks, predicates and permission callbacks, from the background loop.
+"""Calls of a caller's hooks, predicates and permission callbacks, from the background loop.
 
-A coroutine function runs on the event loop of the caller whose turn it is, where the things that it uses live. Any
-other function runs in a thread of its own, so that it holds up nobody, however long it takes. Nothing here is bounded;
-who calls sets the deadline, and passes it on by cancelling.
+A coroutine function runs on the event loop of the caller whose turn it is, where its resources live. Any other function
+runs in its own thread, so that it delays nothing else, however long it takes. Nothing here is bounded; the calling code
+sets the deadline and cancels the call.
 """
 
 import asyncio
@@ -22,38 +22,38 @@ __all__ = ["Callers", "in_thread", "mark_of_programs"]
 T = TypeVar("T")
 
 mark_of_programs: ContextVar[Mapping[str, str]] = ContextVar("mark_of_programs", default=MappingProxyType({}))
-"""What the environment of a program is to have in it, so that it ends with the session that calls it."""
+"""Environment variables for a program, so that it ends with the session that calls it."""
 
-# What the loop of the processes would take for a word to itself, or what a future does not take.
+# Exceptions that the background loop would take as its own, or that a future does not accept.
 _NOT_FOR_US = (asyncio.CancelledError, SystemExit, KeyboardInterrupt, StopIteration)
 
 
 class QuitError(RuntimeError):
-    """A callback raised what is no error where it runs."""
+    """A callback raised one of `_NOT_FOR_US`."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(f"it raised {error!r}")
 
 
 class Callers:
-    """Where the callers of one session are, of which one at a time has a turn."""
+    """Event loop of a session's caller; one caller at a time has a turn."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self._loop = loop
         self.mark: Mapping[str, str] = {}
-        """The environment variable by which programs that are called end with the session."""
+        """Environment variable that makes called programs end with the session."""
 
     def remember(self) -> None:
-        """Take the loop from which the present call to the session came as that of the turn that begins."""
+        """Use the loop of the present call to the session for the turn that begins."""
         self._loop = caller_loop.get()
 
     async def call_here(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
-        """As `call()`, but a coroutine function runs on this loop, with `mark_of_programs` set."""
+        """Call as `call()`, but run a coroutine function on this loop; set `mark_of_programs`."""
         mark_of_programs.set(self.mark)
         return await Callers(None).call(function, *args)
 
     async def call(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
-        """Call a function, and await what it returns if that is to be awaited."""
+        """Call a function, and await its result if it is awaitable."""
         if not _is_async(function):
             result = await in_thread(function, *args)
             return await self._awaited(result) if inspect.isawaitable(result) else cast(T, result)
@@ -82,7 +82,7 @@ class Callers:
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:
-    """Call a function in a thread of its own. The thread does not end with a cancelled call, nor hold up an exit."""
+    """Call a function in its own thread, which does not end with a cancelled call, nor delay an exit."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
@@ -103,7 +103,7 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
             failure = QuitError(error)
         except BaseException as error:
             failure = error
-        with suppress(RuntimeError):  # the loop was closed, and nobody waits any more
+        with suppress(RuntimeError):  # the loop was closed; no task waits any more
             loop.call_soon_threadsafe(settle, result, failure)
 
     threading.Thread(target=run, name="claude-code-callback", daemon=True).start()

@@ -1,8 +1,7 @@
-"""Calling hooks for the CLI: with a deadline, with an answer in the CLI's form, and never with an exception.
+"""Calls of hooks for the CLI: with a deadline, an answer in the CLI's form, and never an exception.
 
-An exception would reach the CLI, which prints kilobytes of its own source about it. So what a failure means is decided
-here, and told to the CLI as a decision. That the CLI, too, blocks when it gets no answer is for the case that this
-process hangs.
+An exception would reach the CLI, which prints kilobytes of its own source about it. So this module turns a failure into
+a decision for the CLI. The CLI itself also blocks when it gets no answer, in case this process hangs.
 """
 
 import asyncio
@@ -19,14 +18,14 @@ __all__ = ["denied", "for_the_cli", "keeping_in_memory"]
 
 logger = logging.getLogger(__name__)
 
-# How much longer the CLI waits than we do, so that it is we who give up, and say why.
+# Extra wait of the CLI, so that our timeout comes first, and gives the reason.
 _CLI_WAITS_LONGER_SECONDS = 2.0
 
-# They decide with fields of their own; for all others, to deny is to block.
+# They have their own decision fields; for all others, deny means block.
 _PERMISSIONS = frozenset({"PreToolUse", "PreModelSwitch"})
 _ELICITATIONS = frozenset({"Elicitation", "ElicitationResult"})
 
-# Here to block is to have the model go on, which a hook that fails each time would do for ever.
+# Here block makes the model continue, which a hook that fails each time would do for ever.
 _BLOCKED_TO_GO_ON = frozenset({"Stop", "SubagentStop", "TaskCompleted", "TeammateIdle"})
 
 # Here there is nothing to block.
@@ -55,7 +54,7 @@ _DECISIONS = frozenset({"allow", "ask", "defer", "deny"})
 
 
 def for_the_cli(hook: Hook[Any], callers: Callers) -> HookMatcher:
-    """Return a hook as the SDK takes it."""
+    """Return a hook in the SDK's form."""
     call = callers.call_here if hook.runs_here else callers.call
 
     async def answer(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
@@ -77,12 +76,12 @@ def for_the_cli(hook: Hook[Any], callers: Callers) -> HookMatcher:
 
 
 def denied(event: str, reason: str) -> HookJSONOutput:
-    """Return what stops that which an event is about, as far as it can be stopped."""
+    """Return the output that blocks `event`, or `{}` if it cannot be blocked."""
     return {} if event in _NEVER_BLOCKED | _BLOCKED_TO_GO_ON else _json(event, HookResult.deny(reason))
 
 
 def keeping_in_memory(event: str, callback: HookCallback) -> HookCallback:
-    """Return a hook that has no permission written to a settings file."""
+    """Return a hook that writes no permission to a settings file."""
     if event != "PermissionRequest":
         return callback
 
@@ -104,7 +103,7 @@ def keeping_in_memory(event: str, callback: HookCallback) -> HookCallback:
 
 def _failed(hook: Hook[Any], what: str, error: Exception) -> HookJSONOutput:
     logger.error("The hook %s on %s %s", hook.name, hook.event, what, exc_info=error)
-    # Not what the error says: that may be for nobody but the log.
+    # Without the error's text, which may be for the log only.
     return {} if hook.on_error == "continue" else denied(hook.event, f"The hook {hook.name} {what}.")
 
 
@@ -145,7 +144,7 @@ def _from_result(event: str, result: HookResult) -> HookJSONOutput:
 
 
 def _decision(event: str, result: HookResult) -> dict[str, Any]:
-    """The decision, where the event has fields of its own for it."""
+    """Return the decision, if the event has its own fields for it."""
     if result.decision is None:
         return {}
     if event in _PERMISSIONS:
@@ -163,7 +162,7 @@ def _decision(event: str, result: HookResult) -> dict[str, Any]:
 
 
 def _check_fields(event: str, output: Mapping[str, Any]) -> None:
-    """Raise where the CLI would pass over something in silence that was meant to stop a call."""
+    """Raise if the CLI would silently ignore output that was meant to stop a call."""
     if unknown := output.keys() - _FIELDS:
         raise ValueError(f"a hook's output has no field {', '.join(sorted(map(str, unknown)))}")
     specific = output.get("hookSpecificOutput")

@@ -1,6 +1,6 @@
-"""Hooks that are programs: JSON on stdin; an exit code and output that mean what they mean in the CLI's own settings.
+"""Programs as hooks: JSON on stdin; exit code and output have the same meaning as in the CLI's own settings.
 
-No shell is between, so nothing in the input can be taken for a command.
+No shell is involved, so no part of the input can run as a command.
 """
 
 import asyncio
@@ -28,18 +28,18 @@ logger = logging.getLogger(__name__)
 _MAX_STDOUT_BYTES = 1024 * 1024
 _MAX_STDERR_BYTES = 64 * 1024
 
-# One that was killed has only to be reaped.
+# A killed program has only to be reaped.
 _REAP_SECONDS = 1.0
 
-# The CLI tells the model what a hook on one of these prints.
+# The CLI passes the output of hooks on these to the model.
 _TEXT_IS_CONTEXT = frozenset({"SessionStart", "UserPromptExpansion", "UserPromptSubmit"})
 
-# The exit code by which a program blocks.
+# Exit code of a program that blocks.
 _BLOCK = 2
 
 
 class CommandFailedError(Exception):
-    """A program that is a hook was not started, was killed, or printed what is no answer."""
+    """A hook program was not started, was killed, or printed an invalid answer."""
 
 
 def command_hook(
@@ -52,28 +52,28 @@ def command_hook(
 ) -> Hook[Mapping[str, Any]]:
     """Make a hook of a program.
 
-    It gets the event's input as JSON on stdin, runs in the folder that the session works in, has the path of it in
-    `CLAUDE_PROJECT_DIR`, and answers as a command in the CLI's settings does:
+    It gets the event's input as JSON on stdin, runs in the session's working folder, has its path in
+    `CLAUDE_PROJECT_DIR`, and answers like a command in the CLI's settings:
 
-    - Exit code 0: JSON on stdout is its answer, such as `{"decision": "block", "reason": "…"}`, and nothing that it
-      does not say is done. Any other text is told to the model if the event is a prompt or the start of a session.
-    - Exit code 2: it is blocked, with what is on stderr as the reason.
-    - Any other exit code: it is logged, and everything goes on.
+    - Exit code 0: JSON on stdout is its answer, such as `{"decision": "block", "reason": "…"}`, and missing fields have
+      no effect. Any other text goes to the model if the event is a prompt or the start of a session.
+    - Exit code 2: the event is blocked, with stderr as the reason.
+    - Any other exit code: it is logged, without any effect.
 
-    A program that cannot be started, takes too long, is killed by a signal, prints more than 1 MiB, or JSON that is no
-    answer, has failed. At the timeout, and when the turn is interrupted, it is killed with all that it has started and
-    that is still in its process group; so it is when Python dies, on a system that has `/proc`.
+    A program fails if it cannot be started, takes too long, is killed by a signal, prints more than 1 MiB, or prints
+    JSON that is no answer. At the timeout, and when the turn is interrupted, it is killed with its whole process group;
+    also when Python dies, on a system that has `/proc`.
 
     Args:
         event: An event of the CLI, as for `hook()`.
         argv: The program and its arguments.
-        matcher: Which tools, or whatever the event is about, as for `hook()`.
-        timeout: After how many seconds it is killed and has failed.
-        on_error: What happens when it fails.
+        matcher: The tools, or other subjects of the event, as for `hook()`.
+        timeout: Seconds until it is killed and has failed.
+        on_error: The effect of a failure.
 
     Raises:
-        ValueError: The CLI has no such event or would not take the matcher for what it says, or there is no program.
-        TypeError: `argv` is one text, or holds something else.
+        ValueError: The CLI has no such event or would read the matcher differently, or there is no program.
+        TypeError: `argv` is one text, or holds another type.
         re.error: The matcher is no regular expression.
     """
     if isinstance(argv, str):
@@ -133,7 +133,7 @@ async def _start(argv: list[str], folder: str) -> Process:
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # Cancelled itself, it would end the program, and not what that may have started by now.
+        # A cancelled start would end the program, but not the children that it may have by now.
         with suppress(OSError):
             _kill(process := await starting)
             await _reap(process)
@@ -141,7 +141,7 @@ async def _start(argv: list[str], folder: str) -> Process:
 
 
 async def _talk(process: Process, data: bytes) -> tuple[bytes, bytes]:
-    """Write all and read all, at the same time, or neither might come to an end."""
+    """Write and read all data concurrently; otherwise it could deadlock."""
     output = {"stdout": b"", "stderr": b""}
 
     async def read(name: str, stream: ByteReceiveStream | None, limit: int) -> None:
@@ -162,7 +162,7 @@ async def _talk(process: Process, data: bytes) -> tuple[bytes, bytes]:
 async def _feed(process: Process, data: bytes) -> None:
     if process.stdin is None:
         return
-    # A program may answer without having read what it was asked.
+    # A program may answer without having read its input.
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.send(data)
         await process.stdin.aclose()

@@ -1,6 +1,6 @@
-"""Hooks: functions of the caller's that the CLI waits for when something happens, and what they can say to it.
+"""Hooks: the caller's functions that the CLI calls on an event and waits for, and their results.
 
-This module defines them; `hooks/calls.py` calls them. It knows no session.
+This module defines them; `hooks/calls.py` calls them. No session here.
 """
 
 import inspect
@@ -18,58 +18,58 @@ from .matchers import checked_event, checked_matcher
 __all__ = ["MAX_SECONDS", "Hook", "HookResult", "HookReturn", "OnError", "hook"]
 
 OnError: TypeAlias = Literal["block", "continue"]
-"""What becomes of the call, the prompt or whatever else it was about when a hook fails."""
+"""Effect of a failed hook on the call, the prompt or other subject of the event."""
 
 InputT = TypeVar("InputT", bound=Mapping[str, Any])
 
 MAX_SECONDS = 2_000_000.0
-"""The longest timeout of a hook, 23 days. The CLI's clock takes a longer one for none at all."""
+"""Longest timeout of a hook, 23 days. The CLI's clock treats a longer one as none at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookResult:
-    """What a hook says. With nothing set it says that it has no opinion.
+    """Result of a hook. With no field set it means no opinion.
 
-    Where an event has no use for something, saying it is a failure of the hook: it would go unheard.
+    A field that the event does not use is a failure of the hook: it would have no effect.
     """
 
     decision: Literal["allow", "deny", "ask"] | None = None
-    """Whether it may go on. Of several hooks that decide, deny wins over ask, and ask over allow. On `Stop` and
-    `SubagentStop`, to deny is to have the model go on, because of `reason`."""
+    """Decision on the event. Among several hooks, deny overrides ask, and ask overrides allow. On `Stop` and
+    `SubagentStop`, deny makes the model continue, because of `reason`."""
     reason: str = ""
-    """Why. Who is denied or asked gets to see it."""
+    """Reason, shown to the denied or asked party."""
     updated_input: Mapping[str, JsonValue] | None = None
-    """What a tool is called with instead."""
+    """Replacement for a tool's input."""
     updated_output: JsonValue = None
-    """What the model gets to see instead of a tool's output."""
+    """Replacement for a tool's output, for the model."""
     context: str = ""
-    """What the model is told in addition."""
+    """Additional text for the model."""
     stops: bool = False
-    """Whether the turn ends here. `reason` is then told to its caller."""
+    """True to end the turn here. Its caller then gets `reason`."""
 
     @classmethod
     def allow(cls, reason: str = "", *, updated_input: Mapping[str, JsonValue] | None = None) -> Self:
-        """It may go on, whatever the CLI's own rules say, those that deny excepted."""
+        """Return "allow", which overrides the CLI's own rules, except deny rules."""
         return cls(decision="allow", reason=reason, updated_input=updated_input)
 
     @classmethod
     def deny(cls, reason: str) -> Self:
-        """It may not go on."""
+        """Return a denial."""
         return cls(decision="deny", reason=reason)
 
     @classmethod
     def ask(cls, reason: str = "") -> Self:
-        """The permission callback is to decide."""
+        """Let the permission callback decide."""
         return cls(decision="ask", reason=reason)
 
     @classmethod
     def no_opinion(cls) -> Self:
-        """Nothing to say. To return nothing at all is a failure: a forgotten `return` must not let anything pass."""
+        """Return no opinion. Returning None is a failure: a forgotten `return` must not let anything pass."""
         return cls()
 
 
 HookReturn: TypeAlias = HookResult | HookJSONOutput
-"""What a hook returns: a `HookResult`, or what the SDK's own hooks return, of which `{}` is no opinion."""
+"""Return value of a hook: a `HookResult`, or the output of the SDK's own hooks; `{}` is no opinion."""
 
 HookFunction: TypeAlias = Callable[[InputT], Awaitable[HookReturn] | HookReturn]
 
@@ -81,15 +81,15 @@ class Hook(Generic[InputT]):
     event: str
     """The name of the event, such as `"PreToolUse"`."""
     function: HookFunction[InputT]
-    """What is called with the event's input."""
+    """Function that takes the event's input."""
     matcher: str | None = None
-    """Which tools, or whatever the event is about; None is all."""
+    """Tools, or other subjects of the event; None is all."""
     timeout: float = 30.0
-    """After how many seconds it is given up."""
+    """Seconds until it has failed."""
     on_error: OnError = "block"
-    """What happens when it fails."""
+    """Effect of its failure."""
     runs_here: bool = False
-    """Whether a coroutine function runs on the loop of the processes, and not on that of the caller."""
+    """True if a coroutine function runs on the background loop, and not on the caller's."""
 
     def __post_init__(self) -> None:
         checked_event(self.event)
@@ -101,7 +101,7 @@ class Hook(Generic[InputT]):
 
     @property
     def name(self) -> str:
-        """What the hook is called where it is reported."""
+        """Name of the hook in reports."""
         return getattr(self.function, "__qualname__", None) or type(self.function).__name__
 
     def __call__(self, input: InputT) -> Awaitable[HookReturn] | HookReturn:
@@ -126,22 +126,21 @@ def hook(
     The function takes the event's input, for which the SDK has types. A coroutine function runs on the event loop of
     the caller whose turn it is, any other in a thread.
 
-    A hook fails when it raises, takes longer than its timeout, or returns nothing or what the event has no use for.
-    What it was about is then blocked: the tool does not run, the prompt is not sent; and the failure is logged. On
-    `Stop`, `SubagentStop`, `StopFailure`, `SessionEnd` and others that tell of what has happened, there is nothing to
-    block.
+    A hook fails when it raises, exceeds its timeout, or returns None or a field that the event does not use. The
+    failure is logged and blocks the event: the tool does not run, the prompt is not sent. On `Stop`, `SubagentStop`,
+    `StopFailure`, `SessionEnd` and other events that report a past action, there is nothing to block.
 
     Args:
         event: An event of the CLI: `PreToolUse`, `PostToolUse`, `UserPromptSubmit`, `Stop`, `SubagentStop`,
             `PreCompact`, `Notification` or another one of `EVENTS`.
-        matcher: Which tools, or whatever the event is about, by the CLI's rules: nothing or `"*"` is all;
-            letters, digits, `_`, `-`, spaces, `|` and `,` are exact names, as in `"Edit|Write"`; anything else is a
-            regular expression that is found anywhere in a name.
-        timeout: After how many seconds it is cancelled and has failed.
+        matcher: The tools, or other subjects of the event, by the CLI's rules: nothing or `"*"` is all; letters,
+            digits, `_`, `-`, spaces, `|` and `,` are exact names, as in `"Edit|Write"`; anything else is a regular
+            expression that is found anywhere in a name.
+        timeout: Seconds until it is cancelled and has failed.
         on_error: `"continue"` to go on as if it had no opinion when it fails.
 
     Raises:
-        ValueError: The CLI has no such event, or would not take the matcher for what it says.
+        ValueError: The CLI has no such event, or would read the matcher differently.
         re.error: The matcher is no regular expression.
         TypeError: The function does not take one argument.
     """

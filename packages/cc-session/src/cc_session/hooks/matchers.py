@@ -1,15 +1,15 @@
-"""Which events there are, and how the CLI matches a hook to one of them: checked here, before the CLI sees it.
+"""Events of the CLI, and its rules for matching a hook to one: checked here, before the CLI sees a hook.
 
-A matcher that the CLI cannot read never matches, without a word, and an event that it does not know is dropped. So both
-are errors where a hook is defined. The CLI's rules, read in its code and seen in runs of 2.1.329:
+A matcher that the CLI cannot read silently never matches, and an event that it does not know is dropped. So both are
+errors where a hook is defined. The CLI's rules, read in its code and seen in runs of 2.1.329:
 
 - None, an empty text and `*` match everything.
-- A text of letters, digits, `_`, `-`, spaces, `|` and `,` is a list of exact names, parted by `|` or `,`: `Bash`, or
+- A text of letters, digits, `_`, `-`, spaces, `|` and `,` is a list of exact names, split at `|` or `,`: `Bash`, or
   `Edit|Write`. `bash` and `Bas` do not match `Bash`.
 - Anything else is a regular expression of JavaScript, searched for anywhere in the name: `mcp__.*__write`, `^Note`.
 
 A tool has its usual name, an MCP tool `mcp__server__tool`, and a tool of `Session.open(tools=…)` the name that the
-model sees. What else is matched depends on the event: why a session starts, the type of a sub-agent, and so on.
+model sees. Other subjects depend on the event: the reason of a session start, the type of a sub-agent, etc.
 """
 
 import re
@@ -58,13 +58,13 @@ EVENTS: Mapping[str, bool] = MappingProxyType(
 )
 """The events of the CLI, and whether a hook on one can have a matcher."""
 
-# For these the CLI takes fewer characters for a name, and what has more for a regular expression.
+# For these the CLI allows fewer characters in a name; any other text is a regular expression.
 _FEW_CHARACTERS = frozenset({"FileChanged", "StopFailure"})
 _NAMES = re.compile(r"[A-Za-z0-9_|, -]*")
 _FEW_NAMES = re.compile(r"[A-Za-z0-9_|]*")
 
-# What Python reads in another way than JavaScript, or not at all: groups and flags of its own, possessive quantifiers,
-# an open lower bound, and anchors that are plain letters there. Escapes and classes are passed over.
+# Syntax with another meaning in JavaScript than in Python, or none: Python's groups and flags, possessive quantifiers,
+# an open lower bound, and anchors that are plain letters there. Escapes and classes are skipped.
 _PYTHON_ONLY = re.compile(
     r"""
     \\(?P<anchor>[AZ]) | \\. | \[\^?\]?(?:\\.|[^\]\\])*\] |
@@ -86,11 +86,11 @@ def checked_event(event: str) -> str:
 
 
 def checked_matcher(event: str, matcher: str | None) -> str | None:
-    """Return a matcher that the CLI reads as it is meant; None is everything.
+    """Return a matcher that the CLI reads as intended; None is everything.
 
     Raises:
         re.error: It is no regular expression.
-        ValueError: JavaScript reads it in another way than Python, or the event has nothing to be matched.
+        ValueError: JavaScript reads it differently from Python, or the event has no subject to match.
     """
     if matcher in (None, "", "*"):
         return None

@@ -1,7 +1,7 @@
-"""The MCP servers of one running CLI: handed over, waited for, replaced, switched on and off.
+"""Control of one running CLI's MCP servers: send, wait, replace, switch on and off.
 
-They are handed over by a control request and not on the command line: so no file and no other user gets to see their
-secrets, the CLI answers with what went wrong, and the whole set can be replaced. It lives on the background loop.
+They are sent by a control request and not on the command line: so their secrets are in no file and visible to no other
+user, the CLI answers with errors, and the whole set can be replaced. It runs on the background loop.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["McpControl"]
 
-# How long to wait before asking again, first and at most; a program that starts takes some hundred milliseconds.
+# First and longest wait between status requests; a starting program takes some hundred milliseconds.
 _POLL_SECONDS = 0.01
 _MAX_POLL_SECONDS = 0.2
 
 
-# Of a server that is not connected and gives no reason.
+# Reasons if a server is not connected and gives none.
 _WORDS: Mapping[str, str] = {
     "pending": "it was not ready in time",
     "needs-auth": "it needs a login",
@@ -37,12 +37,12 @@ _WORDS: Mapping[str, str] = {
 
 
 class McpControl:
-    """Hands servers to one CLI, and asks about them."""
+    """Control of the MCP servers of one CLI."""
 
     def __init__(self, connection: "Connection", *, keeps: Iterable[str], allows_tools: bool) -> None:
-        """Take the names of servers of this process that it began with, and whether others' tools may be called."""
+        """Take the names of the initial in-process servers, and whether tools of other servers may be called."""
         self._connection = connection
-        # The CLI would drop them with the set that is replaced, though not the programs and URLs that it began with.
+        # The CLI would drop them with the replaced set, but not the programs and URLs that it began with.
         self._kept: dict[str, dict[str, JsonValue]] = {name: {"type": "sdk", "name": name} for name in keeps}
         self._allows_tools = allows_tools
         self._in_process: dict[str, object] = {}
@@ -52,16 +52,16 @@ class McpControl:
     async def replace(
         self, servers: WireServers, *, require: bool, loop: asyncio.AbstractEventLoop | None
     ) -> list[McpServerStatus]:
-        """Replace the servers that were handed over before, and wait until the new ones are ready.
+        """Replace the servers that were sent before, and wait until the new ones are ready.
 
         Raises:
-            McpServerFailedError: One is not, and `require` is set. The set is replaced all the same.
+            McpServerFailedError: One is not, and `require` is set. The set is still replaced.
         """
         deadline = time.monotonic() + self._connection.timeouts.mcp
         async with self._lock:
             stale = {name for name, server in self._in_process.items() if servers.in_process.get(name) is not server}
             if stale & servers.configs.keys():
-                # The CLI would take another server of the same name for the same one.
+                # The CLI would treat another server of the same name as the same.
                 await self._hand_over({name: config for name, config in servers.configs.items() if name not in stale})
             await self._remove(stale)
             self._add(servers, loop)
@@ -98,15 +98,15 @@ class McpControl:
         return statuses
 
     async def status(self, seconds: float | None = None) -> list[McpServerStatus]:
-        """Return what the CLI says about all its servers."""
+        """Return the status of all the CLI's servers."""
         answer = await self._connection.request("mcp_status", {}, seconds)
         return [_without_secrets(status) for status in cast("list[dict[str, Any]]", answer.get("mcpServers", []))]
 
     async def reconnect(self, name: str) -> None:
-        """Connect a server anew.
+        """Reconnect a server.
 
         Raises:
-            McpServerFailedError: It failed, or there is none of that name.
+            McpServerFailedError: It failed, or its name is unknown.
         """
         try:
             await self._request("mcp_reconnect", serverName=name)
@@ -117,7 +117,7 @@ class McpControl:
         """Switch a server on or off.
 
         Raises:
-            McpServerFailedError: It could not be connected, or there is none of that name.
+            McpServerFailedError: It could not be connected, or its name is unknown.
         """
         try:
             await self._request("mcp_toggle", serverName=name, enabled=enabled)
@@ -125,13 +125,13 @@ class McpControl:
             raise McpServerFailedError({name: error.message}) from error
 
     async def _hand_over(self, configs: Mapping[str, dict[str, JsonValue]], denied: Sequence[str] = ()) -> None:
-        # What it answers about failures is in the status as well.
+        # Failures in the answer are in the status as well.
         await self._request("mcp_set_servers", servers={**self._kept, **configs}, denied_tools=[*denied])
 
     def _no_longer_offered(self, statuses: list[McpServerStatus]) -> list[str]:
-        """The tools that another server had under the same name.
+        """Return tools of earlier servers with the same name.
 
-        In a conversation the CLI goes on to list them as long as there is a server of that name.
+        In a conversation the CLI still lists them as long as there is a server of that name.
         """
         gone: list[str] = []
         for status in statuses:
@@ -142,7 +142,7 @@ class McpControl:
         return gone
 
     async def _request(self, subtype: str, **fields: JsonValue) -> dict[str, JsonValue]:
-        # Until servers are connected, or have failed, the CLI answers nothing else either.
+        # Until servers are connected, or have failed, the CLI answers no other request.
         timeouts = self._connection.timeouts
         return await self._connection.request(subtype, fields, timeouts.mcp + timeouts.control)
 

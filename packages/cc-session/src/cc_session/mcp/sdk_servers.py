@@ -1,7 +1,7 @@
-"""MCP servers of this process, joined to a CLI that runs already. The one module that reaches into the SDK for that.
+"""MCP servers of this process, added to a running CLI. The only module that uses SDK internals for that.
 
-The SDK's client joins the servers that it knows when it connects, and has no method for more. Its table of them, and
-the class of what stands in it, are private; `tests/test_sdk_internals.py` notices when they change.
+The SDK's client adds the servers that it knows when it connects, and has no method for more. Its table of them, and the
+class of the entries, are private; `tests/test_sdk_internals.py` fails when they change.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def add_bridge(client: ClaudeSDKClient, name: str, server: Server[Any], loop: asyncio.AbstractEventLoop | None) -> None:
-    """Have a connected client pass on what the CLI says to the server `name`, which runs on `loop`."""
+    """Make a connected client forward CLI messages to the server `name`, which runs on `loop`."""
     _table(client)[name] = _Bridge(name, server, loop)
 
 
@@ -36,7 +36,7 @@ def _table(client: ClaudeSDKClient) -> dict[str, SdkMcpBridge]:
 
 
 class _Bridge(SdkMcpBridge):
-    """Runs a server where its owner's other things run, and where this is called if that loop has been closed."""
+    """Bridge that runs a server on its owner's loop, or on the calling loop if that has been closed."""
 
     def __init__(self, name: str, server: Server[Any], loop: asyncio.AbstractEventLoop | None) -> None:
         super().__init__(name, server)
@@ -60,7 +60,7 @@ class _Bridge(SdkMcpBridge):
             await self._there(self._inner.aclose)
 
     async def _move(self) -> None:
-        """Begin anew here, so that the CLI, which has greeted the server once, does not notice."""
+        """Restart the server here with the same handshake, so that the CLI does not notice."""
         self._loop = None
         self._inner = SdkMcpBridge(self.name, self._server)
         for message in self._greetings:

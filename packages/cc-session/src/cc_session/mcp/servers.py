@@ -1,7 +1,7 @@
-"""MCP servers, as a caller names them: programs, URLs, and servers of this process.
+"""MCP servers as the caller defines them: programs, URLs, and in-process servers.
 
-This module checks them and writes them down for the CLI. `mcp/control.py` hands them over. What may be a secret, in an
-environment or a header, is in no repr.
+This module checks them and converts them for the CLI. `mcp/control.py` sends them. Possible secrets, in an environment
+or a header, are in no repr.
 """
 
 import re
@@ -21,10 +21,10 @@ __all__ = ["HTTPServer", "InProcessServer", "McpServer", "SSEServer", "StdioServ
 InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
 """A server object of the `mcp` package."""
 
-# What the CLI leaves as it is in the names of tools, `mcp__server__tool`.
+# Characters that the CLI keeps in the names of tools, `mcp__server__tool`.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-# What the CLI has in its environment and a program of somebody else's does not need: logins, and parts of requests.
+# Variables of the CLI that a third-party program does not need: logins, and parts of requests.
 _NOT_FOR_SERVERS = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -36,11 +36,11 @@ _NOT_FOR_SERVERS = (
 
 @dataclass(frozen=True, slots=True)
 class StdioServer:
-    """A server that is a program, spoken to over its stdin and stdout. The CLI starts it, and ends it.
+    """Server that is a program, used over its stdin and stdout. The CLI starts it, and ends it.
 
     Raises:
         ValueError: The command is empty, or a text holds a null byte.
-        TypeError: Something is no text, or the arguments are one text.
+        TypeError: A value is no text, or the arguments are one text.
     """
 
     command: str
@@ -48,8 +48,8 @@ class StdioServer:
     args: Sequence[str] = field(default=(), repr=False)
     """Its arguments. Every user of the machine can read them."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Environment variables, on top of those that the CLI has. Its login and what requests carry are not among them: a
-    server that is to have `ANTHROPIC_API_KEY` gets it here."""
+    """Environment variables, in addition to the CLI's. The CLI's login and request data are excluded: a server that
+    needs `ANTHROPIC_API_KEY` gets it here."""
 
     def __post_init__(self) -> None:
         if isinstance(self.args, str):
@@ -60,7 +60,7 @@ class StdioServer:
         object.__setattr__(self, "env", _texts(self.env))
 
     def to_wire(self) -> dict[str, JsonValue]:
-        """Return it as the CLI takes it."""
+        """Return it in the CLI's format."""
         env: dict[str, JsonValue] = {**dict.fromkeys(_NOT_FOR_SERVERS, ""), **self.env}
         return {"type": "stdio", "command": self.command, "args": [*self.args], "env": env}
 
@@ -68,7 +68,7 @@ class StdioServer:
 @dataclass(frozen=True, slots=True)
 class _UrlServer:
     url: str = field(repr=False)
-    """Where it is, with `http` or `https`."""
+    """Address, with `http` or `https`."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Headers of each request, such as `Authorization`."""
 
@@ -91,12 +91,12 @@ class SSEServer(_UrlServer):
     """A server at a URL, with the older transport of server-sent events.
 
     Raises:
-        ValueError: The URL is none of HTTP, or a header has a line break in it.
-        TypeError: Something is no text.
+        ValueError: The URL is not an HTTP URL, or a header has a line break.
+        TypeError: A value is no text.
     """
 
     def to_wire(self) -> dict[str, JsonValue]:
-        """Return it as the CLI takes it."""
+        """Return it in the CLI's format."""
         return {"type": "sse", "url": self.url, "headers": {**self.headers}}
 
 
@@ -105,40 +105,40 @@ class HTTPServer(_UrlServer):
     """A server at a URL, with the streamable HTTP transport.
 
     Raises:
-        ValueError: The URL is none of HTTP, or a header has a line break in it.
-        TypeError: Something is no text.
+        ValueError: The URL is not an HTTP URL, or a header has a line break.
+        TypeError: A value is no text.
     """
 
     def to_wire(self) -> dict[str, JsonValue]:
-        """Return it as the CLI takes it."""
+        """Return it in the CLI's format."""
         return {"type": "http", "url": self.url, "headers": {**self.headers}}
 
 
 McpServer: TypeAlias = StdioServer | SSEServer | HTTPServer | InProcessServer | McpServerConfig
-"""A server of any of four kinds: a program, two kinds of URLs, or an object of the `mcp` package in this process, an
-`MCPServer` or a low-level `Server`. The SDK's dicts are taken as well, those of `create_sdk_mcp_server()` included."""
+"""Server of one of four kinds: a program, two kinds of URLs, or an object of the `mcp` package in this process, an
+`MCPServer` or a low-level `Server`. The SDK's dicts are accepted too, also those of `create_sdk_mcp_server()`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireServers:
-    """A mapping of servers, checked."""
+    """Checked mapping of servers."""
 
     configs: Mapping[str, dict[str, JsonValue]] = field(repr=False)
-    """What the CLI gets to know."""
+    """Definitions for the CLI."""
     in_process: Mapping[str, Server[Any]]
-    """Those that run here."""
+    """In-process servers."""
 
 
 def wire_servers(servers: Mapping[str, McpServer], *, taken: Set[str]) -> WireServers:
-    """Check servers and write them down.
+    """Check servers and convert them.
 
     Args:
         servers: The servers by their names.
-        taken: Names that others have already.
+        taken: Names already in use.
 
     Raises:
-        ValueError: A name cannot be part of a tool's name or is taken, or a server has a value that makes no sense.
-        TypeError: Something is no server.
+        ValueError: A name cannot be part of a tool's name or is taken, or a server has an invalid value.
+        TypeError: A value is no server.
     """
     configs: dict[str, dict[str, JsonValue]] = {}
     in_process: dict[str, Server[Any]] = {}
@@ -160,7 +160,7 @@ def _wire(name: str, server: object) -> tuple[dict[str, JsonValue], Server[Any] 
     if isinstance(server, (StdioServer, SSEServer, HTTPServer)):
         return server.to_wire(), None
     if isinstance(server, MCPServer):
-        # It has no other way to be run over streams of one's own.
+        # It has no public way to run over our own streams.
         server = cast("MCPServer[Any]", server)._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     if isinstance(server, Server):
         return {"type": "sdk", "name": name}, cast("Server[Any]", server)
@@ -169,7 +169,7 @@ def _wire(name: str, server: object) -> tuple[dict[str, JsonValue], Server[Any] 
 
 
 def _wire_dict(name: str, server: dict[str, Any]) -> tuple[dict[str, JsonValue], Server[Any] | None]:
-    """Check a dict of the SDK's. Fields that are not checked here are left to the CLI."""
+    """Check a dict of the SDK's. Unchecked fields are left to the CLI."""
     match server.pop("type", "stdio"):
         case "stdio":
             checked = StdioServer(server.pop("command", ""), server.pop("args", ()), server.pop("env", {}))

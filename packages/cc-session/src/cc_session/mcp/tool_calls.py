@@ -1,8 +1,8 @@
-"""Tool calls that wait: an MCP server inside the session, whose calls are answered when their caller has the answer.
+"""Suspended tool calls: an MCP server in the session, whose calls wait for the caller's answer.
 
-The CLI runs its own loop and calls tools over MCP. This server has no code for them: a call waits, for as long as it
-takes, until somebody answers it by the id the model gave it. It knows nothing of sessions. `SuspendedCalls` belongs to
-the background loop, but for `suspended`.
+The CLI runs its own loop and calls tools over MCP. This server has no code for them: a call waits, without a limit,
+until `answer()` gets its result, by the model's id. It knows nothing of sessions. `SuspendedCalls` belongs to the
+background loop, except `suspended`.
 """
 
 import asyncio
@@ -44,35 +44,35 @@ __all__ = [
 ]
 
 ToolContent: TypeAlias = str | Sequence[Mapping[str, JsonValue]]
-"""What a tool answers: a text, or MCP content blocks: `{"type": "text", "text": …}` and
-`{"type": "image", "data": …, "mimeType": …}`."""
+"""Answer of a tool: a text, or MCP content blocks: `{"type": "text", "text": …}` and `{"type": "image", "data": …,
+"mimeType": …}`."""
 
 TOOL_CALL_ID: Final = "claudecode/toolUseId"
-"""Where in its `_meta` a `tools/call` of the CLI says which of the model's calls it is."""
+"""Key in the `_meta` of the CLI's `tools/call` with the id of the model's call."""
 
 SERVER_NAME = "session"
 
-# The API gets the tools under the names they were given, not as `mcp__session__…`.
+# The API gets the tools under their given names, not as `mcp__session__…`.
 _NO_PREFIX = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
 
 _PATIENT = {
-    # A person may have to answer. In milliseconds; the CLI takes no more than this.
+    # A person may have to answer. In milliseconds; the maximum of the CLI.
     "MCP_TOOL_TIMEOUT": "2147483647",
-    # A longer result would be put into a file, and the model told where. The second limit of that kind is in the
-    # tool's `_meta`.
+    # A longer result would go into a file, and its path to the model. The second limit of that kind is in the tool's
+    # `_meta`.
     "MAX_MCP_OUTPUT_TOKENS": "100000000",
 }
 
-# The CLI takes no larger number than this for the length of a result, in UTF-16 units. What is longer it puts into a
-# file, unless an image is with it.
+# The CLI's maximum for the length of a result, in UTF-16 units. It puts a longer one into a file, unless an image is
+# with it.
 _MAX_TEXT = 500_000
 
 TOOL_META: Final[Mapping[str, JsonValue]] = {
-    # A tool in the request from the start, not behind the CLI's search for tools.
+    # A tool in the request from the start, not behind the CLI's tool search.
     "anthropic/alwaysLoad": True,
     "anthropic/maxResultSizeChars": _MAX_TEXT,
 }
-"""The `_meta` of a tool that the model sees from the start, and whose results it gets as they are."""
+"""`_meta` of a tool that the model sees from the start, and whose results it gets unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ class ToolDefinition:
     """A tool that the model may call, and whose calls the session's caller answers."""
 
     name: str
-    """The name that the API and the model get."""
+    """Name for the API and the model."""
     description: str
-    """What the model is told about it."""
+    """Description for the model."""
     input_schema: dict[str, JsonValue]
-    """The JSON Schema of its arguments. Nobody here checks arguments against it."""
+    """JSON Schema of its arguments. They are not checked against it here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class ToolCall:
     name: str
     """The name of the tool."""
     arguments: dict[str, JsonValue]
-    """What the model gave it, unchecked."""
+    """The model's arguments, unchecked."""
 
 
 class SuspendedCalls:
-    """The calls that wait for an answer, and the server that makes them wait."""
+    """Calls that wait for an answer, and the server that makes them wait."""
 
     def __init__(self, tools: Sequence[ToolDefinition]) -> None:
         self.tools = [_mcp_tool(tool) for tool in tools]
@@ -115,14 +115,14 @@ class SuspendedCalls:
 
     @property
     def suspended(self) -> tuple[ToolCall, ...]:
-        """The calls that wait for an answer, in the order in which they came."""
+        """Calls that wait for an answer, in order of arrival."""
         return tuple(call for call, _ in self._waiting.copy().values())
 
     async def next(self) -> ToolCall:
-        """Return the next call that was not returned yet, waiting for one if need be.
+        """Return the next call that was not returned yet; wait for one if needed.
 
         Raises:
-            Exception: What `end()` was given.
+            Exception: That given to `end()`.
         """
         while True:
             if self._end is not None:
@@ -133,7 +133,7 @@ class SuspendedCalls:
             await self._news.wait()
 
     async def answer(self, call_id: str, result: CallToolResult) -> None:
-        """Give a call its answer.
+        """Answer a call.
 
         Raises:
             UnknownToolCallError: No call with this id waits.
@@ -149,7 +149,7 @@ class SuspendedCalls:
             self._release(call_id, tool_result("The call was cancelled.", is_error=True))
 
     def end(self, error: Exception) -> None:
-        """Drop all calls and have `next()` raise `error`, now and later."""
+        """Drop all calls and make `next()` raise `error`, now and later."""
         self._end = error
         self.cancel()
         self._news.set()
@@ -188,7 +188,7 @@ class SuspendedCalls:
 
 
 def with_tools(options: ClaudeAgentOptions, calls: SuspendedCalls) -> ClaudeAgentOptions:
-    """Return `options` with the tools of `calls`, which the CLI may call as often as the model likes.
+    """Return `options` with the tools of `calls`, which the CLI may call without a limit.
 
     Raises:
         ValueError: The options name a file of MCP servers, to which none can be added.
@@ -198,9 +198,9 @@ def with_tools(options: ClaudeAgentOptions, calls: SuspendedCalls) -> ClaudeAgen
 
 
 def with_tool_server(options: ClaudeAgentOptions, name: str, server: McpServerConfig) -> ClaudeAgentOptions:
-    """Return `options` with an MCP server whose tools the CLI may call without asking, as often as the model likes.
+    """Return `options` with an MCP server whose tools the CLI may call without a permission and without a limit.
 
-    The CLI waits for their answers without a limit, and goes on by itself after each.
+    The CLI waits for their answers without a limit, and continues by itself after each.
 
     Raises:
         ValueError: The options name a file of MCP servers, to which none can be added.
@@ -219,7 +219,7 @@ def with_tool_server(options: ClaudeAgentOptions, name: str, server: McpServerCo
 
 
 def tool_result(content: ToolContent, *, is_error: bool) -> CallToolResult:
-    """Make the MCP result of a tool's answer.
+    """Return a tool's answer as MCP result.
 
     Raises:
         ValueError: The content is not made of MCP content blocks that reach the model as they are.
@@ -231,7 +231,7 @@ def tool_result(content: ToolContent, *, is_error: bool) -> CallToolResult:
 
 
 def _check(blocks: Sequence[ContentBlock]) -> None:
-    """Raise where the CLI would give the model something else, such as the name of a file."""
+    """Raise if the CLI would give the model other content, such as the name of a file."""
     others = {block.type for block in blocks if not isinstance(block, (TextContent, ImageContent))}
     if others:
         raise ValueError(f"Only text and images reach the model as they are, not {', '.join(sorted(others))}")
@@ -239,10 +239,10 @@ def _check(blocks: Sequence[ContentBlock]) -> None:
 
 
 def check_length(blocks: Sequence[ContentBlock]) -> None:
-    """Raise where the CLI would put a tool's result into a file and name that to the model.
+    """Raise if the CLI would put a tool's result into a file and name it to the model.
 
     Raises:
-        ValueError: The texts are longer than the CLI lets pass.
+        ValueError: The texts are longer than the CLI allows.
     """
     texts = [block.text for block in blocks if isinstance(block, TextContent)]
     length = sum(len(text.encode("utf-16-le", "surrogatepass")) // 2 for text in texts)
@@ -256,7 +256,7 @@ def _mcp_tool(tool: ToolDefinition) -> Tool:
             "name": tool.name,
             "description": tool.description,
             "inputSchema": tool.input_schema,
-            # Calls of tools that are not read-only come one after another, each when the last one is answered.
+            # Calls of other tools come one after another, each after the answer to the last one.
             "annotations": {"readOnlyHint": True},
             "_meta": TOOL_META,
         }
@@ -266,6 +266,6 @@ def _mcp_tool(tool: ToolDefinition) -> Tool:
 def _call_id(params: CallToolRequestParams) -> str:
     call_id = cast("Mapping[str, object]", params.meta or {}).get(TOOL_CALL_ID)
     if not isinstance(call_id, str):
-        # Told to the model as the tool's error; there is nobody else to tell.
+        # Reaches the model as the tool's error; there is no other receiver.
         raise ValueError(f"this version of the CLI does not say which call it makes: no {TOOL_CALL_ID!r} in `_meta`")
     return call_id

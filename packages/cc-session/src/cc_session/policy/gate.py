@@ -1,12 +1,12 @@
-"""A policy between the CLI and its tools: the two callbacks through which each call must pass.
+"""Policy gate between the CLI and its tools: the two callbacks that each call must pass.
 
-A hook sees every call before it runs, in every permission mode, and of everything that can speak about a call its
-"deny" wins. A call that the policy allows, or has asked about, it sends on to the permission callback: "ask" is heeded
-in every mode, where "allow" is not, and there the input is final, so the policy is applied to what the tool really
-gets. Nothing here raises, and whatever goes wrong denies.
+A hook sees every call before it runs, in every permission mode, and its "deny" overrides all other decisions. It sends
+a call that the policy allows or asks about to the permission callback: the CLI respects "ask" in every mode, but not
+"allow". There the input is final, so the policy checks the input that the tool really gets. Nothing here raises, and
+every failure denies.
 
-What other hooks can do to a call is looked at as well: one that changes the input could otherwise make another call of
-it after the policy has spoken, and one on permission requests could answer in the place of who is asked.
+The gate also checks the output of other hooks: a hook could otherwise change the input after the decision of the
+policy, and a hook on permission requests could answer instead of the permission callback.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ __all__ = ["PolicyGate", "kept_in_memory", "without_warnings"]
 
 logger = logging.getLogger(__name__)
 
-# Calls are few between the hook and the callback. What has fallen out is treated as a call that no hook has seen.
+# Few calls are between the hook and the callback. A dropped one is treated as a call that no hook has seen.
 _REMEMBERED_CALLS = 10_000
 
 _NOBODY_TO_ASK = "There is nobody who could be asked about it."
@@ -49,13 +49,13 @@ _NOBODY_TO_ASK = "There is nobody who could be asked about it."
 @dataclass(slots=True)
 class _Call:
     name: str
-    """The name under which rules know its tool."""
+    """Name of its tool in the rules."""
     is_to_ask: bool = False
-    """Whether a hook wants it to be asked about."""
+    """True if a hook decided to ask about it."""
 
 
 class PolicyGate:
-    """The policy of one session, as the CLI meets it."""
+    """Policy of one session, as callbacks of the CLI."""
 
     def __init__(self, policy: Policy, others_ask: Ask | None, callers: Callers, timeouts: Timeouts) -> None:
         self._policy = policy
@@ -69,7 +69,7 @@ class PolicyGate:
 
     @property
     def can_ask(self) -> bool:
-        """Whether there is somebody to ask."""
+        """True if a callback can be asked."""
         return self._ask is not None
 
     def hook(self) -> HookMatcher:
@@ -79,7 +79,7 @@ class PolicyGate:
         return for_the_cli(hook, self._callers)
 
     def guarded(self, event: str, callback: HookCallback) -> HookCallback:
-        """Return another hook as it may speak beside the policy."""
+        """Return another hook, limited by the policy."""
         look = {"PreToolUse": self._look_at_change, "PermissionRequest": self._look_at_permission}.get(event)
         if look is None:
             return callback
@@ -100,8 +100,8 @@ class PolicyGate:
         input: dict[str, Any],
         context: ToolPermissionContext,
     ) -> PermissionResult:
-        """Decide about a call, with the input that the tool will get."""
-        # One that no hook has seen may be of an MCP server, under the name of a tool of the CLI: it is asked about.
+        """Decide on a call, with the input that the tool will get."""
+        # A call that no hook has seen may be an MCP tool with the name of a CLI tool: so the callback is asked.
         call = self._calls.get((context.tool_use_id or "", tool), _Call(tool, is_to_ask=True))
         verdict = await self._verdict(call.name, input)
         if verdict.behavior == "deny":
@@ -121,7 +121,7 @@ class PolicyGate:
         return HookResult.no_opinion() if verdict.behavior == "pass" else HookResult.ask(verdict.reason)
 
     def _remembered(self, call: Mapping[str, Any]) -> "_Call":
-        """What is known of a call, from its first hook on."""
+        """Return a call's record; the first hook makes it."""
         key = str(call.get("tool_use_id")), str(call.get("tool_name"))
         known = self._calls.setdefault(key, _Call(""))
         known.name = tool_name_of(call)
@@ -185,10 +185,10 @@ class PolicyGate:
 
 
 def kept_in_memory(answer: object) -> PermissionResult:
-    """Return what a permission callback answered, with nothing in it that would be written to a settings file.
+    """Return a permission callback's answer, with updates for the session only, not for a settings file.
 
     Raises:
-        TypeError: It is no answer.
+        TypeError: Not an answer.
     """
     match answer:
         case PermissionResultAllow(updated_permissions=list(updates)):
@@ -208,9 +208,9 @@ def _in_memory(update: PermissionUpdate) -> PermissionUpdate:
 
 
 def without_warnings(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Return options for the SDK's client, which warns of permission callbacks that the CLI would pass by.
+    """Return options that keep the SDK's client from warning of a bypassed permission callback.
 
-    That of a policy it does not, since a hook sends it there. The client does nothing else with what is taken out.
+    The CLI does not bypass a policy's callback: a hook sends calls there. The removed options have no other use.
     """
     if not isinstance(getattr(options.can_use_tool, "__self__", None), PolicyGate):
         return options

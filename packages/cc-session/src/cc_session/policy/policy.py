@@ -1,7 +1,7 @@
-"""Policies: which tool calls may run, whatever the permission mode and whatever else has been allowed.
+"""Policies: the tool calls that may run, regardless of permission mode and other permissions.
 
-A policy is a value: rules, a default, and whom to ask. `policy/gate.py` puts it between the CLI and its tools. It
-knows no session, and of the CLI only the names of its tools.
+A policy is a value: rules, a default, and a callback. `policy/gate.py` puts it between the CLI and its tools. It knows
+no session, and of the CLI only the names of its tools.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,40 +17,40 @@ from .rules import Behavior, Rule, reading, shell_rules, writing_below
 __all__ = ["Ask", "Default", "Policy", "Verdict"]
 
 Default: TypeAlias = Literal["pass", "allow", "ask", "deny"]
-"""What becomes of a call that no rule matches. `"pass"` leaves it to the CLI's own rules."""
+"""Decision on a call that no rule matches. `"pass"` leaves it to the CLI's own rules."""
 Ask: TypeAlias = Callable[[str, dict[str, Any], ToolPermissionContext], Awaitable[PermissionResult] | PermissionResult]
-"""Who decides about a call: the tool's name, its input, and what the CLI says about it; the SDK's types."""
+"""Callback that decides on a call, from tool name, input and the CLI's context; in the SDK's types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a policy says about one call."""
+    """Decision of a policy on one call."""
 
     behavior: Default
-    """What becomes of it."""
+    """The decision."""
     reason: str
-    """Why."""
+    """Reason."""
 
 
 class Policy:
     """Rules for all tool calls of a session, for `Session.open(policy=…)`.
 
-    Of all rules that match a call, deny wins over ask and ask over allow, wherever they stand; then comes the default.
-    This holds for every call, in every permission mode: of the CLI's own tools, of MCP tools, and of those that
-    sub-agents make. What is allowed here can still be denied by the CLI: by a deny rule of its settings, for example.
+    Among the rules that match a call, deny overrides ask and ask overrides allow, in any order; then comes the default.
+    This holds for every call, in every permission mode: of the CLI's own tools, of MCP tools, and by sub-agents. The
+    CLI can still deny a call that is allowed here, for example by a deny rule in its settings.
 
     Args:
         rules: The rules, in any order.
-        default: What becomes of a call that none matches. `"pass"` leaves it to the CLI; then the permission mode and
-            the CLI's own rules decide, and `ask` is asked where they would ask somebody.
-        ask: Who decides where a rule, or the CLI, asks. It returns the SDK's `PermissionResultAllow`, perhaps with
-            another input, or `PermissionResultDeny`. If it raises, returns something else or is late, the call is
-            denied, as it is without a callback. A deny rule holds for another input, too. Updates of permissions that
-            it hands back hold for the session, and are written to no file.
-        timeout: How many seconds it may take; `Timeouts.permission` if None.
+        default: The decision on a call that no rule matches. `"pass"` leaves it to the CLI; then the permission mode
+            and the CLI's own rules decide, and `ask` is called where they ask.
+        ask: Callback that decides where a rule, or the CLI, asks. It returns the SDK's `PermissionResultAllow`, perhaps
+            with a changed input, or `PermissionResultDeny`. If it raises, returns another value or is late, the call is
+            denied, as without a callback. Deny rules also apply to a changed input. Permission updates in its answer
+            hold for the session and are written to no file.
+        timeout: Seconds that it may take; `Timeouts.permission` if None.
 
     Raises:
-        ValueError: There is no such default.
+        ValueError: The default is unknown.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class Policy:
 
     @classmethod
     def read_only(cls) -> Self:
-        """Reading and searching files, and nothing else: no shell, no network, no MCP tools, no sub-agents.
+        """Return a policy for reading and searching files only: no shell, network, MCP tools or sub-agents.
 
-        Any other tool, also one that a later CLI brings, is denied. Add to it with `with_rules()`.
+        Any other tool, also one of a later CLI, is denied. Add rules with `with_rules()`.
         """
         return cls(reading(), default="deny")
 
@@ -84,20 +84,20 @@ class Policy:
     def workspace_write(
         cls, path: str | Path, *, shell: Behavior = "deny", ask: Ask | None = None, timeout: float | None = None
     ) -> Self:
-        """As `read_only()`, and writing files below a folder: not elsewhere, nor in its `.git` and `.claude` folders.
+        """Return `read_only()` plus writing files only below a folder, but not in its `.git` and `.claude` folders.
 
-        Symbolic links are followed and `..` is resolved before a path is judged.
+        Symbolic links are followed and `..` is resolved before the check.
 
         Args:
             path: The folder, which must exist.
-            shell: What becomes of shell commands. No folder confines them: if they are allowed, or asked about and
-                allowed, they can write anywhere.
-            ask: Who is asked about them.
-            timeout: How many seconds that may take.
+            shell: The decision on shell commands. No folder confines them: if allowed, also after asking, they can
+                write anywhere.
+            ask: Callback for them.
+            timeout: Seconds that it may take.
 
         Raises:
-            NotADirectoryError: The path is no folder.
-            FileNotFoundError: There is nothing at the path.
+            NotADirectoryError: It is not a folder.
+            FileNotFoundError: The path does not exist.
         """
         return cls([*reading(), *writing_below(path), *shell_rules(shell)], default="deny", ask=ask, timeout=timeout)
 
@@ -106,7 +106,7 @@ class Policy:
         return Policy([*self.rules, *rules], default=self.default, ask=self.ask, timeout=self.timeout)
 
     def verdict(self, tool: str, input: Mapping[str, Any]) -> Verdict:
-        """Return what the policy says about a call, without asking anybody."""
+        """Return the policy's decision on a call, without calling `ask`."""
         for behavior in ("deny", "ask", "allow"):
             for rule in self.rules:
                 if rule.behavior != behavior:

@@ -1,4 +1,4 @@
-"""One rule of a policy: which calls it is about, and what to do about them."""
+"""One rule of a policy: the calls that it matches, and its decision."""
 
 import inspect
 import os
@@ -23,7 +23,7 @@ __all__ = [
     "writing_below",
 ]
 
-# Those of the CLIs 2.1.71 to 2.1.330. A newer CLI may have others.
+# Tools of CLI 2.1.71 to 2.1.330. A newer CLI may have others.
 _KNOWN = (
     "Agent", "AskUserQuestion", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterPlanMode",
     "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "LSP", "ListAgents", "ListMcpResourcesTool",
@@ -33,7 +33,7 @@ _KNOWN = (
 )  # fmt: skip
 _BY_LOWER_CASE = {name.lower(): name for name in _KNOWN}
 
-# Names that the CLI still takes in its own rules, for tools that it has renamed.
+# Old names of renamed tools, which the CLI still accepts in its own rules.
 _RENAMED: Mapping[str, str] = {
     "Task": "Agent",
     "KillShell": "TaskStop",
@@ -50,10 +50,10 @@ _NAME = re.compile(r"[A-Za-z0-9_*-]+")
 
 
 def checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
-    """Return the pattern under which the CLI's calls can match it.
+    """Return the pattern in the form that CLI calls can match.
 
     Raises:
-        ValueError: It is neither a name nor a name with `*`, or has another case than a tool of the CLI.
+        ValueError: It is neither a name nor a name with `*`, or differs from a CLI tool only in case.
     """
     if isinstance(tool, re.Pattern):
         return tool
@@ -69,10 +69,10 @@ def checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
 
 
 def is_known_tool(name: str) -> bool:
-    """Whether some CLI has a tool of its own by this name; those of MCP servers and names with `*` count as known.
+    """Return True if some CLI has its own tool of this name; MCP tools and names with `*` count as known.
 
     Raises:
-        ValueError: None has, and the name is close to one, so it is a slip.
+        ValueError: The unknown name is close to a known one: a misspelling.
     """
     if name in _KNOWN or name in _RENAMED or name.startswith("mcp__") or "*" in name:
         return True
@@ -82,9 +82,9 @@ def is_known_tool(name: str) -> bool:
 
 
 def tool_name_of(call: Mapping[str, Any]) -> str:
-    """Return the name under which rules know the tool of a hook's input.
+    """Return the name that rules use for the tool of a hook's input.
 
-    The model can see an MCP tool under a name without its server, which may be that of another tool.
+    The model can see an MCP tool without its server's name, perhaps under the name of another tool.
     """
     name = str(call.get("tool_name", ""))
     match call.get("mcp_server"):
@@ -96,14 +96,14 @@ def tool_name_of(call: Mapping[str, Any]) -> str:
 
 
 Behavior: TypeAlias = Literal["allow", "ask", "deny"]
-"""What a rule says about the calls that it matches."""
+"""Decision of a rule on the calls that it matches."""
 Predicate: TypeAlias = Callable[[Mapping[str, Any]], object]
-"""Whether a rule is about a call with this input. Not a coroutine function."""
+"""Condition on the input of a call. Not a coroutine function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What to do about some calls.
+    """Decision on some tool calls.
 
     ```python
     Rule("Bash", "deny", when=lambda input: input.get("run_in_background"))
@@ -112,23 +112,22 @@ class Rule:
     ```
 
     Raises:
-        ValueError: The tool is no name, such as `Bash(git *)`, a rule of the CLI's own; or in another case than a tool
-            of the CLI's.
+        ValueError: The tool is no name, such as `Bash(git *)`, a rule of the CLI; or differs from a CLI tool only in
+            case.
         TypeError: The predicate is a coroutine function.
     """
 
     tool: str | re.Pattern[str]
-    """A name, in which `*` stands for any characters; or a regular expression that the whole name must match. A tool of
-    an MCP server is `mcp__server__tool`, whatever name the model sees; one of `Session.open(tools=…)` is
-    `mcp__session__name`."""
+    """Name, in which `*` matches any characters; or a regular expression for the whole name. A tool of an MCP server is
+    `mcp__server__tool`, whatever name the model sees; a tool of `Session.open(tools=…)` is `mcp__session__name`."""
     behavior: Behavior
-    """What to do: deny, ask the policy's callback, or allow."""
+    """Decision: deny, ask the policy's callback, or allow."""
     _: KW_ONLY
     when: Predicate | None = None
-    """A condition on the input: the rule matches where it returns something true. If it raises, the call is denied,
-    whatever the rule says. A relative path in a file tool's input is made absolute by the CLI before."""
+    """Condition on the input: the rule matches if it returns a true value. If it raises, the call is denied, whatever
+    `behavior` is. The CLI first makes a relative path in a file tool's input absolute."""
     reason: str | None = None
-    """What the model is told when it is denied, or who is asked."""
+    """Text for the model on a denial, or for the asked callback."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tool", checked_tool_pattern(self.tool))
@@ -138,7 +137,7 @@ class Rule:
             raise TypeError(f"the predicate of a rule is no coroutine function: {self.when!r}")
 
     def matches(self, tool: str, input: Mapping[str, Any]) -> bool:
-        """Whether the rule is about this call. Raises what the predicate raises."""
+        """Return True if the rule matches this call. Predicate errors propagate."""
         if isinstance(self.tool, str):
             if not re.fullmatch(".*".join(map(re.escape, self.tool.split("*"))), tool, re.DOTALL):
                 return False
@@ -152,14 +151,14 @@ class Rule:
         return bool(answer)
 
 
-# They read, or keep notes in memory. Not the tools that fetch from the network, which can also carry something out; nor
+# Tools that read, or keep notes in memory. Not tools that fetch from the network, which can also send data out; nor
 # sub-agents and skills, whose definitions can bring more than tool calls.
 _READING = ("Glob", "Grep", "LS", "NotebookRead", "Read", "StructuredOutput", "TodoWrite", "ToolSearch")
 
-# They run commands, each in a way of its own.
+# Tools that run commands, each differently.
 _SHELLS = ("Bash", "Monitor", "PowerShell")
 
-# Each with the field that has its path.
+# Each with the field of its path.
 _WRITING: Mapping[str, str] = {
     "Edit": "file_path",
     "MultiEdit": "file_path",
@@ -167,23 +166,23 @@ _WRITING: Mapping[str, str] = {
     "Write": "file_path",
 }
 
-# What JavaScript, and so the CLI, takes for white space at an end. Python knows more, and one less.
+# White space that JavaScript, and so the CLI, trims at an end. Python has more, and lacks one.
 _TRIMMED = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
 
-# What is written there makes other programs run something: Git its hooks, the CLI those of its settings.
+# Files there make other programs run code: Git its hooks, the CLI the hooks of its settings.
 _NOT_EVEN_BELOW = frozenset({".git", ".claude"})
 
 
 def is_below(path: str | Path, *, field: str = "file_path") -> Predicate:
-    """Return a predicate for rules: whether a tool's path is below a folder, and is no link to somewhere else.
+    """Return a predicate for rules: a tool's path is below a folder, and not a link to another place.
 
     Args:
-        path: The folder, which must exist. Where links lead to is looked up now, once.
-        field: Where the tool's input has the path: `"notebook_path"` for `NotebookEdit`.
+        path: The folder, which must exist. Its links are resolved now, once.
+        field: The input field with the path: `"notebook_path"` for `NotebookEdit`.
 
     Raises:
-        NotADirectoryError: The path is no folder.
-        FileNotFoundError: There is nothing at the path.
+        NotADirectoryError: It is not a folder.
+        FileNotFoundError: The path does not exist.
     """
     folder = _folder(path)
 
@@ -226,10 +225,10 @@ def _folder(path: str | Path) -> Path:
 
 
 def _below(folder: Path, path: object) -> Path | None:
-    """Where a path leads to, from the folder on; None if that is elsewhere.
+    """Return a path's target relative to the folder; None if it is outside.
 
-    The CLI resolves `..` before it looks for links, the system after; and of some tools it writes the path in another
-    way first. What is below must be so in all ways.
+    The CLI resolves `..` before links, the system after; and for some tools it first changes the path's Unicode form.
+    The target must be below in all cases.
     """
     if not isinstance(path, str) or not os.path.isabs(path) or path != path.strip(_TRIMMED):
         raise ValueError("the CLI gives absolute paths")

@@ -1,7 +1,7 @@
-"""Whether the CLI is silent although it has something to do.
+"""Detection of a silent CLI that has work to do.
 
-It may be silent while a tool runs, and while it waits for an answer of ours: to a hook, about a permission, or from an
-MCP server that runs in this process. All of that passes through the transport, and is noticed there.
+Silence is normal while a tool runs, and while the CLI waits for our answer: to a hook, to a permission request, or from
+an MCP server in this process. All these messages pass through the transport, which records them.
 """
 
 import json
@@ -14,13 +14,13 @@ __all__ = ["Activity", "is_response"]
 
 _RESPONSE = '{"type": "control_response"'
 
-# The id stands before the answer itself, which can have megabytes.
+# The id comes before the answer itself, which can take megabytes.
 _RESPONSE_ID = re.compile(r'"request_id": "([^"\\]+)"')
 _HEAD = 300
 
 
 class Activity:
-    """What the CLI waits for, and when it last gave a sign of life."""
+    """Tools and requests the CLI waits for, and its last activity."""
 
     def __init__(self) -> None:
         self._alive_at = time.monotonic()
@@ -28,13 +28,13 @@ class Activity:
         self._requests: set[str] = set()
 
     def silent_for(self) -> float:
-        """Since how many seconds the CLI is silent; 0 while it waits for somebody else."""
+        """Return the seconds of silence; 0 while the CLI waits for a tool or an answer."""
         if self._tools or self._requests:
             return 0.0
         return time.monotonic() - self._alive_at
 
     def received(self, message: Mapping[str, Any]) -> None:
-        """Take note of a message of the CLI."""
+        """Record a message from the CLI."""
         self._alive_at = time.monotonic()
         match message:
             case {"type": "assistant", "message": {"content": [*blocks]}}:
@@ -51,14 +51,14 @@ class Activity:
                 pass
 
     def sent(self, line: str) -> None:
-        """Take note of a line that was written to the CLI, which has something to do now."""
+        """Record a line that was written to the CLI, which now has work to do."""
         self._alive_at = time.monotonic()
         if is_response(line):
             self._requests.discard(_response_id(line))
 
 
 def is_response(line: str) -> bool:
-    """Whether a line that is written to the CLI answers a control request of the CLI's."""
+    """Return True if a line written to the CLI answers one of its control requests."""
     return line.startswith(_RESPONSE)
 
 

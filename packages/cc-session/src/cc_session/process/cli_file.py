@@ -1,4 +1,4 @@
-"""The file of the Claude Code CLI, and how a user logs in with it."""
+"""Path of the Claude Code CLI, and advice on how to log in."""
 
 import shutil
 import sys
@@ -10,13 +10,13 @@ __all__ = ["bundled_cli", "find_cli", "login_advice"]
 
 
 def bundled_cli() -> str:
-    """Return the path at which the SDK's wheel has its CLI; a wheel for all platforms has none."""
+    """Return the path of the CLI in the SDK's wheel; a wheel for all platforms has none."""
     name = "claude.exe" if sys.platform == "win32" else "claude"
     return str(Path(claude_agent_sdk.__file__).parent / "_bundled" / name)
 
 
 def find_cli(path: str | None = None) -> str | None:
-    """Return the CLI that sessions start: that at `path`, else the SDK's own, else that on PATH; None without any."""
+    """Return the CLI for sessions: `path`, else the SDK's own, else the one on PATH; None if there is none."""
     bundled = bundled_cli()
     return path or (bundled if Path(bundled).is_file() else shutil.which("claude"))
 

@@ -1,8 +1,8 @@
 """The CLI process: spawned by the SDK, read, watched and ended by us.
 
-The one module that touches the SDK's private subprocess transport. The SDK keeps the class private, yet nothing
-public starts the CLI with its options on the command line and also gives the process's id, exit code and a way to
-end it at once. `tests/test_sdk_internals.py` notices when what is used here changes.
+The only module that uses the SDK's private subprocess transport. No public API starts the CLI with its options on the
+command line and also gives the process id, the exit code and a way to end it at once. `tests/test_sdk_internals.py`
+fails when the SDK code used here changes.
 """
 
 import json
@@ -31,7 +31,7 @@ from .watchdog import Guard
 __all__ = ["CLIProcess", "Phase"]
 
 Phase = Literal["connect", "turn", "control"] | None
-"""What a process is doing, as its errors tell it: starting, answering a prompt or a control request; None if idle."""
+"""Activity of a process, for its errors: starting, answering a prompt or a control request; None if idle."""
 
 # The CLI sends a whole message as one line: a request with a few images has tens of megabytes.
 _MAX_LINE_BYTES = 256 * 1024 * 1024
@@ -39,27 +39,27 @@ _MAX_LINE_BYTES = 256 * 1024 * 1024
 # The last lines say why; a CLI that fails can print kilobytes of its own source.
 _STDERR_LINES = 40
 
-# A process that has closed its stdout is gone or about to be. Its exit code and its last words come in a moment, or
-# never: something that it has started can hold its pipes open.
+# A process that has closed its stdout has ended or soon will. Its exit code and the end of its stderr come in a moment,
+# or never: a child process can hold its pipes open.
 _EXIT_SECONDS = 0.5
 _STDERR_SECONDS = 0.2
 
-# How long what the process has started may take to end before it is killed.
+# Time for the process's descendants to end before they are killed.
 _FAMILY_SECONDS = 0.1
 
-# A process that ends in the middle of a turn takes 20 ms, or waits for something that nobody else waits for.
+# A process that ends during a turn takes 20 ms, or waits for something that is irrelevant to us.
 _TURN_SECONDS = 0.2
 
 
 class CLIProcess(Transport):
     """A Claude Code CLI on stdin and stdout, as the SDK's `Transport`.
 
-    Unlike the SDK's own, it raises `ProcessExitedError` as soon as the process ends unasked, with any exit code, and
-    it ends the process quickly: at once while it has something to do, otherwise after half of `close_seconds`.
+    Unlike the SDK's own, it raises `ProcessExitedError` as soon as the process ends unexpectedly, with any exit code,
+    and it ends the process quickly: at once while it is busy, otherwise after half of `close_seconds`.
     """
 
     def __init__(self, options: ClaudeAgentOptions, folder: Path, *, close_seconds: float) -> None:
-        """Take the options as they go on the command line, and the folder that must not outlive the process."""
+        """Take the options for the command line, and the folder that must not outlive the process."""
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._caller_stderr = options.stderr
         options = replace(options, stderr=self._on_stderr)
@@ -71,19 +71,19 @@ class CLIProcess(Transport):
         self._is_closing = False
         self._close_lock = anyio.Lock()
         self.phase: Phase = "connect"
-        """What the process is doing. In a turn it does not end when its stdin does."""
+        """Activity of the process. In a turn it does not end with its stdin."""
         self.last_words = LastWords()
-        """The end of stderr, as its error tells it."""
+        """End of stderr, for its error."""
 
     @property
     def pid(self) -> int | None:
-        """The process's id, or None before it is started and after it is closed."""
+        """Process id, or None before it is started and after it is closed."""
         process = self._process
         return process.pid if process is not None else None
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process is gone, also if nobody has taken note of that yet."""
+        """True if the process has ended, even if its exit is not yet noticed."""
         process = self._process
         if process is None:
             return True
@@ -91,18 +91,18 @@ class CLIProcess(Transport):
         if process.returncode is not None or not hasattr(os, "waitid"):
             return process.returncode is not None
         try:
-            # Leaves it to be waited for by its owner.
+            # Leaves the wait to its owner.
             return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
-            return True  # it was taken note of
+            return True  # already reaped
 
     @property
     def stderr_tail(self) -> str:
-        """The last lines that the process wrote to stderr."""
+        """Last lines that the process wrote to stderr."""
         return "\n".join([*self._stderr])
 
     def forget_stderr(self) -> None:
-        """Drop what was written to stderr: it belongs to an earlier lease."""
+        """Drop the stderr output so far: it belongs to an earlier lease."""
         self._stderr.clear()
         self.last_words.forget()
 
@@ -112,7 +112,7 @@ class CLIProcess(Transport):
         if self._process is not None and not self._is_closing:
             self._guard = await Guard.over(self._process.pid, self._folder)
         if self._is_closing:
-            # Closed while it was being started, when there was nothing yet to close.
+            # Closed during its start, when there was nothing to close yet.
             await self.close()
             raise CLIConnectionError(reason="The session was closed while it was being opened")
 
@@ -126,7 +126,7 @@ class CLIProcess(Transport):
         if process is None or process.stdout is None:
             raise CLIConnectionError(reason="Claude Code was not started")
         async for line in self._lines(process.stdout):
-            # Some builds write other things to stdout as well; what looks like a message must be one.
+            # Some builds write other lines to stdout; a line that looks like a message must be one.
             if line.lstrip().startswith(b"{"):
                 yield _parsed(line)
         if not self._is_closing:
@@ -150,13 +150,13 @@ class CLIProcess(Transport):
                     if process is not None:
                         await self._end(process)
                 finally:
-                    # On a starved machine the time for closing may be over before this could go on.
+                    # On an overloaded machine the close timeout may be over by now.
                     if process is not None and process.returncode is None:
                         with suppress(ProcessLookupError):
                             process.kill()
                     if self._guard is not None:
                         await self._guard.release()
-                # What is left to do here takes no time: the process has ended.
+                # The rest takes no time: the process has ended.
                 await self._inner.close()
 
     async def _end(self, process: Process) -> None:
@@ -173,13 +173,13 @@ class CLIProcess(Transport):
                 tell()
             with anyio.move_on_after(self._close_seconds / 2):
                 await process.wait()
-        # What tools have left behind, and MCP servers that do not end with their stdin.
+        # Leftover tool processes, and MCP servers that do not end with their stdin.
         await self._end_family(process)
 
     async def _end_in_turn(self, process: Process) -> None:
-        """End a process that may wait for a tool: then it would take a second and a half."""
+        """End a process that may wait for a tool, which would take it 1.5 seconds."""
         with suppress(ProcessLookupError):
-            # It stands still while its tools end, for else it would tell the model of that.
+            # It is stopped while its tools end; otherwise it would tell the model.
             process.send_signal(signal.SIGSTOP)
             try:
                 await self._end_family(process)
@@ -192,7 +192,7 @@ class CLIProcess(Transport):
 
     async def _end_family(self, process: Process) -> None:
         def end() -> None:
-            # The id of a process that was waited for can be that of another one.
+            # The id of a reaped process may belong to another one.
             pid = process.pid if process.returncode is None else None
             if family := family_of(pid, self._folder):
                 end_all(family, _FAMILY_SECONDS)
@@ -203,7 +203,7 @@ class CLIProcess(Transport):
             end()  # from Python 3.12 on, no thread can be started when the interpreter ends
 
     async def _lines(self, stdout: ByteReceiveStream) -> AsyncIterator[bytes]:
-        begun: list[bytes] = []  # of a line, of which the rest is to come
+        begun: list[bytes] = []  # start of an incomplete line
         while chunk := await _received(stdout):
             *lines, rest = chunk.split(b"\n")
             for line in lines:
@@ -235,7 +235,7 @@ class CLIProcess(Transport):
 
 
 async def _received(stdout: ByteReceiveStream) -> bytes:
-    """What came next; nothing means the end."""
+    """Return new bytes; none at the end."""
     try:
         return await stdout.receive()
     except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -250,10 +250,10 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _parsed_as_javascript(line: bytes) -> dict[str, Any]:
-    """Parse what pydantic-core does not: halves of surrogate pairs, where the CLI has cut a text, and deep nesting."""
+    """Parse JSON that pydantic-core rejects: half surrogate pairs, where the CLI has cut a text, and deep nesting."""
     try:
         return json.loads(line)
-    except ValueError as error:  # bad UTF-8 is one, too
+    except ValueError as error:  # also for bad UTF-8
         raise CLIJSONDecodeError(line=_text(line), reason=str(error)) from error
 
 
@@ -266,6 +266,6 @@ async def _no_prompt() -> AsyncIterator[dict[str, Any]]:
     yield {}
 
 
-# The SDK ends its processes at exit, and in a forked child they are those of the parent.
+# The SDK ends its processes at exit; in a forked child they belong to the parent.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=subprocess_cli._ACTIVE_CHILDREN.clear)  # pyright: ignore[reportPrivateUsage]

@@ -1,7 +1,6 @@
-"""One CLI, from its start to its end: connected, read, written to, asked for this and that, and closed.
+"""One CLI connection from start to end: connect, read, write, send control requests, close.
 
-It lives on the background loop, and does not know what is said over it: messages go to `on_message`, and its end to
-`on_end`.
+It lives on the background loop and does not interpret messages: they go to `on_message`, and its end to `on_end`.
 """
 
 import asyncio
@@ -27,12 +26,12 @@ __all__ = ["Connection", "closing_ones_closed"]
 
 logger = logging.getLogger(__name__)
 
-# A process has gone after one close timeout, or a little more. A transport of the caller's may not bound its waits.
+# A process has ended after one close timeout, or a little more. A caller's transport may wait without a limit.
 _CLOSE_FACTOR = 2
 
 
 class Connection:
-    """One process, or what a caller's transport leads to, and why it is gone."""
+    """One process, or the peer of a caller's transport, and why it ended."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class Connection:
         self._on_end = on_end
         self._folder: PrivateFolder | None = None
         self.cwd: str | None = None
-        """The folder in which the process runs, if it is one of this machine."""
+        """Working folder of the process, if it runs on this machine."""
         if transport is None:
             try:
                 self._folder = PrivateFolder()
@@ -72,35 +71,35 @@ class Connection:
         self._phase: Phase = "connect"
         self._asked = 0
         self.info: dict[str, JsonValue] = {}
-        """What the CLI said about itself when it was ready."""
+        """Server info from the CLI, sent when it was ready."""
         self.end: Exception | None = None
-        """Why nothing can be sent any more."""
+        """Error for all further sending."""
         self.death: Exception | None = None
-        """The same, if nobody has closed it."""
+        """The same, unless it was closed."""
         _open_connections.add(self)
 
     @property
     def process(self) -> CLIProcess | None:
-        """The process, if it is one of this machine."""
+        """The process, if it runs on this machine."""
         return self.transport.inner if isinstance(self.transport.inner, CLIProcess) else None
 
     @property
     def mark(self) -> dict[str, str]:
-        """The environment variable by which another process is ended with this one."""
+        """Environment variable that makes another process end with this one."""
         return {} if self._folder is None else {MARK: str(self._folder.path)}
 
     @property
     def is_closing(self) -> bool:
-        """Whether `close()` was called, perhaps by a cancelled `open()`."""
+        """True after `close()`, perhaps by a cancelled `open()`."""
         return self._closing is not None
 
     async def open(self, unpack: Callable[["Connection"], Awaitable[None]]) -> None:
-        """Start the CLI, wait until it is ready, and `unpack`; leave nothing behind if it does not come to that."""
+        """Start the CLI, wait until it is ready, and `unpack`; clean up if any of that fails."""
         try:
             await self._connect()
             await unpack(self)
         except asyncio.CancelledError:
-            # Nothing can be waited for here: each await of a cancelled scope is cancelled again.
+            # Awaiting is impossible here: each await in a cancelled scope is cancelled again.
             self._close_soon()
             raise
         except BaseException:
@@ -110,7 +109,7 @@ class Connection:
     async def request(
         self, subtype: str, fields: dict[str, JsonValue], seconds: float | None = None
     ) -> dict[str, JsonValue]:
-        """Send a control request and return its answer, waiting for `timeouts.control` if nothing else is said."""
+        """Send a control request and return its answer. The default timeout is `timeouts.control`."""
         self.check()
         self._asking(1)
         try:
@@ -121,42 +120,42 @@ class Connection:
             self._asking(-1)
 
     async def write(self, line: str) -> None:
-        """Write a line; if that fails, it is the end."""
+        """Write a line; failure ends the connection."""
         self.check()
-        # In a task of its own: whether a cancelled caller's message was sent must not be in doubt.
+        # In a separate task: it must be certain whether a cancelled caller's message was sent.
         writing = asyncio.ensure_future(self.transport.write(line))
         writing.add_done_callback(_ignore_outcome)
         try:
             with translated():
                 await asyncio.shield(writing)
         except Exception as error:
-            self._die(error)  # nobody knows how much of it has arrived
+            self._die(error)  # an unknown part of it has arrived
             raise
 
     def check(self) -> None:
-        """Raise why nothing can be sent any more, if so."""
+        """Raise the error in `end`, if there is one."""
         if self.end is not None:
             raise self.end
 
     def set_phase(self, phase: Phase) -> None:
-        """Say what the process is doing, for its errors, and for the way in which it is closed."""
+        """Set the activity of the process, for its errors, and for the way to close it."""
         if self._phase == "turn" and self.process is not None:
-            self.process.last_words.forget()  # it has survived them
+            self.process.last_words.forget()  # they were not fatal
         self._phase = phase
         self._asking(0)
 
     async def close(self) -> None:
-        """End the process and delete its folder. The first call does it, all calls wait for it."""
+        """End the process and delete its folder. Idempotent: each call waits for the end."""
         self._close_soon()
         if self._closing is not None:
             await asyncio.shield(self._closing)
 
     def discard(self, reason: str) -> None:
-        """End the process because it is of no use any more, and do not wait for that."""
+        """End a process that cannot be used any more, without waiting."""
         self._die(CLIConnectionError(reason=reason, advice="Open another session."))
 
     def disown(self) -> None:
-        """In a forked child: nothing of this is ours."""
+        """Refuse all use in a forked child."""
         self.end = CLIConnectionError(
             reason="The session belongs to the process that this one was forked from",
             advice="Open a session in this process.",
@@ -168,10 +167,10 @@ class Connection:
             self.process.phase = self._phase or ("control" if self._asked else None)
 
     async def _connect(self) -> None:
-        # In a task of its own: a cancelled `connect()` can leave the process running.
+        # In a separate task: a cancelled `connect()` can leave the process running.
         connecting = self._connecting = asyncio.ensure_future(self.client.connect())
         connecting.add_done_callback(_ignore_outcome)
-        # The SDK does not learn from its transport why that has ended, and would wait for an answer.
+        # The transport does not tell the SDK why it has ended; the SDK would wait for an answer.
         ended = asyncio.ensure_future(self.transport.ended())
         try:
             with translated():
@@ -204,15 +203,15 @@ class Connection:
     def _die(self, error: Exception) -> None:
         if self.end is None:
             self.death = error
-            # In one line, and without what the process wrote, which the error may hold.
+            # In one line, without the process output that the error may hold.
             reason = getattr(error, "reason", type(error).__name__)
             logger.warning("Process %s: %s", self.process and self.process.pid, reason)
         self._finish(error)
-        # Nobody may ever close it, and what the process has started may still run.
+        # `close()` may never be called, and child processes may still run.
         self._close_soon()
 
     def _finish(self, error: Exception) -> None:
-        """Tell everybody who waits, or will wait, that nothing comes any more."""
+        """Make all current and future waits fail: no more messages come."""
         self.end = self.end or error
         self.transport.end(self.end)
         self._on_end(self.end)
@@ -224,10 +223,10 @@ class Connection:
     async def _shut_down(self) -> None:
         self._finish(CLIConnectionError(reason="The session is closed", advice="Open another one."))
         try:
-            # The process first: all that waits for it ends with it.
+            # The process first: all waits for it end with it.
             await self.transport.close()
             await self._stop_connecting()
-            # MCP servers of the caller's may have tools that do not end.
+            # The caller's MCP servers may have tools that do not end.
             async with asyncio.timeout(self.timeouts.close):
                 await self.client.disconnect()
         except Exception:
@@ -240,7 +239,7 @@ class Connection:
             _open_connections.discard(self)
 
     async def _stop_connecting(self) -> None:
-        """Wait for an end of connecting, which has failed by now; that of a caller's transport may have to be told."""
+        """Wait for `_connecting`, which has failed by now; with a caller's transport it may need a cancel."""
         if self._connecting is not None:
             _, pending = await asyncio.wait({self._connecting}, timeout=self.timeouts.close / 2)
             for task in pending:
@@ -249,7 +248,7 @@ class Connection:
 
 
 def _ignore_outcome(task: asyncio.Task[None]) -> None:
-    """Take note of a task's error, as asyncio wants it, where its caller may have been cancelled."""
+    """Retrieve a task's error, as asyncio requires, where its caller may have been cancelled."""
     if not task.cancelled():
         task.exception()
 
@@ -258,7 +257,7 @@ _open_connections: set[Connection] = set()
 
 
 async def closing_ones_closed() -> None:
-    """Wait until the connections have gone that are being closed. Bounded as `close()` is."""
+    """Wait for all connections that are being closed. Bounded like `close()`."""
     closing = [connection for connection in _open_connections if connection.is_closing]
     await asyncio.gather(*(connection.close() for connection in closing), return_exceptions=True)
 

@@ -1,7 +1,7 @@
 """Control requests that the SDK has no method for, over any SDK transport.
 
-The CLI accepts more control requests than the SDK offers. A transport sees all that passes, so this one sends its own
-requests, with ids of its own, and keeps their answers from the SDK.
+The CLI accepts more control requests than the SDK offers. A transport sees all messages, so this one sends its own
+requests, with its own ids, and hides their answers from the SDK.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ __all__ = ["ControlTransport"]
 
 logger = logging.getLogger(__name__)
 
-# Sent for every message that is queued; the SDK does not know it and would say so each time.
+# Sent for every queued message; the SDK does not know it and would report that each time.
 _NOT_FOR_THE_SDK = frozenset({"command_lifecycle"})
 
 # A pipe breaks a moment before its reader learns why.
@@ -32,7 +32,7 @@ _REASON_SECONDS = 1.0
 
 
 class ControlTransport(Transport):
-    """Passes everything through to `inner`, and answers `request()`."""
+    """Wrapper that passes all data to `inner` and adds `request()`."""
 
     def __init__(self, inner: Transport, *, close_seconds: float) -> None:
         self.inner = inner
@@ -66,14 +66,14 @@ class ControlTransport(Transport):
         finally:
             del self._pending[request_id]
             if answer.done() and not answer.cancelled():
-                answer.exception()  # looked at, also where the process ended while the request was written
+                answer.exception()  # mark as retrieved, also if the process ended during the write
         if response.get("subtype") == "error":
             raise ControlRequestError(subtype=subtype, message=str(response.get("error", "no reason given")))
         payload = response.get("response")
         return cast("dict[str, JsonValue]", payload) if isinstance(payload, dict) else {}
 
     def end(self, error: Exception) -> None:
-        """Have all requests fail with `error`, those that wait and those to come."""
+        """Make all current and future requests fail with `error`."""
         if self._end is None:
             self._end = error
         self._has_ended.set()
@@ -82,7 +82,7 @@ class ControlTransport(Transport):
                 answer.set_exception(error)
 
     async def ended(self) -> NoReturn:
-        """Wait until nothing comes any more, and raise the reason."""
+        """Wait for the end of the output, and raise its reason."""
         await self._has_ended.wait()
         raise self._end or ConnectionError("Claude Code's output has ended")
 
@@ -102,7 +102,7 @@ class ControlTransport(Transport):
                     await self._has_ended.wait()
             if self._end is None:
                 raise
-            # Nobody waits for our answer any more. The SDK gives it in a task of its own, whose error nobody looks at.
+            # Our answer is not needed any more. The SDK sends it in a separate task, whose error is never read.
             if not is_response(data):
                 raise self._end from None
 
@@ -129,7 +129,7 @@ class ControlTransport(Transport):
 
     @override
     async def close(self) -> None:
-        # Once, for all who ask for it: the SDK does when connecting fails, and we do in any case.
+        # Only once: the SDK closes it when connecting fails, and we close it in any case.
         if self._closing is None:
             self._closing = asyncio.ensure_future(self.inner.close())
             self._closing.add_done_callback(_report)

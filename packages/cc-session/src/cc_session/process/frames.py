@@ -1,7 +1,7 @@
-"""The lines a session writes to the CLI's stdin: pure functions from content to frames of its stream-json input.
+"""Lines for the CLI's stdin: pure functions from content to frames of its stream-json input.
 
-Measured on CLI 2.1.327. `client_composed` makes the CLI take text as it stands: no `@file` is read and no slash
-command is run because of it. `shouldQuery: false` appends a message and asks nothing.
+Measured on CLI 2.1.327. `client_composed` makes the CLI take text literally: it reads no `@file` and runs no slash
+command. `shouldQuery: false` appends a message without a query.
 """
 
 import json
@@ -18,7 +18,7 @@ Content: TypeAlias = str | list[dict[str, JsonValue]]
 
 
 def frame_line(frame: Frame) -> str:
-    """The line that carries a frame.
+    """Return a frame as a line.
 
     Raises:
         TypeError: It is not JSON.
@@ -27,7 +27,7 @@ def frame_line(frame: Frame) -> str:
 
 
 def user_frame(content: Content, *, ask: bool, verbatim: bool = True) -> Frame:
-    """A user message; with `ask`, one that the model is to answer; with `verbatim`, taken as it stands."""
+    """Return a user message; `ask`: the model shall answer it; `verbatim`: the CLI takes it literally."""
     frame = _frame("user", {"role": "user", "content": _json(content)})
     if verbatim:
         frame["client_composed"] = True
@@ -37,7 +37,7 @@ def user_frame(content: Content, *, ask: bool, verbatim: bool = True) -> Frame:
 
 
 def is_command(content: Content) -> bool:
-    """Whether the CLI may take a message for one of its commands, if it is not to be taken as it stands."""
+    """Return True if the CLI may treat a message as a command, unless it is sent with `verbatim`."""
     if not isinstance(content, str):
         texts = [block.get("text") for block in content if block.get("type") == "text"]
         content = str(texts[-1]) if texts else ""
@@ -45,7 +45,7 @@ def is_command(content: Content) -> bool:
 
 
 def assistant_frame(content: Content, *, model: str, input_tokens: int = 0) -> Frame:
-    """An assistant message of the past."""
+    """Return a past assistant message."""
     message: dict[str, JsonValue] = {
         "id": f"msg_{uuid4().hex}",
         "type": "message",
@@ -54,7 +54,7 @@ def assistant_frame(content: Content, *, model: str, input_tokens: int = 0) -> F
         "content": _json([{"type": "text", "text": content}] if isinstance(content, str) else content),
         "stop_reason": "end_turn",
         "stop_sequence": None,
-        # The CLI counts context by it; what the message really cost was counted when it was made.
+        # The CLI counts context by it; the message's real cost was counted when it was made.
         "usage": {"input_tokens": input_tokens, "output_tokens": 0},
     }
     return _frame("assistant", message)

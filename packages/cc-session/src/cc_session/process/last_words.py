@@ -1,7 +1,7 @@
-"""The end of a process's stderr without its logs, for the error that tells of the process's end.
+"""End of a process's stderr without its logs, for the error that reports the process's end.
 
 With debug logging the CLI writes two logs to stderr: its own, and that of the API client inside it, with the headers of
-each request. They say nothing about an end, and a header can hold a secret. Measured on CLI 2.1.329.
+each request. They do not explain an end, and a header can hold a secret. Measured on CLI 2.1.329.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections import deque
 __all__ = ["LastWords"]
 
 _LOG_ENTRY = re.compile(r"\[Anthropic SDK \w+\] |\d{4}-\d\d-\d\dT[\d:.]+Z \[[A-Z]+\] ")
-# An entry with an object goes on over indented lines, up to a brace.
+# An entry with an object continues on indented lines, up to a brace.
 _CONTINUATION = (" ", "\t", "}")
 
 # A CLI that fails can print kilobytes of its own source; the last lines say why.
@@ -18,7 +18,7 @@ _LINES = 40
 
 
 class LastWords:
-    """The last lines of stderr that are no log, since the last `forget()`."""
+    """Last stderr lines that are not a log, since the last `forget()`."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=_LINES)

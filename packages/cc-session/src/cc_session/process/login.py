@@ -1,7 +1,7 @@
-"""The login of a CLI, as its environment says it.
+"""Login of a CLI, read from its environment.
 
-The login decides to whom the system prompt belongs: with a key of the caller's own it is the caller's alone; with a
-subscription the CLI's own system blocks stand before it, and say which program asks.
+The login decides the owner of the system prompt: with the caller's own key it is the caller alone; with a subscription
+the CLI's own system blocks come before it, and name the program that asks.
 """
 
 import os
@@ -19,7 +19,7 @@ CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_MANTLE",
     "CLAUDE_CODE_USE_VERTEX",
 )
-"""Variables with which Claude Code uses another API than Anthropic's own, with that API's login."""
+"""Variables that make Claude Code use another API than Anthropic's own, with that API's login."""
 
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
@@ -42,12 +42,12 @@ class Login(StrEnum):
 
     @property
     def is_in_environment(self) -> bool:
-        """Whether the environment has all of it, so that `--bare` can use it and no configuration is needed."""
+        """True if the environment has all of it, so that `--bare` can use it without any configuration."""
         return self not in (Login.GATEWAY, Login.SUBSCRIPTION)
 
     @property
     def owns_prompt(self) -> bool:
-        """Whether the system prompt is the caller's alone."""
+        """True if the system prompt is the caller's alone."""
         return self is not Login.SUBSCRIPTION
 
 
@@ -72,7 +72,7 @@ _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
 
 def api_address(env: Mapping[str, str]) -> str:
-    """Return the address of the API for people: without path and password, and with the variables that it comes from.
+    """Return the API's address for display: without path and password, with the variables that it comes from.
 
     Args:
         env: The environment of the CLI, on top of this process's.
@@ -91,7 +91,7 @@ def api_address(env: Mapping[str, str]) -> str:
 
 
 def _origin(url: str) -> str:
-    """Return scheme, host and port of a URL; as much of it as can be read, and never a user or a password."""
+    """Return scheme, host and port of a URL, as far as readable; never a user or a password."""
     scheme, _, rest = url.strip().rpartition("://")
     host = rest.partition("/")[0].rpartition("@")[2]
     return f"{scheme}://{host}" if scheme and host else host

@@ -1,4 +1,4 @@
-"""How much memory processes take. Knows process ids and nothing of sessions."""
+"""Memory use of processes, by process id. Independent of sessions."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,22 +16,22 @@ class Memory:
     """The resident memory of one process, in megabytes (10^6 bytes)."""
 
     own: float
-    """What it shares with nobody."""
+    """Unshared memory."""
     shared: float = 0.0
     """Memory mapped from files, most of it shared by processes of the same program. 0 except on Linux."""
 
     @property
     def resident(self) -> float:
-        """All of it, as `ps` and `top` show it."""
+        """Total, as `ps` and `top` show it."""
         return self.own + self.shared
 
 
 def memory_of(pids: Iterable[int]) -> dict[int, Memory]:
-    """Return the memory of those processes that can be measured. It takes microseconds."""
+    """Return the memory of all processes that can be measured. It takes microseconds."""
     found: dict[int, Memory] = {}
     for pid in pids:
         with suppress(psutil.Error):
-            # Not the full information, which knows who shares what: it takes 7 ms, and the process cannot go on.
+            # Not the full information with sharing details: it takes 7 ms and stops the process meanwhile.
             info = psutil.Process(pid).memory_info()
             shared = getattr(info, "shared", 0)
             found[pid] = Memory((info.rss - shared) / _MB, shared / _MB)

@@ -1,8 +1,8 @@
-"""The sealed configuration: Claude Code as a model, with nothing of the machine or the user in it.
+"""Sealed configuration: Claude Code as a model, with nothing of the machine or the user in it.
 
-A sealed process has no built-in tools, reads no settings, no CLAUDE.md and no MCP configuration, takes prompt text
-as data, keeps no transcript, does not think, retry, compact or fall back on its own, and answers a message with
-exactly one API call. What a caller wants of Claude Code beyond that, it asks for by name.
+A sealed process has no built-in tools, reads no settings, no CLAUDE.md and no MCP configuration, takes prompt text as
+data, keeps no transcript, does not think, retry, compact or fall back on its own, and answers a message with exactly
+one API call. The caller enables other features of Claude Code by name.
 """
 
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from .login import login_of
 
 __all__ = ["is_sealed", "sealed_options"]
 
-# Each of these keeps the CLI from doing something by itself that the direct API would not do.
+# Each variable disables an automatic action that the direct API does not have.
 _SEALED_ENV = {
-    # What only the caller may ask for, per request. Without an effort level of its own the CLI sends its default one.
+    # Features that only the caller may enable, per request. Without an effort level the CLI sends its default one.
     "CLAUDE_CODE_EFFORT_LEVEL": "unset",
     "CLAUDE_CODE_DISABLE_THINKING": "1",
     "CLAUDE_CODE_DISABLE_ULTRATHINK": "1",
     "CLAUDE_CODE_DISABLE_FAST_MODE": "1",
     "CLAUDE_CODE_DISABLE_ADVISOR_TOOL": "1",
-    # Betas of the CLI's own; it also repeats a request that got a 400 without them.
+    # The CLI's own betas; without them, it also repeats a request that got a 400.
     "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1",
-    # Retries, fallbacks and repairs are the client's to do, which can count and report them.
+    # Retries, fallbacks and repairs belong to the client, which can count and report them.
     "CLAUDE_CODE_MAX_RETRIES": "0",
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
     "CLAUDE_CODE_DISABLE_MODEL_ACCESS_FALLBACK": "1",
@@ -33,9 +33,9 @@ _SEALED_ENV = {
     "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
     "DISABLE_COMPACT": "1",
     "DISABLE_AUTO_COMPACT": "1",
-    # Whether a prompt is too long is for the API to say, not for an estimate of the CLI. In tokens.
+    # The API decides if a prompt is too long, not an estimate of the CLI. In tokens.
     "CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1000000000",
-    # What would add text to the conversation or read files because of it.
+    # Features that add text to the conversation or read files for it.
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
     "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
@@ -44,7 +44,7 @@ _SEALED_ENV = {
     "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING": "1",
-    # Traffic that nobody asked for.
+    # Unrequested traffic.
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_TELEMETRY": "1",
@@ -53,7 +53,7 @@ _SEALED_ENV = {
 
 
 def is_sealed(options: ClaudeAgentOptions) -> bool:
-    """Whether options were made by `sealed_options()`, whatever was changed about them since."""
+    """Return True if `sealed_options()` made the options, even if they have changed since."""
     return _SEALED_ENV.keys() <= options.env.keys()
 
 
@@ -68,16 +68,15 @@ def sealed_options(
     """Return the SDK options of a sealed process, the default of this project.
 
     Args:
-        system_prompt: The whole system prompt; nothing of Claude Code's own is added but two short lines.
+        system_prompt: The whole system prompt; Claude Code adds only two short lines.
         model: A model id or an alias such as `"sonnet"`; the CLI's default model if None.
-        env: Environment variables for the process, on top of this one's; they win over the sealed ones.
-        cwd: The folder the process runs in; an empty private one if None.
+        env: Environment variables, in addition to this process's; they override the sealed ones.
+        cwd: The working folder; an empty private one if None.
         cli_path: The CLI to run; the one in the SDK's wheel if None.
 
-    With an API key or a cloud provider the process also runs `--bare`, which leaves out the messages about the machine
-    that the CLI adds otherwise. `--bare` cannot use an OAuth login, so there it is not set. Nor can it run hooks: a
-    session with hooks or a policy takes it away. Of the built-in tools it has `Bash`, `Edit` and `Read`,
-    whatever `tools` says.
+    With an API key or a cloud provider the process also runs `--bare`, which omits the CLI's messages about the
+    machine. `--bare` cannot use an OAuth login, so it is not set for one. It cannot run hooks either: a session with
+    hooks or a policy removes it. Its built-in tools are `Bash`, `Edit` and `Read`, regardless of `tools`.
     """
     own_env = dict(env or {})
     extra_args: dict[str, str | None] = {"no-session-persistence": None}

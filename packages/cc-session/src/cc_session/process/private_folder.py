@@ -1,7 +1,7 @@
-"""A process's private folder: what it writes, and what it reads that nobody else may see.
+"""Private folder of a process: its output files, and its secret input files.
 
-Everybody on a machine can read the command line of a process. So what may hold a secret goes to the CLI in files: the
-system prompt, the settings, and the MCP servers with their tokens. Knows the CLI's options and starts nothing.
+Every user of a machine can read the command line of a process. So possible secrets go to the CLI in files: the system
+prompt, the settings, and the MCP servers with their tokens. Knows the CLI's options and starts no process.
 """
 
 import json
@@ -21,22 +21,22 @@ from .process_tree import MARK
 
 __all__ = ["PrivateFolder"]
 
-# Those that could not be deleted yet: to look into one takes a descriptor, and who has run out of them has none.
+# Folders that could not be deleted yet: listing one needs a file descriptor, and there may be none left.
 _to_be_deleted: set[Path] = set()
 
 
 class PrivateFolder:
-    """A folder that only this user can enter, for one process."""
+    """Folder for one process that only this user can enter."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="cc-session-"))
 
     def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-        """Return `options` as they go on the command line, with the folder in use."""
+        """Return `options` for the command line, with the folder in use."""
         own = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
         mark = {MARK: str(self.path)}
         if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env).is_in_environment):
-            # Without a login to find there, the process needs nothing of the user's configuration.
+            # The login is not there, so the process needs nothing of the user's configuration.
             own["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
         options = self._with_prompt_file(options)
         return replace(
@@ -45,12 +45,12 @@ class PrivateFolder:
             cwd=options.cwd or self._working_folder(options),
             settings=self._settings(options.settings),
             mcp_servers=self._mcp_servers(options.mcp_servers),
-            # The SDK sets it for a transport of its own only; without it nobody is asked for a permission.
+            # The SDK sets it only for its own transport; without it no permission is requested.
             permission_prompt_tool_name="stdio" if options.can_use_tool else options.permission_prompt_tool_name,
         )
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it, and those that could not be deleted before."""
+        """Delete the folder with its content, and folders that could not be deleted before."""
         _to_be_deleted.add(self.path)
         for path in list(_to_be_deleted):
             # Twice: a tool that outlives the process may write a file between the walk and the removal.
@@ -89,8 +89,8 @@ class PrivateFolder:
     def _working_folder(self, options: ClaudeAgentOptions) -> Path:
         folder = self._folder("cwd")
         if is_sealed(options) and options.tools == []:
-            # After each change of settings the CLI has git say whether the folder's settings are tracked, which takes
-            # it several milliseconds. Here it does not come to that; of a sealed process there are no such settings.
+            # After each change of settings the CLI asks git if the folder's settings are tracked, which takes several
+            # milliseconds. This file prevents that; a sealed process has no such settings.
             (folder / ".claude").mkdir(mode=0o700)
             (folder / ".claude" / ".git").touch(mode=0o600)
         return folder

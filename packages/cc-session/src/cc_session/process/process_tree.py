@@ -1,8 +1,8 @@
-"""The processes that a CLI has started, and those that they have started: tools, their children, MCP servers.
+"""All direct and indirect child processes of a CLI: tools, their children, MCP servers.
 
-The CLI gives each command of a tool a process group of its own, and a command can leave the CLI's descendants
-altogether, as daemons do. So besides the descendants of a process there is a mark in its environment, which all that it
-starts inherit. Where a system does not show environments, a process that has left is not found.
+The CLI gives each command of a tool its own process group, and a command can detach from the process tree, as daemons
+do. So the search also uses a mark in the environment, which all child processes inherit. On a system that does not show
+environments, a detached process is not found.
 """
 
 import os
@@ -16,21 +16,21 @@ import psutil
 __all__ = ["MARK", "end_all", "family_of"]
 
 MARK = "CC_SESSION_FOLDER"
-"""The environment variable that says to which session a process belongs: the path of its private folder."""
+"""Environment variable that identifies the session of a process: the path of its private folder."""
 
-# How often to look whether processes have gone.
+# Interval between checks for ended processes.
 _POLL_SECONDS = 0.01
 
 
 def family_of(pid: int | None, folder: Path) -> list[psutil.Process]:
-    """Return all running processes that descend from `pid` or carry the mark of `folder`, `pid` itself aside."""
+    """Return all running processes that descend from `pid` or have the mark of `folder`, without `pid`."""
     if os.name != "posix":
         return []
     found: dict[int, psutil.Process] = {}
     with suppress(psutil.Error):
         if pid is not None:
             found = {child.pid: child for child in psutil.Process(pid).children(recursive=True)}
-    # Not `process_iter`, which keeps what it knew of a process id when that belonged to another process.
+    # Not `process_iter`, whose cache can hold data of an earlier process with the same id.
     for other in psutil.pids():
         with suppress(psutil.Error, OSError):
             if other not in found and (process := psutil.Process(other)).environ().get(MARK) == str(folder):
@@ -39,12 +39,12 @@ def family_of(pid: int | None, folder: Path) -> list[psutil.Process]:
 
 
 def end_all(processes: Collection[psutil.Process], seconds: float) -> None:
-    """Tell processes to end, and kill those that have not after `seconds`. Blocks for as long."""
+    """Terminate processes, and kill any that still run after `seconds`. Blocks for that time."""
     for process in processes:
         with suppress(psutil.Error):
             process.terminate()
     deadline = time.monotonic() + seconds
-    # Not `wait_procs`, which waits for a process that has ended until its parent looks after it.
+    # Not `wait_procs`, which waits for an ended process until its parent reaps it.
     while processes and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
         processes = [process for process in processes if _is_running(process)]

@@ -1,4 +1,4 @@
-"""The seam where the SDK's exceptions become ours."""
+"""Translation of the SDK's exceptions into ours."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,10 +18,10 @@ from ..errors import (
 
 __all__ = ["translated"]
 
-# How the SDK begins the message in which it names the path that was asked for.
+# Start of the SDK's message that names the requested path.
 _NOT_FOUND_AT = "Claude Code not found at: "
 
-# How it begins the one about a request that was not answered, and how long it waits. Ours are usually shorter.
+# Start of its message about an unanswered request, and its timeout. Our timeouts are usually shorter.
 _TIMEOUT = "Control request timeout: "
 _TIMEOUT_SECONDS = 60.0
 
@@ -53,7 +53,7 @@ def _ours(error: Exception) -> ClaudeCodeError | None:
             return MessageParseError(reason=str(error), data=getattr(error, "data", None))
         case _ if isinstance(error.__cause__, ClaudeCodeError):
             return error.__cause__
-        # A bare `Exception` is how the SDK tells that a control request of its own was not answered, or refused.
+        # The SDK raises a bare `Exception` when its own control request was not answered, or refused.
         case _ if type(error) is Exception and str(error).startswith(_TIMEOUT):
             return ControlTimeoutError(subtype=str(error).removeprefix(_TIMEOUT), seconds=_TIMEOUT_SECONDS)
         case _ if isinstance(error, (sdk.ClaudeSDKError, ConnectionError)) or type(error) is Exception:

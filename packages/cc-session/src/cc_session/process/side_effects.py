@@ -1,8 +1,8 @@
-"""What a process went through that going back to an empty conversation does not take back.
+"""Side effects on a process that a rewind to an empty conversation does not undo.
 
-A rewind drops messages. It does not undo what a control request has set, a permission that was granted for the session,
-a folder that the Bash tool has changed to, or what a slash command did. All of it passes through the transport, as text
-or as a message, so it is noticed there, whoever caused it. What is not known to be harmless is not.
+A rewind drops messages. It does not undo settings of a control request, a permission granted for the session, a change
+of the Bash tool's folder, or effects of a slash command. All these pass, as text or as a message, through the
+transport, which records them, whatever their cause. Control requests not in `_HARMLESS` count as side effects.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 __all__ = ["Traces"]
 
-# These only ask, or end or drop what the rewind drops as well.
+# They only read, or end or drop data that a rewind drops too.
 _HARMLESS = frozenset(
     {
         "get_context_usage",
@@ -26,49 +26,49 @@ _HARMLESS = frozenset(
     }
 )
 
-# Read anew for each request, and put back by naming the value from before; null is none.
+# Read again for each request, and restored by sending the earlier value; null is none.
 _PER_REQUEST = frozenset({"CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"})
 
-# How the lines begin that are looked into. Prompts can have megabytes.
+# Prefixes of the lines that are parsed. Prompts can have megabytes.
 _CONTROL_REQUEST = '{"type": "control_request"'
 _CONTROL_RESPONSE = '{"type": "control_response"'
 _USER = '{"type": "user"'
 _ASSISTANT = '{"type": "assistant"'
 
-# How a user message ends whose text is taken as it stands, and so runs no command.
+# Ends of a user message whose text is taken literally, and so runs no command.
 _VERBATIM = ('"client_composed": true}', '"client_composed": true, "shouldQuery": false}')
 
 
 class Traces:
-    """What is to be put back, and whether there is more than can be. Kept by the transport of each session."""
+    """Side effects to undo, and those that cannot be undone. Kept by the transport of each session."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew: all was put back."""
+        """Reset after a complete undo."""
         self.talked = False
-        """Whether there is a conversation."""
+        """True if there is a conversation."""
         self.answered = False
-        """Whether the model has begun to answer."""
+        """True if the model began to answer."""
         self.model = False
-        """Whether another model was set."""
+        """True if another model was set."""
         self.mode: str | None = None
-        """The permission mode that was set last, if one was."""
+        """Last permission mode that was set, if any."""
         self.env: set[str] = set()
-        """The variables that were set and can be put back."""
+        """Variables that were set and can be restored."""
         self.called_tools = False
-        """Whether the model has called a tool."""
+        """True if the model has called a tool."""
         self.others: set[str] = set()
-        """What nobody knows how to put back."""
+        """Effects that cannot be undone."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was done at all."""
+        """True if there are no effects."""
         return not (self.talked or self.model or self.mode or self.env or self.called_tools or self.others)
 
     def sent(self, line: str) -> None:
-        """Take note of a line that was written to the CLI."""
+        """Record a line that was written to the CLI."""
         if line.startswith(_CONTROL_REQUEST):
             self._requested(json.loads(line)["request"])
         elif line.startswith(_CONTROL_RESPONSE):
@@ -81,7 +81,7 @@ class Traces:
                 self.others.add("commands")
 
     def received(self, message: Mapping[str, Any]) -> None:
-        """Take note of a message of the CLI."""
+        """Record a message from the CLI."""
         self.answered |= message.get("type") in ("assistant", "stream_event")
         if message.get("type") == "assistant" and not self.called_tools:
             content = message.get("message", {}).get("content")

@@ -1,9 +1,9 @@
-"""A guard that ends a process, with all that it has started, when this one dies without having done so.
+"""Watchdog that ends a process, with its process tree, if this process dies before it.
 
-A CLI ends by itself when its stdin does, but not before its turn does, and a turn can last for hours; its tools run in
-process groups of their own. So a shell waits beside it, in a session of its own: for a word of ours that all is well,
-or for the end of its own stdin, which comes with our death, however we die. Then it deletes the process's folder, too.
-It needs a POSIX shell; elsewhere there is no guard. It ends the processes of `process/process_tree.py`.
+A CLI ends by itself with its stdin, but not before its turn ends, and a turn can last for hours; its tools run in their
+own process groups. So a shell waits beside it, in its own POSIX session: for a release message from us, or for the end
+of its own stdin, which comes with our death, however we die. Then it ends the processes of `process/process_tree.py`
+and deletes the process's folder. It needs a POSIX shell; elsewhere there is no watchdog.
 """
 
 import os
@@ -18,8 +18,8 @@ from .process_tree import MARK
 
 __all__ = ["Guard"]
 
-# What a terminal sends to all its processes must not take the guard away before its work is done. All are told to end,
-# and who has not after half a second is killed; looking is what takes time on a busy machine.
+# Signals of a terminal to all its processes must not end the watchdog before its work is done. All processes get TERM,
+# and KILL after half a second; the search takes time on a busy machine.
 _SCRIPT = """
 trap '' HUP INT QUIT TERM
 read -r _ && exit
@@ -47,7 +47,7 @@ _RELEASE_SECONDS = 1.0
 
 
 class Guard:
-    """Watches over one process. `release()` it when that process has ended."""
+    """Watchdog of one process. Call `release()` when it has ended."""
 
     def __init__(self, shell: Process, word: int) -> None:
         self._shell = shell
@@ -56,13 +56,13 @@ class Guard:
 
     @classmethod
     async def over(cls, pid: int, folder: Path) -> "Guard | None":
-        """Start a guard over the process `pid` and its folder, where there is a POSIX shell."""
+        """Start a watchdog for the process `pid` and its folder; None without POSIX shell."""
         if os.name != "posix":
             return None
         stdin, word = os.pipe()
         try:
             command = ["/bin/sh", "-c", _SCRIPT, "claude-code-guard", str(pid), str(folder), MARK]
-            # In a session of its own, so that what ends our process group leaves it alone.
+            # In its own session, so that a signal to our process group does not reach it.
             shell = await anyio.open_process(
                 command, stdin=stdin, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
             )
@@ -76,7 +76,7 @@ class Guard:
             os.close(stdin)
 
     async def release(self) -> None:
-        """Let the guard go. Bounded; may be called again."""
+        """End the watchdog. Bounded and idempotent."""
         if self not in _guards:
             return
         _guards.discard(self)
@@ -87,7 +87,7 @@ class Guard:
             await self._shell.wait()
 
     def disown(self) -> None:
-        """In a forked child: have the guard not wait for our end, too."""
+        """Stop the watchdog from waiting for this forked child."""
         os.close(self._word)
 
 
