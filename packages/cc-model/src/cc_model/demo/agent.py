@@ -17,7 +17,7 @@ NEXT_PROMPT = "And if a friend comes along, and we stay one night longer?"
 
 @dataclass(frozen=True, slots=True)
 class City:
-    """What the travel desk knows of a city."""
+    """Data of the travel desk about a city."""
 
     flight_eur: int
     night_eur: int
@@ -49,7 +49,7 @@ class Weather(BaseModel):
 
 
 class Price(BaseModel):
-    """What a trip costs, for all travellers together."""
+    """Cost of a trip, for all travellers together."""
 
     city: str
     flights_eur: int
@@ -58,7 +58,7 @@ class Price(BaseModel):
 
 
 class TripPlan(BaseModel):
-    """Where to go, and what it takes."""
+    """Destination of a trip, and its needs."""
 
     city: str
     nights: int = Field(ge=1)
@@ -70,7 +70,7 @@ class TripPlan(BaseModel):
 
 
 def _words_alone(text: str) -> TripPlan:
-    """What becomes of a turn that ends in words.
+    """Handling of a turn that ends in words.
 
     Words have to be allowed: a model that is forced to call a tool says nothing beside it, and nothing would stream.
     """
@@ -107,7 +107,7 @@ async def weather(ctx: RunContext[TravelDesk], city: str) -> Weather:
 
 @planner.tool
 async def price(ctx: RunContext[TravelDesk], city: str, nights: int, travellers: int) -> Price:
-    """What flights and rooms cost, for all travellers together."""
+    """Cost of flights and rooms, for all travellers together."""
     known = _city(ctx.deps, city)
     rooms = -(-travellers // 2)
     flights_eur, rooms_eur = travellers * known.flight_eur, nights * rooms * known.night_eur

@@ -11,7 +11,7 @@ __all__ = ["explain"]
 
 
 def explain(error: Exception, login: Login) -> str:
-    """Say in one paragraph what went wrong, and what to do about it."""
+    """Return the error and the action to take, in one paragraph."""
     advice = "" if login is Login.OFFLINE else "`cc-demo --offline` needs no login."
     return " ".join(filter(None, (_what(error), advice)))
 

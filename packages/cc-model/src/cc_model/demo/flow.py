@@ -1,4 +1,4 @@
-"""Text that arrives in pieces, wrapped at words while it comes. Knows nothing of what the text is.
+"""Text that arrives in pieces, wrapped at words while it comes. Independent of the content.
 
 Rich wraps what it has as a whole. What is streamed has to be on the screen before its line is full.
 """
@@ -39,7 +39,7 @@ class Flow:
                 self._has_gap = self._column > self._indent
 
     def end(self) -> None:
-        """Write what is left, and end the line."""
+        """Write the rest, and end the line."""
         self._end_word()
         self._print(Text("\n"))
 

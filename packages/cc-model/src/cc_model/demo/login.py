@@ -19,7 +19,7 @@ _NOTHING_FOUND = "no API key and no login of Claude Code were found"
 
 
 class Login(Enum):
-    """Who answers the demo, and with what."""
+    """The model that answers the demo, and its login."""
 
     OFFLINE = "scripted loopback model, not Claude"
     API_KEY = "Claude, with the API key in ANTHROPIC_API_KEY"
@@ -33,7 +33,7 @@ class Choice:
     login: Login
     reason: str
     advice: str = ""
-    """What to do to have it otherwise."""
+    """The way to choose another one."""
 
 
 def choose_login(env: Mapping[str, str], platform: str, *, offline: bool, login: bool) -> Choice:
@@ -78,6 +78,6 @@ def _config_folder(env: Mapping[str, str]) -> Path:
 
 
 def _through(env: Mapping[str, str]) -> str:
-    """Where an API key goes to; without what else may stand in the address."""
+    """Return the host that gets the API key, without the rest of the address."""
     address = urlsplit(env.get("ANTHROPIC_BASE_URL", ""))
     return f"through {address.hostname}, as ANTHROPIC_BASE_URL says" if address.hostname else "ANTHROPIC_API_KEY is set"

@@ -1,4 +1,4 @@
-"""The scripted model: what answers when there is no login.
+"""The scripted model that answers without a login.
 
 A stand-in for Claude behind the loopback API. It sees request bodies as Claude would, and nothing else of the agent. It
 knows how this one conversation goes: look up, ask again what failed, give the plan, and once more for one more
@@ -35,7 +35,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What is to be planned."""
+    """The trip to plan."""
 
     cities: list[str]
     nights: int

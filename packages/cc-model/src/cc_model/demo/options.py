@@ -1,4 +1,4 @@
-"""What the command line said. The demo's lowest layer: it imports nothing of the demo."""
+"""The options of the command line. The lowest layer of the demo: it imports nothing of the demo."""
 
 import inspect
 from argparse import Namespace

@@ -47,7 +47,7 @@ def run(options: Options) -> int:
     # It would stand in the middle of ours.
     pydantic_ai.BANNER_ENABLED = False
     if not options.debug:
-        # What fails is said once, by the demo.
+        # The demo reports each failure once.
         logging.getLogger().addHandler(logging.NullHandler())
     screen = _screen()
     choice = choose_login(environ, sys.platform, offline=options.offline, login=options.login)
@@ -68,7 +68,7 @@ def run(options: Options) -> int:
 
 def _screen() -> Screen:
     for stream in (sys.stdout, sys.stderr):
-        # What the terminal's encoding cannot say is replaced: a demo must not fail over an ellipsis.
+        # Characters that the terminal's encoding lacks are replaced: a demo must not fail over an ellipsis.
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
     return Screen(Console(highlight=False), Console(highlight=False, stderr=True))

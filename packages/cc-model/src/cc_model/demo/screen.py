@@ -1,4 +1,4 @@
-"""What the terminal shows while the agent runs: one method for each thing that happens.
+"""The output of the demo in the terminal: one method for each kind of event.
 
 It knows how things look, and not when they happen. All of it is lines that stay, so a log file reads as well as a
 terminal.
@@ -22,7 +22,7 @@ _NAME = "cyan"
 
 
 class Screen:
-    """The run on `console`, and what goes wrong with it on `errors`."""
+    """Output of the run on `console`, and of its errors on `errors`."""
 
     def __init__(self, console: Console, errors: Console) -> None:
         self.console = console
@@ -30,7 +30,7 @@ class Screen:
         self._flow: Flow | None = None
 
     def banner(self, choice: Choice, model_name: str) -> None:
-        """Say who answers, and what else there is."""
+        """Print the login and the options."""
         offline = choice.login is Login.OFFLINE
         rows = {
             "model": Text(choice.login.value, style="bold black on yellow" if offline else "bold green"),
@@ -82,7 +82,7 @@ class Screen:
         self._row("call", (name, _NAME), (f"({listed})", ""))
 
     def result(self, name: str, seconds: float | None, result: object) -> None:
-        """Show what a tool returned, and how long it took."""
+        """Show the result of a tool, and its duration."""
         self._row("result", (name, _NAME), (f"{_in(seconds)}: {result!r}", ""), label_style="green")
 
     def retry(self, name: str, seconds: float | None, reason: object) -> None:
@@ -95,7 +95,7 @@ class Screen:
         self.console.print(Panel(Pretty(output), title=title, title_align="left", border_style="green"))
 
     def usage(self, text: str) -> None:
-        """Show what a run took."""
+        """Show the duration of a run."""
         self._row("usage", (text, ""))
 
     def remark(self, text: str, style: str = "") -> None:
@@ -108,7 +108,7 @@ class Screen:
         _write(self.errors, "Stopped.", "yellow")
 
     def failure(self, text: str) -> None:
-        """Say in one paragraph what went wrong, and what to do."""
+        """Print the error and the action to take, in one paragraph."""
         self.end_text()
         _write(self.errors, f"cc-demo failed. {text}", "red")
 

@@ -18,7 +18,7 @@ class StoppedBySignal(Exception):
 
 
 class Signals:
-    """While it is open, a signal ends what runs in `work()`, and nothing else. Only in the main thread.
+    """While it is open, a signal ends the call of `work()`, and nothing else. Only in the main thread.
 
     Whoever awaits `work()` closes what it holds undisturbed. Further signals change nothing: that takes no longer than
     its timeouts, and cutting it short would leave processes behind.
@@ -39,7 +39,7 @@ class Signals:
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a process that got the signal; 0 if there was none."""
+        """Exit code that a shell expects after the signal; 0 without one."""
         return 0 if self._received is None else 128 + self._received
 
     async def work(self, work: Coroutine[Any, Any, T]) -> T:

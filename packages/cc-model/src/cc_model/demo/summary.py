@@ -1,4 +1,4 @@
-"""The end of the demo: what each request took, and what a warm process saves."""
+"""The end of the demo: the time of each request, and the gain of a warm process."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -23,7 +23,7 @@ def usage_line(usage: RunUsage, *, is_offline: bool) -> str:
 
 
 def show_timings(screen: Screen, timings: Sequence[Timing], start_seconds: Sequence[float], *, note: str) -> None:
-    """Show a table of all requests, and what it means.
+    """Show a table of all requests, and its meaning.
 
     Args:
         screen: Where.
