@@ -1,4 +1,4 @@
-"""What the tests share: a CLI on the loopback API, stand-ins for malformed behaviour, and a check for leftovers."""
+"""Shared fixtures: a CLI on the loopback API, stand-ins for malformed behaviour, and a check for leftovers."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})
 
 
 class Held:
-    """A responder that never answers, and tells when it was asked."""
+    """A responder that never answers, and reports when it was asked."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
@@ -66,7 +66,7 @@ class Held:
 
 
 class Workbench:
-    """A folder to work in, Claude Code's own tools, and a model that makes the calls it is given, once."""
+    """A working folder, Claude Code's own tools, and a model that makes the given calls, once."""
 
     def __init__(self, server: LoopbackServer, options: ClaudeAgentOptions, folder: Path) -> None:
         self.folder = folder
@@ -92,7 +92,7 @@ class Workbench:
         self._server.respond = self._respond
 
     def will_call(self, *calls: dict[str, Any], then: Sequence[dict[str, Any]] = ()) -> None:
-        """The next message has these calls; with `then`, the one after it, of a sub-agent for example, has those."""
+        """Give the next message these calls; with `then`, the one after it, of a sub-agent for example, has those."""
         self._messages = [[*calls], [*then]]
 
     def _respond(self, body: dict[str, Any]) -> Any:
@@ -101,7 +101,7 @@ class Workbench:
 
     @property
     def results(self) -> dict[str, str]:
-        """What the model got to see of its calls, by their ids."""
+        """Return the results of its calls that the model received, by their ids."""
         blocks: list[Any] = [
             block
             for body in self._server.requests
@@ -142,7 +142,7 @@ def module_bench(
 @pytest.fixture(scope="session")
 def shared_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
     """The processes that the tests of a worker share. Each lease has an empty conversation."""
-    # On a busy machine a turn that was left may take its time, and is to be ended, not discarded.
+    # On a busy machine an abandoned turn may take its time, and is to be ended, not discarded.
     with SessionPool(sealed(worker_api), size=2, prewarm=0, timeouts=Timeouts(close=10)) as pool:
         yield pool
 
@@ -167,7 +167,7 @@ def shared_bash(worker_api: LoopbackServer) -> Iterator[Session]:
 def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder for temporary files. After each test it is empty, and the processes of the test have ended.
 
-    Shared processes outlive the test, and their folders lie elsewhere: there, the pool has to come to rest.
+    Shared processes outlive the test, and their folders are elsewhere: there, the pool must become idle.
     """
     if shared := SHARED.intersection(request.fixturenames):
         yield Path(tempfile.gettempdir())
@@ -189,7 +189,7 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def wait_for_rest(pool: SessionPool) -> None:
-    """Wait until no process of a pool is lent or on its way back to an empty conversation."""
+    """Wait until no process of a pool is leased or being reset to an empty conversation."""
     deadline = time.monotonic() + 20
     while (stats := pool.stats()).busy or stats.resetting or stats.starting:
         assert time.monotonic() < deadline, f"not at rest: {pool}"
@@ -198,7 +198,7 @@ def wait_for_rest(pool: SessionPool) -> None:
 
 @pytest.fixture
 async def one_process(server: LoopbackServer, lone_pool: SessionPool) -> AsyncIterator[SessionPool]:
-    """The pool of one process, which serves the whole test, whatever happens in it, and those after it."""
+    """The pool of one process, shared by the whole test and the tests after it."""
     await lone_pool.warm(1)
     before = lone_pool.stats()
     yield lone_pool
@@ -245,7 +245,7 @@ async def own_session(temporary: Path, options: ClaudeAgentOptions) -> AsyncIter
 
 @pytest.fixture
 def held(server: LoopbackServer) -> Held:
-    """From here on the API does not answer."""
+    """Make the API stop answering."""
     server.respond = held = Held()
     return held
 
@@ -283,7 +283,7 @@ def fake_cli(tmp_path: Path) -> Callable[[str], ClaudeAgentOptions]:
 
 @pytest.fixture
 def ask() -> Callable[[Session, Content], "asyncio.Task[list[Message]]"]:
-    """Asks in a task of its own, which returns all messages."""
+    """Asks in its own task, which returns all messages."""
 
     async def messages(session: Session, content: Content) -> list[Message]:
         return [message async for message in session.ask(content)]
@@ -293,7 +293,7 @@ def ask() -> Callable[[Session, Content], "asyncio.Task[list[Message]]"]:
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
-    """Waits for what a pool does by itself, of which nobody is told."""
+    """Waits for a pool's background work, which sends no event."""
 
     async def wait(condition: Callable[[], bool]) -> None:
         for _ in range(2_000):
@@ -307,14 +307,14 @@ def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
 
 @pytest.fixture
 def children(temporary: Path) -> Callable[[], list[psutil.Process]]:
-    """Finds the processes that this one has started since the test began."""
+    """Finds the processes started by this one since the test began."""
     before = {*psutil.Process().children()}
     return lambda: [child for child in psutil.Process().children() if child not in before]
 
 
 @pytest.fixture
 def processes(children: Callable[[], list[psutil.Process]]) -> Callable[[], list[psutil.Process]]:
-    """Finds those of them that are no guards. Some may have gone while they were looked for."""
+    """Finds those of them that are no guards. Some may have ended during the search."""
 
     def find() -> list[psutil.Process]:
         found: list[psutil.Process] = []
@@ -329,7 +329,7 @@ def processes(children: Callable[[], list[psutil.Process]]) -> Callable[[], list
 
 @pytest.fixture
 def echo(server: LoopbackServer) -> Callable[[JsonObject], str]:
-    """What the API answers with from here on: the prompt."""
+    """The API's answer from here on: the prompt."""
 
     def answer(body: JsonObject) -> str:
         return body["messages"][-1]["content"][-1]["text"]

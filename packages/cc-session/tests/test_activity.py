@@ -1,4 +1,4 @@
-"""When a CLI counts as silent."""
+"""Detection of a silent CLI."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ CALL: dict[str, Any] = {"type": "assistant", "message": {"content": [{"type": "t
 RESULT: dict[str, Any] = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1"}]}}
 ASK: dict[str, Any] = {"type": "control_request", "request_id": "7", "request": {"subtype": "can_use_tool"}}
 DROP: dict[str, Any] = {"type": "control_cancel_request", "request_id": "7"}
-# As the SDK writes it, and as it might.
+# In the SDK's format, and in other possible ones.
 ANSWER = json.dumps({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": {}}})
 OTHER = json.dumps({"type": "control_response", "response": {"response": {"x": "y" * 999}, "request_id": "7"}})
 
@@ -53,7 +53,7 @@ def test_it_is_not_silent_while_it_waits_for_somebody_else(clock: Clock, begin: 
     [{"type": "stream_event"}, {"type": "assistant"}, {"type": "user", "message": {"content": "text"}}, {"type": "x"}],
 )
 def test_whatever_it_says_is_a_sign_of_life(clock: Clock, message: Any) -> None:
-    """SES-34, SES-35: also what nobody understands."""
+    """SES-34, SES-35: also unknown frames."""
     activity = Activity()
     clock.now += 3
     assert activity.silent_for() == 3

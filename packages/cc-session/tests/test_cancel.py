@@ -53,7 +53,7 @@ async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
 async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing(
     server: LoopbackServer, session: Session, held: Any
 ) -> None:
-    """SES-10: one that waits for an earlier one to be drained."""
+    """SES-10: one that waits for the end of an earlier one."""
     first = asyncio.ensure_future(session.run("First."))
     await held.asked()
     assert session.pid is not None

@@ -21,7 +21,7 @@ from cc_session.hooks.callbacks import Callers
 from cc_session.hooks.calls import for_the_cli
 
 Ask = Callable[[Session, Content], Any]
-# A time by which the sleeps of this worker are known.
+# A sleep time that identifies the processes of this worker.
 SLEEP = ["sleep", f"60.{os.getpid()}"]
 DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}
 
@@ -36,7 +36,7 @@ def touch(file: str) -> dict[str, Any]:
 
 
 async def said(command: Sequence[Any], event: str = "PreToolUse", **kwargs: Any) -> Any:
-    """Return what the CLI is told when a program is called, and what is said to the model where it denies."""
+    """Return the CLI's message when a program is called, and the model's message where it denies."""
     [answer] = for_the_cli(command_hook(event, command, **kwargs), Callers(None)).hooks
     output: Any = await answer({"command": "touch file"}, "toolu_1", {"signal": None})  # pyright: ignore[reportArgumentType]
     specific = output.get("hookSpecificOutput", {})
@@ -71,7 +71,7 @@ FAILING = {
 
 
 async def test_a_program_blocks_a_call_or_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """SES-43: an exit code that is not known is logged."""
+    """SES-43: an unknown exit code is logged."""
     for case, (code, words) in BLOCKING.items():
         answer = await said(program(code))
         assert isinstance(answer, str), case
@@ -88,7 +88,7 @@ async def test_a_program_blocks_a_call_or_stops_nothing(caplog: pytest.LogCaptur
 async def test_a_program_that_fails_blocks_the_call_and_leaves_nothing(
     caplog: pytest.LogCaptureFixture, until: Any
 ) -> None:
-    """SES-39, SES-40, SES-41: nor do those that it has started stay."""
+    """SES-39, SES-40, SES-41: its child processes end, too."""
     answers = await asyncio.gather(*(said(command, timeout=1.5) for command in FAILING.values()))
 
     for case, command, answer in zip(FAILING, FAILING.values(), answers, strict=True):
@@ -104,7 +104,7 @@ async def test_a_program_can_be_declared_to_let_pass_what_it_fails_about() -> No
 
 
 CHANGED = {"hookEventName": "PreToolUse", "updatedInput": {"command": "touch other", "description": "d"}}
-# What a program says about a call in a session.
+# Outputs of a program about a call in a session.
 IN_A_SESSION = {
     "denied": BLOCKING["a decision"][0],
     "blocked": "print(json.dumps({'decision': 'block', 'reason': 'Blocked.'}))",
@@ -126,11 +126,11 @@ exec(json.loads(sys.argv[2])[case])
 async def test_a_program_gets_the_event_as_json_and_the_cli_heeds_its_answer(
     bench: Any, server: LoopbackServer, ask: Ask, tmp_path: Path
 ) -> None:
-    """SES-42, SES-43: no shell is between, and what is said with a prompt is told to the model."""
+    """SES-42, SES-43: no shell is between, and the model gets the output with a prompt."""
     evil = "$(touch evil); `touch evil`"
     hooks = [
         command_hook("PreToolUse", [*program(ANSWERS), tmp_path, json.dumps(IN_A_SESSION), evil], matcher="Bash"),
-        # It does not read what it is told.
+        # It does not read its input.
         command_hook("PreToolUse", program("os.close(0); sys.exit(2)"), matcher="Write"),
         command_hook("UserPromptSubmit", program("print('It is late.')")),
     ]
@@ -184,7 +184,7 @@ async def test_a_program_that_is_given_up_while_it_starts_leaves_nothing(tmp_pat
     called = asyncio.ensure_future(cast("Any", command_hook("Stop", ["sh", "-c", shell])({})))
     for _ in range(turns):
         await asyncio.sleep(0)
-    time.sleep(0.1)  # noqa: ASYNC251  # the program gets on, and the loop does not
+    time.sleep(0.1)  # noqa: ASYNC251  # the program continues, and the loop does not
 
     called.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -207,7 +207,7 @@ def test_what_is_no_command_is_refused(command: Any) -> None:
 
 
 def test_a_shell_line_is_refused() -> None:
-    """SES-43: nobody is there to split it."""
+    """SES-43: no shell splits it."""
     with pytest.raises(TypeError, match="not one text for a shell"):
         command_hook("PreToolUse", "echo hello")
 

@@ -1,4 +1,4 @@
-"""Messages in, events out: what reaches the API, and who gets which answer."""
+"""Messages in, events out: requests to the API, and the readers of answers."""
 
 import asyncio
 import base64
@@ -151,7 +151,7 @@ async def test_a_rewind_to_an_unknown_message_changes_nothing(
 async def test_a_turn_that_was_rewound_at_any_moment_leaves_the_session_free_and_clean(
     server: LoopbackServer, session: Session, ask: Ask, held: Any
 ) -> None:
-    """SES-10: also when nobody reads it to its end."""
+    """SES-10: also without a reader to its end."""
     for milliseconds in (0, 1, 2, 3, 5, 100):
         server.respond = held
         left = session.ask("Never mind.")
@@ -275,7 +275,7 @@ async def test_a_cancelled_reader_leaves_the_session_to_be_rewound(
 async def test_an_error_of_the_api_is_a_result_and_the_session_goes_on(
     server: LoopbackServer, session: Session, ask: Ask
 ) -> None:
-    """SES-01: the subtype does not tell."""
+    """SES-01: the subtype is not enough."""
     server.fail_next(status=529)
     failed = result_of(await ask(session, "Hello?"))
     assert (failed.is_error, failed.api_error_status, failed.subtype) == (True, 529, "success")

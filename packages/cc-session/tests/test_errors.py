@@ -1,4 +1,4 @@
-"""The error classes: each is ours and the SDK's, carries what is known, and survives pickling."""
+"""Error classes: each is ours and the SDK's, carries its facts, and survives pickling."""
 
 import pickle
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which processes belong to a CLI, how they end, and what memory they take, with programs that are no CLI."""
+"""Process trees of CLIs, their ends and their memory, with programs that are no CLI."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ FOLDER = Path("/nowhere") / str(uuid4())
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start a shell that says a line when it is ready, with the mark of a folder."""
+    """Start a shell that prints a line when it is ready, with the mark of a folder."""
     started: list[subprocess.Popen[str]] = []
 
     def shell(script: str, folder: Path = FOLDER) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""Hooks, as the CLI runs them: what they see, what they say, and what becomes of a call when one fails.
+"""Hooks, as the CLI runs them: their inputs, their outputs, and the fate of a call when one fails.
 
 Over 400 lines, and in one file: all tests that need a CLI share one process, which is a fixture of this module.
 """
@@ -45,7 +45,7 @@ def bash(command: str) -> dict[str, Any]:
 
 
 async def run(bench: Any, ask: Ask, hooks: list[Hook[Any]], **kwargs: Any) -> None:
-    """One turn, with hooks, and with nothing said on stderr."""
+    """One turn, with hooks, and with an empty stderr."""
     lines: list[str] = []
     options = replace(bench.options, permission_mode="bypassPermissions", stderr=lines.append)
     async with await Session.open(options, hooks=hooks, **kwargs) as session:
@@ -61,7 +61,7 @@ def saying(output: Any) -> Function:
 
 
 class Shared:
-    """A process whose hooks call what the present test has given for them, or else have no opinion."""
+    """A process that calls the hooks of the present test, or else hooks without an opinion."""
 
     session: Session
 
@@ -127,7 +127,7 @@ async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared) -> None:
 
 @pytest.mark.parametrize("result", [HookResult.deny("Not today."), HookResult.ask("Really?")])
 async def test_what_a_hook_denies_does_not_run(shared: Shared, result: HookResult) -> None:
-    """SES-42: nor what it asks about when there is nobody to ask, under bypass."""
+    """SES-42: nor its questions under bypass, without a callback to answer them."""
     call = bash("touch file")
     await shared.turn(call, first=saying(result))
 
@@ -280,7 +280,7 @@ async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
 ) -> None:
     """SES-39, SES-40, SES-41, SES-F13: beside one that allows it, in the mode that allows everything.
 
-    But for hooks that are declared to let pass what they fail about: those, and no others.
+    Exception: hooks that are declared to continue on errors, and no others.
     """
     server: Any = MCPServer("any")
     hooks: list[Hook[Any]] = [hook("PreToolUse")(saying(HookResult.allow()))]
@@ -307,7 +307,7 @@ async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
 async def test_a_hook_that_fails_at_the_end_does_not_keep_the_turn_going(
     shared: Shared, server: LoopbackServer
 ) -> None:
-    """SES-40: on Stop, to block is to go on."""
+    """SES-40: on Stop, to block means to continue."""
     assert (await shared.turn(Stop=raises, SessionEnd=raises, Notification=raises)).text == "Done."
     assert len(server.requests) == 1
 
@@ -315,7 +315,7 @@ async def test_a_hook_that_fails_at_the_end_does_not_keep_the_turn_going(
 async def test_a_process_of_ours_that_hangs_blocks_the_call(
     bench: Any, server: LoopbackServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-39: the CLI gives up by itself, and does not run the tool."""
+    """SES-39: the CLI stops waiting, and does not run the tool."""
     monkeypatch.setattr("cc_session.hooks.calls._CLI_WAITS_LONGER_SECONDS", 0.3)
     gave_up: list[bool] = []
 
@@ -358,7 +358,7 @@ async def test_an_interrupt_cancels_a_hook_that_waits(shared: Shared) -> None:
 
 
 async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thread(shared: Shared) -> None:
-    """SES-74: so that it may use what lives there."""
+    """SES-74: so that it may use objects of that loop."""
     loops: list[asyncio.AbstractEventLoop] = []
     threads: list[threading.Thread] = []
 

@@ -1,4 +1,4 @@
-"""Whether the CLI runs hooks at all: bare mode, which runs none, and CLIs that cannot or may not."""
+"""Detection of CLIs that run no hooks: bare mode, and CLIs that cannot or may not run them."""
 
 import json
 from collections.abc import Callable
@@ -66,7 +66,7 @@ async def test_without_bare_the_model_is_told_about_the_machine_and_nothing_else
 
 @pytest.mark.parametrize("changes", [{"extra_args": {"bare": None}}, {"env": {"CLAUDE_CODE_SIMPLE": "1"}}])
 async def test_bare_and_hooks_are_refused_together(changes: Any) -> None:
-    """SES-44: the CLI would not say a word."""
+    """SES-44: the CLI would not report it."""
     with pytest.raises(ValueError, match="in bare mode Claude Code runs no hooks"):
         await Session.open(ClaudeAgentOptions(**changes), hooks=[hook("Stop")(saying({}))])
 

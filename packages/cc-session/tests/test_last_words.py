@@ -1,4 +1,4 @@
-"""The last words of a process are the lines of its stderr that are no log."""
+"""Last words of a process: the lines of its stderr that are no log."""
 
 from cc_session.process.last_words import LastWords
 

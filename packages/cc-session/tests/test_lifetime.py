@@ -21,8 +21,8 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session
 
-# An interpreter that has imported all there is, and forks for each script, which saves it a second. The scripts open a
-# session, say which process it is, and go on as the test wants; they end as every interpreter does.
+# An interpreter that has all imports done, and forks for each script, which saves it a second. The scripts open a
+# session, print its process id, and continue as the test wants; they end as every interpreter does.
 NURSERY = """
 import asyncio, json, os, sys, tempfile, time
 from cc_session import Session, sealed_options
@@ -62,7 +62,7 @@ def folders_in(temporary: Path) -> list[Path]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it runs. Nobody may be there to take note of the end of a process whose parent has gone."""
+    """Return true if it runs. A process whose parent has ended may stay unreaped."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -91,7 +91,7 @@ class Script:
         return int(self._nursery.stdout.readline())
 
     def number(self, index: int) -> int:
-        """A number on a line of its own that the script writes, now or soon."""
+        """Return a number on its own line of the script's output, present or coming."""
         deadline = time.monotonic() + 20
         while len(lines := self.stdout.read_text().split("\n")) < index + 2:
             assert time.monotonic() < deadline, self.stderr.read_text()
@@ -99,7 +99,7 @@ class Script:
         return int(lines[index])
 
     def end(self) -> tuple[str, str]:
-        """Wait for the end of all its processes; return what it wrote after the first line."""
+        """Wait for the end of all its processes; return its output after the first line."""
         self.returncode = self._told()
         deadline = time.monotonic() + 20
         while any(is_alive(process) for process in (self.cli, *self.guards)):
@@ -161,7 +161,7 @@ asyncio.run(main())
 async def test_the_process_ends_with_a_script_that_is_ended_in_a_turn(
     run: Run, held: Any, number: signal.Signals, temporary: Path
 ) -> None:
-    """SES-77, SES-F19: the CLI alone would end the turn first, which here has no end."""
+    """SES-77, SES-F19: the CLI alone would end the turn first, which has no end here."""
     script = await asyncio.to_thread(run, "session = asyncio.run(opened())\nasyncio.run(answer(session, 'Hello.'))")
     await held.asked()
 
@@ -186,7 +186,7 @@ while session.state != "busy":
 
 
 def test_a_forked_child_has_sessions_of_its_own_and_leaves_those_of_its_parent_alone(run: Run) -> None:
-    """SES-74: nor does its end, or what it closes, end theirs."""
+    """SES-74: nor does its end, or a close in it, end theirs."""
     script = run("""
 session = asyncio.run(opened())
 

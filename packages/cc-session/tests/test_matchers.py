@@ -1,4 +1,4 @@
-"""Events and matchers, which the CLI would drop in silence."""
+"""Events and matchers that the CLI would drop in silence."""
 
 import re
 from dataclasses import replace
@@ -34,7 +34,7 @@ async def test_the_events_are_those_of_the_cli(options: ClaudeAgentOptions) -> N
 
 
 def test_a_matcher_that_both_languages_read_alike_is_taken() -> None:
-    """SES-36: also one that only looks like what they do not."""
+    """SES-36: also a name that only looks like a pattern."""
     plain = (None, "", "*", "Bash", "Edit|Write", "Edit, Write", "mcp__git-hub__.*", "^Note", "a.h")
     for matcher in (*plain, r"[(?P<]x", r"\(\?P", r"a\++", "[*+]+", r"\\A", "(?!a)b", "(?:a|b)c", "(?<!a)b."):
         assert hook("PreToolUse", matcher)

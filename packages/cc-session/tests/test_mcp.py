@@ -54,7 +54,7 @@ _numbers = itertools.count(1)
 
 
 class Model:
-    """Calls tools once, and keeps what they answered."""
+    """Calls tools once, and keeps their answers."""
 
     def __init__(self, *calls: dict[str, Any]) -> None:
         self.calls = [*calls]
@@ -84,7 +84,7 @@ def named(word: str) -> MCPServer[Any]:
 
 
 async def call(server: LoopbackServer, session: Session, ask: Ask, *names: str) -> dict[str, str]:
-    """Have the model call tools, and return what it got to see."""
+    """Make the model call tools, and return the results that it received."""
     calls = [use(next(_numbers), name) for name in names]
     server.respond = model = Model(*calls)
     await ask(session, "Go.")
@@ -92,7 +92,7 @@ async def call(server: LoopbackServer, session: Session, ask: Ask, *names: str) 
 
 
 class Guarded:
-    """An application that lets in who has a header, and notes who comes."""
+    """An application that accepts clients with a header, and records them."""
 
     def __init__(self, app: Starlette) -> None:
         self._app = app
@@ -106,9 +106,9 @@ class Guarded:
 
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncGenerator[str]:
-    """Serve an application on loopback; gives its URL."""
+    """Serve an application on loopback; return its URL."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
-    # In a thread of its own, where its handlers of signals do no harm.
+    # In its own thread, where its signal handlers do no harm.
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -191,7 +191,7 @@ async def test_servers_that_do_not_start_are_an_error(
 
 
 async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask) -> None:
-    """SES-56, SES-58: if it says so; when servers are replaced, the others are set in any case."""
+    """SES-56, SES-58: if it requires it; when servers are replaced, the others are set in any case."""
     servers = {"good": stdio("good"), "bad": StdioServer("/nowhere/program")}
     async with await Session.open(options, mcp_servers=servers, require_mcp=False) as session:
         status = {status["name"]: status for status in await session.wait_mcp(require=False)}
@@ -319,7 +319,7 @@ async def test_a_server_is_switched_off_and_on(session: Session, server: Loopbac
 
 
 async def test_a_server_is_connected_anew(session: Session, server: LoopbackServer, ask: Ask, tmp_path: Path) -> None:
-    """SES-56, SES-58: if it is there still."""
+    """SES-56, SES-58: if it still exists."""
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\nexec {sys.executable} -S {SCRIPT}\n")
     program.chmod(0o700)

@@ -1,4 +1,4 @@
-"""What can be named as an MCP server, what is shown of it, and what is refused."""
+"""Valid MCP servers, their display, and invalid ones."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How opening a session can fail, and that nothing is left behind when it does."""
+"""Failures of opening a session, each of which leaves nothing behind."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ async def test_a_cli_that_exits_before_it_is_ready_says_its_last_words(fake_cli:
 
 
 async def test_a_cli_that_exits_while_it_is_asked_is_not_waited_for(fake_cli: FakeCLI) -> None:
-    """SES-20, SES-F02: the time for closing is for processes that are there."""
+    """SES-20, SES-F02: the time for closing is for existing processes."""
     options = fake_cli("sys.stdin.readline()\nsys.exit(7)")
     with anyio.fail_after(10), pytest.raises(ProcessExitedError) as raised:
         await Session.open(options, timeouts=Timeouts(close=40))
@@ -210,7 +210,7 @@ async def test_cancels_of_opening_at_any_moment_leave_no_process(
 
 
 class Scripted(Transport):
-    """A transport of the caller's; what it does wrong, it does by itself."""
+    """A transport of the caller's; its errors are its own."""
 
     def __init__(self, *, hangs_in: str = "") -> None:
         self._hangs_in = hangs_in
@@ -265,7 +265,7 @@ async def test_a_transport_of_the_caller_s_takes_the_place_of_a_process() -> Non
 
 
 async def test_a_message_that_could_not_be_written_ends_the_session() -> None:
-    """SES-35: nobody knows how much of it has arrived."""
+    """SES-35: the arrived part of it is unknown."""
     transport = Scripted()
     async with await Session.open(transport=transport, timeouts=HURRY) as session:
         transport.breaks = True

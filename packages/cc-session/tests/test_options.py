@@ -87,7 +87,7 @@ async def test_a_sealed_request_holds_what_the_caller_said_and_little_else(
 
 
 async def test_a_failed_request_is_not_repeated(server: LoopbackServer, session: Session, ask: Ask) -> None:
-    """SES-26: repeating is the client's to do."""
+    """SES-26: retries belong to the client."""
     server.fail_next(status=529, times=3)
     await ask(session, "Hello.")
 

@@ -1,4 +1,4 @@
-"""When Python dies, or a session is closed, nothing that was started for it lives on: no CLI, no tool, no server."""
+"""No process survives Python's death or the close of its session: no CLI, no tool, no server."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ async def main():
 asyncio.run(main())
 """
 
-# A tool, one that does not heed a signal and has a daemon beside it, and one that is another's child.
+# A tool, one that ignores a signal and has a daemon beside it, and one that is another's child.
 COMMANDS = {
     "tool": "sleep 601",
     "stubborn": "trap '' TERM INT HUP; (setsid sleep 602 >/dev/null 2>&1 &); sleep 603",
@@ -53,7 +53,7 @@ COMMANDS = {
 
 
 def family(folder: str, cli: psutil.Process) -> list[psutil.Process]:
-    """The CLI and all that it has started, found in another way than the package finds them."""
+    """The CLI and its process tree, found in another way than the package finds them."""
     found = {cli, *cli.children(recursive=True)}
     for process in psutil.process_iter():
         try:
@@ -76,7 +76,7 @@ def names(processes: list[psutil.Process]) -> list[str]:
 
 
 async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
-    """Wait until all have gone; return the names of those that have not in time."""
+    """Wait until all have ended; return the names of the remaining ones."""
     deadline = time.monotonic() + 15
     while left := names(processes) + [folder for folder in folders if os.path.exists(folder)]:  # noqa: ASYNC240
         if time.monotonic() > deadline:
@@ -125,7 +125,7 @@ def script(server: LoopbackServer) -> Iterator[Callable[..., "subprocess.Popen[s
 async def test_when_python_dies_nothing_outlives_it(
     server: LoopbackServer, script: Callable[..., "subprocess.Popen[str]"], until: Any, end: str
 ) -> None:
-    """SES-77, SES-F19: nor a tool that does not heed signals, has left its parents, or has another environment."""
+    """SES-77, SES-F19: nor a tool that ignores signals, has left its parents, or has another environment."""
     words = ["idle", "turn", "tool", *(["stubborn", "clean", "stopped"] if end == "SIGKILL" else [])]
     in_turn = threading.Event()
 
@@ -159,7 +159,7 @@ async def test_when_python_dies_nothing_outlives_it(
 @pytest.fixture
 async def session(options: ClaudeAgentOptions) -> AsyncIterator[Session]:
     options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=None)
-    # What is bounded by the time for closing alone would take longer than a test waits.
+    # Waits bounded only by the time for closing would take longer than a test does.
     async with await Session.open(options, timeouts=Timeouts(close=30)) as session:
         yield session
 
@@ -173,7 +173,7 @@ async def in_tool(session: Session) -> "tuple[asyncio.Task[Any], list[psutil.Pro
 async def test_close_in_a_tool_is_quick_and_leaves_nothing(
     server: LoopbackServer, session: Session, calls_bash: CallsBash, command: str
 ) -> None:
-    """SES-23, SES-F20: and the model does not hear of it."""
+    """SES-23, SES-F20: and the model gets no message about it."""
     calls_bash(COMMANDS[command])
     running, processes = await in_tool(session)
 
@@ -199,7 +199,7 @@ async def test_what_a_tool_leaves_running_ends_with_the_session(session: Session
 
 
 async def test_a_process_that_died_leaves_no_tools(session: Session, calls_bash: CallsBash) -> None:
-    """SES-20: although nobody closes the session."""
+    """SES-20: without a close of the session."""
     calls_bash(COMMANDS["tool"])
     running, processes = await in_tool(session)
 

@@ -1,4 +1,4 @@
-"""What a policy says about a call, by itself."""
+"""Decisions of a policy about a call, without a CLI."""
 
 import os
 import re
@@ -71,7 +71,7 @@ def test_a_rule_matches_whole_names(pattern: Any, matching: list[str], others: l
     ],
 )
 def test_a_rule_that_would_match_nothing_is_refused(tool: str, words: str) -> None:
-    """SES-46: a deny that misses its tool would be none."""
+    """SES-46: a deny that misses its tool would have no effect."""
     with pytest.raises(ValueError, match=words):
         Rule(tool, "deny")
 
@@ -97,7 +97,7 @@ def test_other_nonsense_is_refused() -> None:
 
 @pytest.mark.parametrize("behavior", ["allow", "ask", "deny"])
 def test_a_predicate_that_raises_denies(behavior: Any) -> None:
-    """SES-49: whatever its rule says, and whatever others say."""
+    """SES-49: for any rule, and any other decision."""
 
     async def later() -> bool:
         return True
@@ -129,7 +129,7 @@ OTHERS = (
 
 
 def test_read_only_reads_and_does_nothing_else() -> None:
-    """SES-51: what it does not know is denied."""
+    """SES-51: unknown tools are denied."""
     policy = Policy.read_only()
     assert {says(policy, tool, file_path="/etc/hostname") for tool in ("Read", "Glob", "Grep")} == {"allow"}
     assert {says(policy, tool, file_path="/etc/hostname") for tool in (*WRITERS, "NotebookEdit", *OTHERS)} == {"deny"}
@@ -175,7 +175,7 @@ def test_workspace_write_writes_below_the_folder_and_nowhere_else(work: Path, th
 
 
 def test_workspace_write_knows_no_paths_but_absolute_ones(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-51: what a relative one means is for the CLI to say."""
+    """SES-51: the CLI resolves a relative one."""
     monkeypatch.chdir(work)
     policy = Policy.workspace_write(work)
     (work / "caf\u00e9").symlink_to("/etc/passwd")

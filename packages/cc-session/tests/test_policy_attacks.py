@@ -1,4 +1,4 @@
-"""What tries to get round a policy, and does not: other hooks, settings of the folder, skills, and Python's death."""
+"""Attacks on a policy that fail: other hooks, settings of the folder, skills, and Python's death."""
 
 import asyncio
 import inspect
@@ -54,13 +54,13 @@ def when(*words: str) -> Callable[[Any], bool]:
 
 
 async def answer(tool: str, input: Any, context: Any) -> Any:
-    """Refuses, but for a command with the word `permitted`."""
+    """Refuses, except a command with the word `permitted`."""
     await asyncio.sleep(0.1)  # so that another answer could come first
     return PermissionResultAllow() if "permitted" in input["command"] else PermissionResultDeny(message="Refused.")
 
 
 def by_command(outputs: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """Makes a hook that says what is to be said about a file, and has no opinion about others."""
+    """Makes a hook that gives an answer about a file, and has no opinion about others."""
     return lambda input: outputs.get(input["tool_input"]["command"].removeprefix("touch "), {})
 
 
@@ -68,7 +68,7 @@ def changes(file: str, **fields: Any) -> dict[str, Any]:
     return of_hook("PreToolUse", updatedInput={"command": f"touch {file}", "description": "d"}, **fields)
 
 
-# What hooks make of a call, and what is said of it then.
+# Effects of hooks on a call, and the outcome.
 CHANGED: dict[str, tuple[dict[str, Any], str]] = {
     "permitted-1": (changes("evil", permissionDecision="allow"), "No evil."),
     "permitted-2": (changes("evil"), "No evil."),
@@ -82,7 +82,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
 async def test_a_hook_that_changes_a_call_does_not_make_one_of_it_that_is_denied(
     bench: Any, ask: Ask, mode: PermissionMode
 ) -> None:
-    """SES-42, SES-54: nor one that would be asked about; and it can have one asked about that the policy allows."""
+    """SES-42, SES-54: nor one that needs approval; and it can require approval for one that the policy allows."""
 
     async def change(input: Any, tool_use_id: str | None, context: Any) -> Any:
         return by_command({"permitted-2": CHANGED["permitted-2"][0]})(input)
@@ -117,7 +117,7 @@ OTHERS: dict[str, Callable[[Any], Any]] = {"allows": allows, "slow": slow, "rais
 
 
 async def test_other_hooks_do_not_let_a_call_pass(bench: Any, ask: Ask) -> None:
-    """SES-54: whatever they do, and however they fail."""
+    """SES-54: for all their actions and failures."""
 
     async def other(input: Any) -> Any:
         result = OTHERS[input["tool_input"]["command"].split("-")[-1]](input)
@@ -154,7 +154,7 @@ def prints(output: dict[str, Any]) -> list[dict[str, Any]]:
 
 ALLOWED = {"permissions": {"allow": ["Bash", "Write", "Read", "Bash(touch:*)"]}}
 HOOKS = {"PreToolUse": prints(CHANGES), "PermissionRequest": prints(PERMITS), "UserPromptSubmit": prints({})}
-# Together is what does not keep something else from taking effect.
+# Together means: neither stops the other from taking effect.
 POISON: dict[str, dict[str, Any]] = {
     "hooks": {**ALLOWED, "disableAllHooks": False, "hooks": HOOKS},
     "no hooks": {"permissions": {"defaultMode": "bypassPermissions"}, "disableAllHooks": True},
@@ -184,7 +184,7 @@ async def test_settings_do_not_get_round_a_policy(bench: Any, ask: Ask, temporar
     await run(bench, ask, Policy(rules, default="allow", ask=answer), changes=changes)
 
     if poison == "sandbox":
-        # It may need what this machine does not have, and it leaves a folder.
+        # It may need parts that this machine lacks, and it leaves a folder.
         assert bench.files <= {"good"}
         shutil.rmtree(temporary / f"claude-{os.getuid()}", ignore_errors=True)
     else:
@@ -220,7 +220,7 @@ async def test_settings_that_the_model_writes_do_not_get_round_it_either(bench: 
 
 
 async def test_commands_in_skills_and_slash_commands_do_not_run(bench: Any, ask: Ask) -> None:
-    """SES-54: no hook is asked about them, whoever calls them. A cleared conversation is under the policy still."""
+    """SES-54: for any caller, no hook is asked about them. A cleared conversation is still under the policy."""
     text = "---\nname: evil\ndescription: d\nallowed-tools: Bash\n---\nSee: !`touch evil`\n"
     for path in ("skills/evil/SKILL.md", "commands/evil-command.md"):
         file = bench.folder / ".claude" / path
@@ -294,7 +294,7 @@ asyncio.run(main())
 async def test_a_call_that_waits_for_python_does_not_run_when_python_dies(
     bench: Any, server: LoopbackServer, until: Any
 ) -> None:
-    """SES-54, SES-77: for a hook, a policy or a program; nor does the program that it waits for live on."""
+    """SES-54, SES-77: for a hook, a policy or a program; its awaited program ends, too."""
 
     def respond(body: JsonObject) -> Reply:
         return [bash(1, "touch evil")]

@@ -1,4 +1,4 @@
-"""Policies in a running session: in every permission mode, for every kind of tool, and when whoever is asked fails.
+"""Policies in a running session: in every permission mode, for every kind of tool, and when a callback fails.
 
 Over 400 lines, and in one file all the same: each test is another case of the same run, with the same stand-ins.
 """
@@ -39,7 +39,7 @@ def touch(number: int | str, file: str) -> dict[str, Any]:
 
 
 class Asked:
-    """A permission callback that notes what it is asked."""
+    """A permission callback that records its questions."""
 
     def __init__(self, answer: Any = None) -> None:
         self.answer = answer or PermissionResultAllow()
@@ -62,13 +62,13 @@ async def run(bench: Any, ask: Ask, policy: Policy | None, mode: PermissionMode 
         await ask(session, "Go.")
 
 
-# What the policy of `gate` says about a call that has the word in its input, and what comes of it.
+# The policy decision of `gate` on a call that has the word in its input, and its effect.
 CASES = ("denied", "allowed", "asked", "refused")
 KINDS = ("Bash", "Read", "Write", "mcp__here__write", "mcp__there__touch")
 
 
 class Gate:
-    """What came of calls of all kinds in a process of one permission mode."""
+    """Outcomes of calls of all kinds in a process of one permission mode."""
 
     def __init__(self, mode: PermissionMode, bench: Any, readable: Path) -> None:
         self.mode = mode
@@ -149,7 +149,7 @@ def gate(request: pytest.FixtureRequest, module_bench: Any, worker_api: Loopback
 
 
 def test_what_is_denied_does_not_run_in_any_mode(gate: Gate) -> None:
-    """SES-47, SES-53, SES-54, SES-F14: of any kind, whatever the CLI was told to allow."""
+    """SES-47, SES-53, SES-54, SES-F14: of any kind, even if the CLI was told to allow it."""
     assert gate.effects("denied") == set()
     assert gate.asked["denied"] == []
     assert all("Not a chance." in result for result in gate.results_of("denied"))
@@ -162,7 +162,7 @@ def test_what_is_allowed_runs_in_any_mode(gate: Gate) -> None:
 
 
 def test_what_is_asked_about_is_asked_in_any_mode(gate: Gate) -> None:
-    """SES-48, SES-F14: also in those in which the CLI asks nobody."""
+    """SES-48, SES-F14: also in those in which the CLI asks for no permission."""
     assert sorted(gate.asked["asked"]) == [(kind, "Because.") for kind in KINDS]
     assert gate.effects("asked") == {*KINDS}
 
@@ -174,7 +174,7 @@ def test_who_is_asked_can_refuse_in_any_mode(gate: Gate) -> None:
     assert all("Better not." in result for result in gate.results_of("refused"))
 
 
-# What runs of a Bash and a Write call that the policy passes, and whether somebody is asked, who refuses shells.
+# Effects of a Bash and a Write call that the policy passes, and if a callback is asked, which refuses shells.
 PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
     "bypassPermissions": ({"by-bash", "by-write"}, []),
     "dontAsk": (set(), []),
@@ -183,7 +183,7 @@ PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
 
 
 async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothing_else(bench: Any, ask: Ask) -> None:
-    """SES-50, SES-53, SES-54: what it passes is the CLI's to decide, and who is asked is asked where the CLI asks."""
+    """SES-50, SES-53, SES-54: the CLI decides the calls that it passes, and asks the callback as usual."""
 
     def no_shells(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
         asked.append(tool)
@@ -206,7 +206,7 @@ async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothi
 
 
 async def test_without_anybody_to_ask_ask_denies(bench: Any, server: LoopbackServer, ask: Ask) -> None:
-    """SES-48: and the model is not offered tools that ask somebody."""
+    """SES-48: and the model is not offered tools that ask the user."""
     bench.will_call(touch(1, "file"))
     await run(bench, ask, Policy([Rule("Bash", "ask")]), "bypassPermissions")
 
@@ -325,7 +325,7 @@ def allowing(*tools: str) -> list[PermissionUpdate]:
 
 @pytest.mark.parametrize("with_policy", [True, False])
 async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: Any, ask: Ask, with_policy: bool) -> None:
-    """SES-52, SES-F15: neither those of who is asked nor those of a hook. They hold for the session."""
+    """SES-52, SES-F15: neither those of the callback nor those of a hook. They hold for the session."""
     calls: list[str] = []
     permitted: list[str] = []
 
@@ -347,7 +347,7 @@ async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: An
     async with await Session.open(options, policy=policy, hooks=[permit]) as session, asyncio.timeout(40):
         for number in (1, 2):
             write = use(f"{number}_w", "Write", file_path=f"{bench.folder}/written-{number}", content="x")
-            # In this order: what the CLI suggests about the shell lets it write, too.
+            # In this order: the CLI's suggestion about the shell lets it write, too.
             bench.will_call(write, touch(number, f"file-{number}"))
             await ask(session, "Go.")  # a file that the first turn has written late is there after the second
 
@@ -357,7 +357,7 @@ async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: An
 
 
 async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any, ask: Ask) -> None:
-    """SES-47: one that asks is asked about with the sub-agent's name."""
+    """SES-47: a question about its call has the sub-agent's name."""
     asked = Asked()
     agent = use(1, "Agent", description="d", prompt="p", subagent_type="general-purpose")
     write = use(3, "Write", file_path=f"{bench.folder}/by-write", content="x")
@@ -373,7 +373,7 @@ async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any, ask: As
 
 
 async def test_a_tool_of_the_caller_s_is_known_by_its_server_and_not_by_its_name(bench: Any, ask: Ask) -> None:
-    """SES-46, SES-54: one that is called like a tool of the CLI's or of another server is not taken for it."""
+    """SES-46, SES-54: a tool with the name of the CLI's or another server's is not confused with it."""
     answered: list[str] = []
 
     async def answer(session: Session) -> None:

@@ -1,4 +1,4 @@
-"""Leases of real processes: what one gets, and what wrong use does. `test_pool_core.py` has who gets which process."""
+"""Leases of real processes: their sessions, and their misuse. `test_pool_core.py` tests the assignment of processes."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ Until = Callable[[Callable[[], bool]], Any]
 Processes = Callable[[], list[psutil.Process]]
 
 
-# --- What a lease gets ---
+# --- Contents of a lease ---
 
 
 async def test_a_lease_gets_an_empty_conversation_in_a_process_that_runs_already(
@@ -53,7 +53,7 @@ async def test_model_and_mode_are_set_on_a_process_that_runs(server: LoopbackSer
     assert server.requests[-1]["model"] == "claude-sonnet-5"
 
 
-# --- What a lease may do ---
+# --- Limits of a lease ---
 
 
 async def test_a_session_can_do_nothing_after_its_lease(server: LoopbackServer, one_process: SessionPool) -> None:
@@ -159,7 +159,7 @@ async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> N
         assert pool.stats().failed_starts == 3
 
 
-# --- How large processes are, and what they keep ---
+# --- Size and memory of processes ---
 
 
 async def test_clear_leaves_the_same_process_and_an_echo(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
@@ -211,5 +211,5 @@ async def test_many_leases_stay_within_the_memory_and_leave_nothing(
         assert (stats.leases, stats.busy, stats.waiting) == (leases, 0, 0)
         # One that took the place of another may not have been needed any more.
         assert 0 <= stats.reuses - (leases - stats.starts) <= 2
-        # How much one turn makes a process grow before it is given back is the CLI's affair; it is some 50 MB at most.
+        # The CLI decides the growth per turn before a process is returned; it is some 50 MB at most.
         assert largest < limit + 60

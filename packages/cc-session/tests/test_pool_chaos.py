@@ -1,6 +1,6 @@
-"""A pool among callers that change their minds, and processes that are killed: each gets its own answer, or none.
+"""A pool with callers that cancel, and processes that are killed: each gets its own answer, or none.
 
-`CC_SESSION_CHAOS` says how many callers there are; `scripts/README.md` has a run with many.
+`CC_SESSION_CHAOS` is the number of callers; `scripts/README.md` has a run with many.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ async def echo_sooner_or_later(body: JsonObject) -> str:
 
 
 class Chaos:
-    """Callers, some of whom give up, and some of whom kill a process."""
+    """Callers, some of which cancel, and some of which kill a process."""
 
     def __init__(self, pool: SessionPool) -> None:
         self.pool = pool
@@ -95,8 +95,8 @@ async def test_cancels_interrupts_and_kills_mix_up_no_answers_and_leave_nothing(
         await asyncio.gather(*(chaos.call(number) for number in range(callers)))
         assert chaos.answered + chaos.cancelled + chaos.interrupted + chaos.failed == callers
         assert min(chaos.answered, chaos.cancelled) > 0
-        # What was given up comes back by itself, and the pool is as good as new.
-        # A process that was killed a moment ago may be lent once more before its end is known: hence the retry.
+        # Abandoned processes return by themselves, and the pool is as good as new. A process that was killed a moment
+        # ago may be leased once more before its end is known: hence the retry.
         turns = await asyncio.gather(*(pool.run(f"Afterwards {number}.", retries=1) for number in range(8)))
         assert [turn.text for turn in turns] == [f"Afterwards {number}." for number in range(8)]
         stats = pool.stats()

@@ -1,6 +1,6 @@
-"""Which process serves which lease, and how many there are: decided here over sessions that only pretend.
+"""Assignment and number of processes, tested with fake sessions.
 
-Over 400 lines, and in one file: each test is another case of the same decisions, over the same pretended sessions.
+Over 400 lines, and in one file: each test is another case of the same decisions, over the same fake sessions.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ OPTIONS = ClaudeAgentOptions(model="m", permission_mode="default", setting_sourc
 
 
 class PretendedSession:
-    """As much of a session as a worker looks at."""
+    """The parts of a session that a worker uses."""
 
     def __init__(self, number: int, launch: Launch) -> None:
         self.number = number
@@ -81,7 +81,7 @@ class PretendedSession:
 
 
 class Starter:
-    """Starts processes when it is let."""
+    """Starts processes when permitted."""
 
     def __init__(self) -> None:
         self.sessions: list[PretendedSession] = []
@@ -89,7 +89,7 @@ class Starter:
         self.error: Exception | None = None
 
     def hold(self) -> None:
-        """Let no process come up any more, but for one with each `permits.release()`."""
+        """Block all starts, but for one with each `permits.release()`."""
         self.permits = asyncio.Semaphore(0)
 
     def let_go(self) -> None:
@@ -114,7 +114,7 @@ def launch(options: ClaudeAgentOptions | None = None, **overrides: Any) -> Launc
 async def lent(
     pool: PoolCore[Worker], wanted: Launch | None = None, **overrides: Any
 ) -> AsyncGenerator[PretendedSession]:
-    """A lease in which something is said."""
+    """A lease with one message."""
     lease = Lease[Worker](wanted or launch(**overrides))
     try:
         session = cast("PretendedSession", await pool.lend(lease))
@@ -125,7 +125,7 @@ async def lent(
 
 
 async def use(pool: PoolCore[Worker], wanted: Launch | None = None, **overrides: Any) -> PretendedSession:
-    """Lease a session, say something, and come back when it is clean or gone."""
+    """Lease a session, send a message, and return when it is clean or has ended."""
     async with lent(pool, wanted, **overrides) as session:
         pass
     await all_rest()
@@ -133,7 +133,7 @@ async def use(pool: PoolCore[Worker], wanted: Launch | None = None, **overrides:
 
 
 async def all_rest() -> None:
-    """Let every task go as far as it can, and every callback that wakes one."""
+    """Let every task run as far as it can, and every callback that wakes one."""
     for _ in range(5):
         await anyio.wait_all_tasks_blocked()
         await asyncio.sleep(0)
@@ -200,7 +200,7 @@ async def test_a_start_that_fails_by_a_timeout_is_no_queue(make: Make, starter: 
         await use(make())
 
 
-# --- Which process a lease gets ---
+# --- Process of a lease ---
 
 
 async def test_a_process_that_needs_no_change_goes_out_first_and_of_these_the_one_used_last(make: Make) -> None:
@@ -287,7 +287,7 @@ async def test_an_override_that_no_option_has_is_refused() -> None:
         await SessionPool().run("Hello.", **{"colour": "red"})  # pyright: ignore[reportArgumentType] - that is the point
 
 
-# --- What becomes of a process that was used ---
+# --- Reuse and end of processes ---
 
 SEALED = ClaudeAgentOptions(tools=[], env={"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"})
 UNDOING = [
@@ -324,7 +324,7 @@ async def test_a_lease_that_did_nothing_leaves_nothing_to_be_undone(make: Make) 
     await all_rest()
     pool.give_back(lease := Lease[Worker](launch()))
     with pytest.raises(asyncio.CancelledError):
-        await pool.lend(lease)  # given back before it began
+        await pool.lend(lease)  # returned before it began
     for number in range(3):
         async with lent(pool) as session:
             session.traces.clear()
@@ -372,7 +372,7 @@ async def test_processes_of_yesterday_are_replaced(make: Make, monkeypatch: pyte
 async def test_a_process_that_died_is_replaced_and_its_lease_is_the_first_to_get_another(
     make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-66, SES-67, SES-F04: in a lease, while it is idle, and where only a question shows that it is gone."""
+    """SES-66, SES-67, SES-F04: in a lease, while it is idle, and where only a request shows its end."""
     pool = make()
     async with lent(pool) as session:
         await session.close()
@@ -444,11 +444,11 @@ async def test_a_way_back_that_takes_long_is_not_waited_for_and_one_without_an_e
     await until(lambda: pool.stats().recycled == {"reset": 1})
 
 
-# --- Who waits, and for what ---
+# --- Waiting leases ---
 
 
 async def test_leases_are_served_in_the_order_in_which_they_came(make: Make) -> None:
-    """SES-66: whatever options they have, so that none waits for ever."""
+    """SES-66: for any options, so that none waits for ever."""
     pool = make()
     order: list[str] = []
 
@@ -506,7 +506,7 @@ async def test_a_start_that_nobody_waits_for_any_more_is_not_lost(make: Make, st
 async def test_a_lease_cancelled_at_any_moment_is_given_back(
     make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_sure: bool
 ) -> None:
-    """SES-75: also in the step of the loop in which its process comes free."""
+    """SES-75: also in the step of the loop in which its process becomes free."""
     monkeypatch.setattr("cc_session.pool.worker._SURE_SECONDS", 1.0 if is_sure else -1.0)
     pool = make()
     cancelled = 0
@@ -526,7 +526,7 @@ async def test_a_lease_cancelled_at_any_moment_is_given_back(
     assert figures(pool, "idle", "starts", "running") == (1, 1, 1)
 
 
-# --- How many there are ---
+# --- Number of processes ---
 
 
 async def test_there_are_never_more_processes_than_the_size_nor_more_starts_than_the_limit(
@@ -608,13 +608,13 @@ async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatc
 async def test_processes_that_are_idle_for_long_end_and_spare_ones_stay_and_are_replaced_when_they_die(
     make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
-    """SES-65, SES-66, SES-67: before anybody asks."""
+    """SES-65, SES-66, SES-67: before the first lease."""
     monkeypatch.setattr("cc_session.pool.processes._LOOK_SECONDS", 0.01)
     pool = make(size=4, prewarm=1, idle_seconds=0.01)
     await pool.warm(launch(), 3)
     async with lent(pool, system_prompt="Leased.") as leased:
         await until(lambda: pool.stats().recycled == {"idle": 2})
-        await asyncio.sleep(0.05)  # some more looks
+        await asyncio.sleep(0.05)  # some more checks
         assert figures(pool, "idle", "busy", "starts") == (1, 1, 4)
         assert leased.state == "idle"
         [spare] = [session for session in starter.sessions if session.is_running and session is not leased]
@@ -735,7 +735,7 @@ def test_a_lease_gets_the_process_that_is_there_first(has_spare: bool, has_comin
 
 
 def general() -> Launch:
-    """How a spare process is started that can be made any other."""
+    """Start parameters of a spare process that can be adapted."""
     return replace(launch(system_prompt=""), is_spare=True)
 
 
@@ -751,7 +751,7 @@ async def test_a_spare_process_is_made_the_one_that_is_needed(starter: Starter) 
     first = await use(pool, special("One."))
     assert first is starter.sessions[0]
     assert await use(pool, special("Two.")) is starter.sessions[1]
-    assert await use(pool, special("One.")) is first  # which is one for good
+    assert await use(pool, special("One.")) is first  # which is permanently one
     # There is no room for a spare one beside the two: the longest unused makes it.
     assert figures(pool, "starts", "recycled") == (3, {})
     await use(pool, special("Three."))

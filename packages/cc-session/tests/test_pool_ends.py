@@ -1,4 +1,4 @@
-"""The ends of processes: those that die, and those of a pool that is closed, forgotten or forked."""
+"""Ends of processes: death, and a pool that is closed, forgotten or forked."""
 
 import asyncio
 import gc
@@ -40,7 +40,7 @@ def folders_in(temporary: Path) -> list[Path]:
 async def test_a_process_that_died_while_idle_is_replaced(
     server: LoopbackServer, lone_pool: SessionPool, until: Until
 ) -> None:
-    """SES-67, SES-F04: also in the milliseconds in which nobody knows of it yet."""
+    """SES-67, SES-F04: also in the milliseconds before the pool knows of it."""
     pids: list[int] = []
     for _ in range(2):
         async with lone_pool.lease() as session:
@@ -99,7 +99,7 @@ sys.exit(3)
 async def test_after_malformed_output_the_next_lease_gets_its_own_answer(
     options: ClaudeAgentOptions, fake_cli: Callable[[str], ClaudeAgentOptions], tmp_path: Path, output: str
 ) -> None:
-    """SES-67, SES-F06, SES-F07: the first process goes wrong, the second does not."""
+    """SES-67, SES-F06, SES-F07: the first process fails, the second does not."""
     first = tmp_path / "was-here"
     fake = fake_cli(f"""
 import pathlib
@@ -123,7 +123,7 @@ for frame in frames():
 async def test_a_process_that_hangs_in_a_lease_or_while_it_is_idle_is_not_waited_for(
     server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
-    """SES-67, SES-F05: where the way back hangs as well, another process is started meanwhile."""
+    """SES-67, SES-F05: where the reset hangs as well, another process is started meanwhile."""
     monkeypatch.setattr("cc_session.pool.worker._PING_SECONDS", 1.0)
     async with SessionPool(options, size=2, prewarm=0, timeouts=Timeouts(close=1)) as pool:
         async with pool.lease() as session:
@@ -147,7 +147,7 @@ async def test_a_process_that_hangs_in_a_lease_or_while_it_is_idle_is_not_waited
 async def test_close_ends_all_and_leaves_nothing(
     server: LoopbackServer, options: ClaudeAgentOptions, held: Any, temporary: Path, until: Until, processes: Processes
 ) -> None:
-    """SES-23, SES-27: processes that are idle, leased, in a turn, and being started; and what waits."""
+    """SES-23, SES-27: processes that are idle, leased, in a turn, and being started; and waiting leases."""
     pool = SessionPool(options, size=3, prewarm=0)
     await pool.warm(2)
     async with pool.lease() as session:

@@ -47,7 +47,7 @@ def server(server: LoopbackServer) -> LoopbackServer:
 
 @pytest.fixture
 def options(options: ClaudeAgentOptions, tmp_path: Path) -> ClaudeAgentOptions:
-    """Not in a private folder, whose name is another one in each process."""
+    """Not in a private folder, whose name differs in each process."""
     return replace(options, cwd=tmp_path)
 
 
@@ -128,7 +128,7 @@ async def test_servers_that_a_lease_has_set_end_with_it(
 async def test_a_hook_runs_on_the_loop_of_the_caller_whose_turn_it_is(
     server: LoopbackServer, options: ClaudeAgentOptions, servers: Mapping[str, McpServer]
 ) -> None:
-    """SES-74: whoever had the process before, and whichever loop is gone since."""
+    """SES-74: for any previous user of the process, and any loop closed since."""
     loops: list[asyncio.AbstractEventLoop] = []
 
     @hook("PreToolUse")

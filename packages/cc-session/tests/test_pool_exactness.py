@@ -20,15 +20,15 @@ Use = Callable[[Session, LoopbackServer], Awaitable[object]]
 
 MARK = "Compare this."
 
-# Without the seal, the CLI has a title made for its session, once, in a request beside the conversation.
+# Without the seal, the CLI requests a title for its session, once, in a request beside the conversation.
 TITLE = "Write the title in the predominant language"
 
-# The id of the process's session, and what depends on when and over which connection a request comes.
+# Session id of the process, and values that depend on the time and connection of a request.
 DIFFERENT = {"connection", "content-length", "host", "x-claude-code-session-id"}
 
 
 def respond(body: JsonObject) -> str | list[JsonObject]:
-    """Call the tools that the last prompt names, one after another: `CALL name {json}` on lines of their own."""
+    """Call the tools named in the last prompt, one after another: `CALL name {json}` on lines of their own."""
     users = [message for message in body["messages"] if message["role"] == "user"]
     answers = 0
     while "tool_result" in json.dumps(users[-1 - answers]["content"]):
@@ -63,7 +63,7 @@ def with_echo(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 
 
 def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Claude Code as it comes, but for the settings of the machine."""
+    """Claude Code with its defaults, except the settings of the machine."""
     args: dict[str, str | None] = {"no-session-persistence": None}
     env = {
         name: value for name, value in options.env.items() if not name.startswith(("CLAUDE_CODE_DISABLE", "DISABLE"))
@@ -74,7 +74,7 @@ def unsealed(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 
 
 def requests_of(server: LoopbackServer) -> list[tuple[JsonObject, dict[str, str]]]:
-    """Bodies and headers of the requests in which the mark stands, without what is different for each process."""
+    """Bodies and headers of the requests that contain the mark, without the parts that differ per process."""
     return [
         (without_ids(call), {name: value for name, value in call.headers.items() if name not in DIFFERENT})
         for call in server.calls
@@ -111,7 +111,7 @@ def server(server: LoopbackServer) -> LoopbackServer:
 class Bench:
     """Pools of one process that cases with the same options share, and the requests of fresh processes to compare with.
 
-    So a case comes after others in the same process, and what any of them leaves behind shows as well.
+    So a case follows others in the same process, and shows their side effects as well.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class Bench:
         return self.pools.setdefault(repr(options), SessionPool(options, size=1, prewarm=0))
 
     async def fresh(self, options: ClaudeAgentOptions, calls: str = "") -> list[Any]:
-        """The requests of a process that has done nothing before."""
+        """Return the requests of a process without any work before."""
         key = repr(options), calls
         if key not in self._fresh:
             self.server.calls.clear()
@@ -133,7 +133,7 @@ class Bench:
         return self._fresh[key]
 
     async def after(self, options: ClaudeAgentOptions, use: Use, calls: str = "") -> tuple[list[Any], bool]:
-        """The requests of a lease after another one, and whether it had the same process."""
+        """Return the requests of a lease after another one, and if it had the same process."""
         pool = self.pool(options)
         async with pool.lease() as session:
             pid = session.pid
@@ -194,7 +194,7 @@ async def partial_rewind(session: Session, _server: LoopbackServer) -> None:
 async def fail(
     session: Session, server: LoopbackServer, status: int | None = None, after_events: int | None = None
 ) -> None:
-    """Have a turn fail; a request beside it, or one that is repeated, may have taken the fault."""
+    """Make a turn fail; a request beside it, or a retried one, may have taken the fault."""
     for _ in range(5):
         server.fail_next(status, after_events=after_events)
         try:
@@ -210,7 +210,7 @@ async def errors(session: Session, server: LoopbackServer) -> None:
 
 
 async def refusals(session: Session, server: LoopbackServer) -> None:
-    """Without the seal, the CLI leaves out a header from then on, and tells nobody."""
+    """Without the seal, the CLI leaves out a header from then on, and does not report it."""
     await fail(session, server, status=400)
     await fail(session, server, after_events=2)
 
@@ -221,7 +221,7 @@ async def held_turn(session: Session, server: LoopbackServer) -> "asyncio.Task[A
 
     async def hold(body: JsonObject) -> Any:
         if "Never to be answered." not in str(body["messages"][-1]) or TITLE in str(body):
-            return respond(body)  # the CLI may ask something of its own, too
+            return respond(body)  # the CLI may send its own request, too
         loop.call_soon_threadsafe(asked.set)
         await asyncio.Event().wait()
         return ""
@@ -400,7 +400,7 @@ async def test_a_model_that_the_system_prompt_speaks_of_has_processes_of_its_own
     options = replace(unsealed(options), system_prompt={"type": "preset", "preset": "claude_code"})
     pool = bench.pool(options)
     async with pool.lease():
-        pass  # a process that is of no use to the next lease
+        pass  # a process that cannot serve the next lease
     async with pool.lease(model="haiku") as session:
         bench.server.calls.clear()
         await compared(session)

@@ -1,4 +1,4 @@
-"""What a process leaves on the machine, and what other users of the machine can see of it."""
+"""Files of a process on the machine, and their visibility to other users."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How a running process ends: by itself, by others, by `close()`."""
+"""Ends of a running process: by itself, by others, by `close()`."""
 
 import asyncio
 import gc
@@ -49,7 +49,7 @@ async def test_a_killed_process_does_not_run_though_nobody_has_taken_note_yet(ow
     """SES-20."""
 
     async def kill() -> tuple[str, bool]:
-        """Nothing else happens on the background loop meanwhile."""
+        """Block the background loop meanwhile."""
         assert own_session.pid is not None
         send_signal(own_session, signal.SIGKILL)
         with suppress(ChildProcessError):
@@ -76,7 +76,7 @@ async def test_who_waits_hears_of_a_death_at_once(own_session: Session, ask: Ask
 async def test_the_end_of_a_process_tells_nothing_of_an_earlier_turn_and_is_one_line_in_the_log(
     fake_cli: Callable[[str], ClaudeAgentOptions], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SES-86: neither its words on stderr nor its result, which the SDK would take for the reason."""
+    """SES-86: neither its stderr nor its result, which the SDK would take for the reason."""
     options = fake_cli("""
 initialize()
 asked = frames()
@@ -160,7 +160,7 @@ async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(
 
 
 async def test_a_stopped_process_does_not_hold_up_a_message_that_fills_its_pipe(options: ClaudeAgentOptions) -> None:
-    """SES-29: nobody reads what is written."""
+    """SES-29: the output has no reader."""
     timeouts = Timeouts(control=0.3, close=0.4)
     session = await Session.open(options, timeouts=timeouts)
     send_signal(session, signal.SIGSTOP)
@@ -265,7 +265,7 @@ async def test_leaving_the_context_closes_also_after_an_error_and_a_closed_sessi
 async def test_a_process_that_leaves_another_with_its_pipes_is_noticed(
     fake_cli: Callable[[str], ClaudeAgentOptions],
 ) -> None:
-    """SES-20: something it has started may keep its stderr open, and then asyncio does not tell of its end."""
+    """SES-20: a child of it may keep its stderr open, and then asyncio does not report its end."""
     options = fake_cli("""
 initialize()
 if (child := os.fork()) == 0:

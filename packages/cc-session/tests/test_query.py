@@ -95,7 +95,7 @@ async def test_the_timeouts_of_a_query_win_over_those_of_the_pool(
 
 
 async def test_a_query_says_why_no_process_can_be_started(tmp_path: Path) -> None:
-    """SES-F01: through the shared pool, which is none the worse for it."""
+    """SES-F01: through the shared pool, which stays usable."""
     for _ in range(2):
         with pytest.raises(CLINotFoundError):
             await query("Hello.", ClaudeAgentOptions(cli_path=tmp_path / "no-such-claude"))
@@ -143,7 +143,7 @@ def test_queries_without_a_pool_share_processes_which_end_with_python(server: Lo
 async def test_the_login_of_this_process_decides_which_process_answers(
     server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-61: a process with an old key answers nobody who has a new one."""
+    """SES-61: a process with an old key serves no caller with a new one."""
     for name, value in server.env().items():
         monkeypatch.setenv(name, value)
     async with SessionPool(size=2, prewarm=0) as pool:

@@ -1,4 +1,4 @@
-"""The examples of the README run, and print what stands below them."""
+"""The examples of the README run, and print the output below them."""
 
 import re
 import subprocess

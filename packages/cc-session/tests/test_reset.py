@@ -1,4 +1,4 @@
-"""Back to an empty conversation, and what else can be changed on a running process."""
+"""Resets to an empty conversation, and other changes to a running process."""
 
 import asyncio
 from dataclasses import replace
@@ -20,7 +20,7 @@ def hello(_body: JsonObject) -> str:
 
 
 async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Session, held: Any) -> None:
-    """SES-62, SES-63: `test_pool_exactness.py` has what may have happened before."""
+    """SES-62, SES-63: `test_pool_exactness.py` has possible earlier work."""
     await session.add_user("One")
     running = asyncio.ensure_future(session.run("Two"))
     await held.asked()

@@ -55,7 +55,7 @@ async def test_the_transport_has_its_process_and_the_reader_of_stderr(
 
 
 async def test_the_client_uses_a_transport_for_all_it_reads_and_writes() -> None:
-    """So `ControlTransport` sees all that passes."""
+    """So `ControlTransport` sees all frames."""
     assert [*inspect.signature(ClaudeSDKClient).parameters] == ["options", "transport"]
     assert Transport.__abstractmethods__ == {
         "close", "connect", "end_input", "is_ready", "read_messages", "write",
@@ -105,7 +105,7 @@ def test_a_request_of_the_sdk_that_is_not_answered_is_known_by_its_words() -> No
 
 
 async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> None:
-    """By `mcp/sdk_servers.py`: its entries are told each message, and closed with the client."""
+    """By `mcp/sdk_servers.py`: its entries get each message, and are closed with the client."""
     assert "self._sdk_mcp_bridges.get(server_name)" in inspect.getsource(query)
     assert "for bridge in self._sdk_mcp_bridges.values():" in inspect.getsource(query)
     assert [*inspect.signature(SdkMcpBridge).parameters] == ["name", "server"]
@@ -115,12 +115,12 @@ async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> N
 
 
 def test_a_server_of_the_mcp_package_has_a_low_level_one() -> None:
-    """For `mcp/servers.py`; the SDK takes no other."""
+    """For `mcp/servers.py`; the SDK accepts no other."""
     assert isinstance(MCPServer("x")._lowlevel_server, Server)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_client_warns_of_permission_callbacks_by_its_options_alone() -> None:
-    """So what is taken out of them for a policy is out of use."""
+    """So entries removed for a policy have no effect."""
     source = inspect.getsource(client) + inspect.getsource(query)
     for name in ("permission_mode", "allowed_tools"):
         assert f"options.{name}" not in source

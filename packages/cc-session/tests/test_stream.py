@@ -1,4 +1,4 @@
-"""Reading a turn while it goes on, and leaving it at any moment."""
+"""Reading a turn while it runs, and leaving it at any moment."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ def text_of(messages: list[Any]) -> str:
 
 
 async def answers(server: LoopbackServer, session: Session) -> bool:
-    """Whether the session gives the next prompt its own answer."""
+    """Return true if the session gives the next prompt its own answer."""
     text = f"Answer {time.monotonic()}"
     server.respond = say(text)
     return (await session.run("Now?")).text == text
@@ -62,7 +62,7 @@ async def test_a_slow_reader_misses_nothing(server: LoopbackServer, session: Ses
 
     async with session.stream("Talk.") as stream:
         first = await anext(stream)
-        await anyio.sleep(1)  # for the CLI to say all that it has to say
+        await anyio.sleep(1)  # for the CLI to send all its messages
         messages = [first, *[message async for message in stream]]
 
     assert text_of(messages) == "".join(f"Part {number}." for number in range(300))
@@ -95,7 +95,7 @@ async def test_a_turn_that_failed_raises_after_its_result(server: LoopbackServer
     with pytest.raises(TurnError) as raised:
         async with stream:
             async for message in stream:
-                messages.append(message)  # noqa: PERF401  # what was read before the error counts
+                messages.append(message)  # noqa: PERF401  # messages before the error count
 
     assert raised.value.kind == "overloaded"
     assert raised.value.turn == stream.turn
@@ -118,7 +118,7 @@ async def test_who_stops_at_the_result_gets_no_error_and_has_the_turn(server: Lo
 async def test_leaving_early_interrupts_the_turn(server: LoopbackServer, own_session: Session, held: Any) -> None:
     """SES-14, SES-10."""
     with anyio.fail_after(20):
-        for messages in (3, 1, 0):  # in its first turn a process says more
+        for messages in (3, 1, 0):  # a process sends more in its first turn
             server.respond = held
             async with own_session.stream("Take your time.") as stream:
                 for _ in range(messages):
@@ -210,7 +210,7 @@ async def test_a_turn_that_does_not_end_takes_its_process_with_it(
     with pytest.raises(CLIConnectionError, match="did not end in time"):
         await session.run("Hello?")
     with anyio.fail_after(10):
-        while children():  # noqa: ASYNC110  # nobody closes it, and it goes all the same
+        while children():  # noqa: ASYNC110  # no caller closes it, and it ends all the same
             await anyio.sleep(0.01)
 
 
@@ -228,7 +228,7 @@ async def test_a_stream_holds_the_session_until_it_is_left(server: LoopbackServe
 
 
 async def test_a_stream_has_the_limits_of_a_run(server: LoopbackServer, session: Session, held: Any) -> None:
-    """SES-34: also while nobody reads it."""
+    """SES-34: also without a reader."""
     with anyio.fail_after(10), pytest.raises(TurnTimeoutError) as raised:
         async with session.stream("Take your time.", timeout=0.3) as stream:
             await anyio.sleep(0.6)

@@ -1,4 +1,4 @@
-"""How long a session waits: for a turn, and for a sign of life."""
+"""Time limits of a session: for a turn, and for a sign of life."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ def test_a_time_that_cannot_be_waited_is_refused_at_once(name: str, value: float
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Timeouts)])
 def test_what_is_no_time_is_refused_at_once(name: str) -> None:
-    """SES-34: none at all stands for no limit where that makes sense."""
+    """SES-34: none at all means no limit where that makes sense."""
     wrong: list[Any] = ["1", True] if name in FOREVER else ["1", True, None]
     for value in wrong:
         with pytest.raises(TypeError, match=f"'{name}' must be a number of seconds"):
@@ -99,12 +99,12 @@ async def test_an_answer_that_comes_slowly_is_no_silence(options: ClaudeAgentOpt
             assert time.monotonic() - began > 1.7
 
 
-# The SDK warns that it is not asked about the tool of the caller's.
+# The SDK warns that it is not asked about the caller's tool.
 @pytest.mark.filterwarnings("ignore::claude_agent_sdk.types.CanUseToolShadowedWarning")
 async def test_a_hook_a_permission_a_tool_and_a_caller_may_be_silent(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path, until: Until
 ) -> None:
-    """SES-34, SES-16: it is not the API that takes its time. One of them takes longer than the limit."""
+    """SES-34, SES-16: the API is not the slow part. One of them takes longer than the limit."""
     waited: list[str] = []
     has_begun, may_end = tmp_path / "begun", tmp_path / "end"
     command = f"touch {has_begun}; until [ -e {may_end} ]; do sleep 0.05; done"
@@ -129,7 +129,7 @@ async def test_a_hook_a_permission_a_tool_and_a_caller_may_be_silent(
     async def waiting_for(name: str) -> None:
         waited.append(name)
         await asyncio.sleep(0.05)
-        assert session._driver.silent_for() == 0  # pyright: ignore[reportPrivateUsage] - what the limit is held against
+        assert session._driver.silent_for() == 0  # pyright: ignore[reportPrivateUsage] - compared with the limit
 
     server.respond = model
     options = replace(

@@ -23,7 +23,7 @@ CITY: dict[str, JsonValue] = {
     "properties": {"city": {"type": "string", "description": "Where."}},
     "required": ["city"],
 }
-# Names that Claude Code has tools of its own for, and that MCP servers usually do not give.
+# Names of Claude Code's own tools that MCP servers usually do not use.
 TOOLS = [
     ToolDefinition("get_weather", "The weather in a city.", CITY),
     ToolDefinition("Bash", "Not a shell.", {"type": "object", "properties": {}}),
@@ -36,7 +36,7 @@ def use(number: int, name: str, **arguments: JsonValue) -> dict[str, JsonValue]:
 
 
 class Model:
-    """Calls the tools once per prompt, all in one message, and then says that it is done."""
+    """Calls the tools once per prompt, all in one message, and then reports the end."""
 
     def __init__(self, *calls: dict[str, JsonValue]) -> None:
         self.calls = [*calls]
@@ -116,7 +116,7 @@ async def test_a_call_waits_for_its_answer_and_the_cli_goes_on_with_it(
 async def test_all_calls_of_a_message_wait_at_once_and_are_answered_in_any_order(
     server: LoopbackServer, session: Session, ask: Ask
 ) -> None:
-    """SES-16, SES-60: the order of the results in the next request is the CLI's affair."""
+    """SES-16, SES-60: the CLI chooses the order of the results in the next request."""
     numbers = range(1, 9)
     server.respond = Model(*(use(number, "get_weather", city=f"City {number}") for number in numbers))
     asking = ask(session, "Weather?")
@@ -297,7 +297,7 @@ async def test_tools_cannot_be_added_to_a_file_of_servers(options: ClaudeAgentOp
 
 
 async def _answers_next_call(server: LoopbackServer, session: Session, ask: Ask) -> None:
-    """The session is as good as new."""
+    """The session is fully usable."""
     server.respond = Model(use(99, "Bash"))
     asking = ask(session, "Once more.")
     with anyio.fail_after(5):

@@ -177,7 +177,7 @@ async def failures_interrupts_and_cancels(server: LoopbackServer, session: Sessi
             await held.asked()
     server.respond = echo
     server.fail_next(status=529)
-    # The environment of a transport's process is its own affair, and so is whether the CLI tries again.
+    # A transport's process has its own environment, and its CLI may retry.
     with pytest.raises(TurnError, match="overloaded"):
         await session.run("Four")
     assert (await session.run("Five")).text == "Five"
@@ -201,7 +201,7 @@ async def tool_calls(server: LoopbackServer, session: Session) -> None:
 async def test_the_end_of_the_other_side(
     server: LoopbackServer, session: Session, transport: OverStreams, held: Any, is_busy: bool
 ) -> None:
-    """SES-19, SES-20: a transport that ends without a word of why is an error all the same, and at once."""
+    """SES-19, SES-20: a transport that ends without a reason is an error all the same, and at once."""
     running = asyncio.ensure_future(session.run("Hello?")) if is_busy else None
     if running is not None:
         await held.asked()

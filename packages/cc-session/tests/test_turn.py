@@ -1,4 +1,4 @@
-"""One prompt, one `Turn`: what is in it, and what is not."""
+"""One prompt, one `Turn`: its contents and their limits."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from cc_session import Session, TurnError
 from cc_types import CLIResponse
 
 MODEL = "claude-sonnet-5"
-# What one million tokens cost, in US dollars: input and output.
+# Prices of one million tokens, in US dollars: input and output.
 PRICES = {"claude-sonnet-5": (2, 10), "claude-opus-5": (5, 25)}
 
 
@@ -127,14 +127,14 @@ async def test_what_a_cancelled_turn_took_is_the_session_s_and_not_the_next_turn
     turn = await session.run("Next")
 
     assert turn.cost_usd == pytest.approx(cost(MODEL))
-    # How far it came is a matter of milliseconds.
+    # Its progress depends on milliseconds.
     assert cost(MODEL) - 1e-9 <= session.cost_usd - before <= 2 * cost(MODEL) + 1e-9
 
 
 async def test_what_a_resumed_conversation_had_cost_is_not_counted_again(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:
-    """SES-04: the CLI's totals go on where they were."""
+    """SES-04: the CLI's totals continue."""
     server.respond = costly
     # With a configuration that stays, and a transcript in it.
     options = replace(options, extra_args={}, cwd=tmp_path)
@@ -195,7 +195,7 @@ sys.stdin.read()
 async def test_usage_that_is_repeated_for_each_block_of_a_message_counts_once(
     fake_cli: Callable[[str], ClaudeAgentOptions],
 ) -> None:
-    """SES-05: a CLI that reports none in its result. What subagents used is not the main thread's."""
+    """SES-05: a CLI that reports none in its result. Tokens of subagents do not count for the main thread."""
     async with await Session.open(fake_cli(USAGE_PER_BLOCK)) as session:
         turn = await session.run("Hello?")
 
@@ -312,6 +312,6 @@ for number, frame in enumerate(frames()):
 async def test_what_the_cli_does_by_itself_is_nobody_s_answer(
     fake_cli: Callable[[str], ClaudeAgentOptions],
 ) -> None:
-    """SES-09: such as a turn about a task in the background that has ended, in the middle of a turn or between two."""
+    """SES-09: such as a turn about a finished background task, in the middle of a turn or between two."""
     async with await Session.open(fake_cli(BY_ITSELF)) as session:
         assert [(await session.run("Hello?")).text for _ in range(3)] == ["right 0", "right 1", "right 2"]

@@ -1,4 +1,4 @@
-"""How turns fail: told by a kind, with all that came of them, and the session goes on."""
+"""Failures of turns: each has a kind and the whole turn, and the session continues."""
 
 import pickle
 import time
@@ -48,7 +48,7 @@ API_ERRORS: list[tuple[dict[str, Any], int | None, str, bool]] = [
     ({"status": 429}, 429, "rate_limit", True),
     ({"status": 500}, 500, "server", True),
     ({"status": 529}, 529, "overloaded", True),
-    ({"after_events": 3}, None, "server", True),  # the connection breaks off
+    ({"after_events": 3}, None, "server", True),  # the connection is lost
 ]
 
 
@@ -120,7 +120,7 @@ async def test_without_a_login_the_turn_says_so(server: LoopbackServer) -> None:
 
 
 async def test_too_many_turns(server: LoopbackServer, options: ClaudeAgentOptions, calls_bash: CallsBash) -> None:
-    """SES-72, SES-F17: what was said is not lost."""
+    """SES-72, SES-F17: the text is not lost."""
     calls_bash("echo one")
     options = replace(options, tools=["Bash"], allowed_tools=["Bash"], max_turns=1)
     async with await Session.open(options) as session:
@@ -160,7 +160,7 @@ async def test_an_answer_that_cost_too_much_is_told_and_not_lost(server: Loopbac
 async def test_the_budget_of_the_options_is_that_of_each_turn(
     server: LoopbackServer, options: ClaudeAgentOptions
 ) -> None:
-    """SES-12: the CLI's own would block all that comes after."""
+    """SES-12: the CLI's own would block all later turns."""
     server.respond = say({"content": [{"type": "text", "text": "Gold."}], **PRICE})
     async with await Session.open(replace(options, max_budget_usd=0.001)) as session:
         assert (await failed(session)).kind == "budget"

@@ -1,9 +1,8 @@
 """The event loop on which all Claude Code processes live, in a thread of its own.
 
-The SDK's client works only on the loop that connected it, and its cancel scopes must never meet a caller's. So there
-is one loop per Python process for them all, started when it is first needed, and callers from any thread and any
-asyncio loop reach it here. This module knows nothing of sessions: what must happen before the loop ends is registered
-with `at_exit`.
+The SDK's client works only on the loop that connected it, and its cancel scopes must never meet a caller's. So there is
+one loop per Python process for them all, started when it is first needed, and callers from any thread and any asyncio
+loop reach it here. This module knows nothing of sessions: exit callbacks of the loop are registered with `at_exit`.
 """
 
 import asyncio
@@ -33,11 +32,11 @@ _EXIT_SECONDS = 15.0
 
 
 class _Background:
-    """The running thread: its portal, its loop, and what to do before it ends."""
+    """The running thread: its portal, its loop, and its exit callbacks."""
 
     def __init__(self) -> None:
-        # Not anyio's `start_blocking_portal()`: its finalizer waits for the thread, also in a forked child, where
-        # there is none.
+        # Not anyio's `start_blocking_portal()`: its finalizer waits for the thread, also in a forked child, where there
+        # is none.
         started: Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]] = Future()
         self._thread = threading.Thread(target=_serve, args=(started,), name="claude-code", daemon=True)
         self._thread.start()
@@ -47,7 +46,7 @@ class _Background:
 
     @property
     def is_this_thread(self) -> bool:
-        """Whether the caller runs on the loop."""
+        """True if the caller runs on the loop."""
         return threading.current_thread() is self._thread
 
     def start(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
@@ -63,7 +62,7 @@ class _Background:
                 self.portal.start_task_soon(clean_up).result(_EXIT_SECONDS)
             except Exception:
                 logger.exception("Cleaning up the Claude Code background thread failed")
-        # What still runs is cancelled: somebody may wait for it who will never be asked again.
+        # Cancel running tasks: their waiting callers would never be resumed.
         self.portal.start_task_soon(self.portal.stop, True)
         self._thread.join(_EXIT_SECONDS)
 
@@ -83,7 +82,7 @@ def _serve(started: "Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]]") 
 
 
 caller_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("caller_loop", default=None)
-"""The loop from which the present call came to the background loop, if it can run something meanwhile."""
+"""Return the loop of the call's origin, if it can run other code meanwhile."""
 
 _lock = threading.Lock()
 _current: _Background | None = None
@@ -101,9 +100,9 @@ def _background() -> _Background:
 
 
 def at_exit(clean_up: Callable[[], Awaitable[None]]) -> None:
-    """Have `clean_up` awaited on the background loop when the interpreter ends. It must bound its own waits.
+    """Await `clean_up` on the background loop when the interpreter ends. It must bound its own waits.
 
-    The last one that was registered comes first.
+    The last one registered runs first.
     """
     _at_exit.append(clean_up)
 
@@ -128,7 +127,7 @@ async def on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kw
 def run_on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
     """Await `function(*args, **kwargs)` on the background loop, while this thread waits.
 
-    The thread may have a running event loop, which stands still meanwhile. What interrupts the wait cancels the call.
+    The thread may have a running event loop, which stops meanwhile. An interrupted wait cancels the call.
 
     Raises:
         RuntimeError: This is the thread of the background loop, which cannot wait for itself.
@@ -156,7 +155,7 @@ def start_on_background(function: Callable[P, Coroutine[Any, Any, object]], *arg
 
 
 def tell_background(function: Callable[P, Coroutine[Any, Any, object]], *args: P.args, **kwargs: P.kwargs) -> None:
-    """Like `start_on_background()`, but does nothing if there is no background loop, so that finalizers may call it.
+    """Call `start_on_background()`, or do nothing if there is no background loop, so that finalizers may use it.
 
     They run in any thread at any moment, so this takes no lock, and starts nothing when the interpreter is ending.
     """
@@ -166,13 +165,13 @@ def tell_background(function: Callable[P, Coroutine[Any, Any, object]], *args: P
 
 
 def _stop() -> None:
-    # It stays the current one: what is cleaned up must not start another.
+    # It stays the current one: clean-up must not start another.
     if (background := _current) is not None:
         background.stop()
 
 
 def _forget_after_fork() -> None:
-    # The thread did not come along into the child, and the processes belong to the parent.
+    # The child has no such thread, and the processes belong to the parent.
     global _current, _lock
     _current, _lock = None, threading.Lock()
 

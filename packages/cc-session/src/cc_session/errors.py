@@ -1,8 +1,8 @@
 """Errors of sessions and of their callers. Errors of turns are in `session/turn_errors.py`.
 
-Where cc-types has a class for an error and claude-agent-sdk has one as well, what is raised is an instance of both:
-code that was written for either catches it. The names here are those of cc-types. One class is taken from where the
-SDK keeps it to itself; `tests/test_sdk_internals.py` notices when it moves.
+Where cc-types and claude-agent-sdk both have a class for an error, the raised error is an instance of both: code
+written for either catches it. The names here are those of cc-types. One class is taken from a private module of the
+SDK; `tests/test_sdk_internals.py` notices when it moves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,37 +33,37 @@ __all__ = [
 
 
 class _OwnFacts(Exception):
-    """Stands between the two bases of a class and keeps the SDK's constructors from being called with our sentence."""
+    """Base between two bases of a class; keeps the SDK's constructors from being called with our sentence."""
 
     def __init__(self, message: str) -> None:
         Exception.__init__(self, message)
 
 
 class CLIConnectionError(cc_types.CLIConnectionError, _OwnFacts, sdk.CLIConnectionError):
-    """Claude Code cannot be reached: it did not start, has gone, or its pipes are closed."""
+    """Claude Code cannot be reached: it did not start, has ended, or its pipes are closed."""
 
     retryable = False
-    """Whether the same may succeed in a new session, with nothing changed."""
+    """True if a retry in a new session may succeed, unchanged."""
 
 
 class CLINotFoundError(cc_types.CLINotFoundError, _OwnFacts, sdk.CLINotFoundError):
-    """There is no Claude Code CLI where one was expected."""
+    """No Claude Code CLI at the expected place."""
 
     retryable = False
-    """Whether the same may succeed in a new session, with nothing changed."""
+    """True if a retry in a new session may succeed, unchanged."""
 
 
 class ProcessExitedError(cc_types.ProcessExitedError, _OwnFacts, sdk.ProcessError):
-    """The CLI process ended while something was still expected of it."""
+    """The CLI process ended before its work was complete."""
 
     @property
     def retryable(self) -> bool:
-        """Whether the same may succeed in a new session. A CLI that ends as it starts will do so again."""
+        """True if a retry in a new session may succeed. A CLI that ends as it starts will do so again."""
         return self.phase != "connect" or self.signal is not None
 
     @property
     def stderr(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set here
-        """The same as `stderr_tail`, under the SDK's name."""
+        """Alias of `stderr_tail`, under the SDK's name."""
         return self.stderr_tail
 
 
@@ -71,34 +71,34 @@ class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, _OwnFacts, sdk.CLIJSONDeco
     """The CLI wrote a line that is not JSON, or one that is too long."""
 
     retryable = False
-    """Whether the same may succeed in a new session, with nothing changed."""
+    """True if a retry in a new session may succeed, unchanged."""
 
     @property
     def original_error(self) -> Exception:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set
-        """The reason as an exception, as the SDK's class has it."""
+        """Reason as an exception, as in the SDK's class."""
         return ValueError(self.reason)
 
 
 class MessageParseError(cc_types.MessageParseError, _OwnFacts, SDKMessageParseError):
     """The CLI sent JSON that is not a message this version understands."""
 
-    data: JsonValue  # pyright: ignore[reportIncompatibleVariableOverride]  # what is no message may be no object either
+    data: JsonValue  # pyright: ignore[reportIncompatibleVariableOverride]  # an invalid message may be no object either
     """The message, as received."""
     retryable = False
-    """Whether the same may succeed in a new session, with nothing changed."""
+    """True if a retry in a new session may succeed, unchanged."""
 
 
 class TurnTimeoutError(ClaudeCodeError, TimeoutError):
-    """A turn took too long, and was left. The session can be used again when the turn has been ended."""
+    """A turn took too long, and was abandoned. The session can be used again when the turn has been ended."""
 
     limit: Literal["turn", "silence"]
-    """What was exceeded: the time for the whole turn, or that without any sign of life from the CLI or the API."""
+    """Exceeded limit: the time for the whole turn, or that without any sign of life from the CLI or the API."""
     seconds: float
-    """How long that was."""
+    """That limit in seconds."""
     messages: tuple[Message, ...]
-    """What had come of the turn until then."""
+    """Messages of the turn until then."""
     retryable = True
-    """Whether the same may succeed later, with nothing changed."""
+    """True if a retry may succeed later, unchanged."""
 
     def __init__(self, *, limit: Literal["turn", "silence"], seconds: float, messages: Sequence[Message] = ()) -> None:
         self.limit = limit
@@ -115,18 +115,18 @@ class TurnTimeoutError(ClaudeCodeError, TimeoutError):
 
 
 class QueueTimeoutError(ClaudeCodeError, TimeoutError):
-    """No process of a pool came free in time. Nothing was sent, so the same may be asked again."""
+    """No process of a pool became free in time. Nothing was sent, so a retry is safe."""
 
     seconds: float
-    """How long one was waited for."""
+    """Seconds of the wait for a process."""
     size: int
-    """How many processes the pool may have."""
+    """Maximum number of processes in the pool."""
     busy_seconds: tuple[float, ...]
-    """For how many seconds each of the busy ones had been busy, the longest first."""
+    """Seconds for which each busy process had been busy, the longest first."""
     waiting: int
-    """How many leases waited, this one included."""
+    """Number of waiting leases, this one included."""
     retryable = True
-    """Whether the same may succeed later, with nothing changed."""
+    """True if a retry may succeed later, unchanged."""
 
     def __init__(self, *, seconds: float, size: int, busy_seconds: Sequence[float], waiting: int) -> None:
         self.seconds = seconds
@@ -143,7 +143,7 @@ class QueueTimeoutError(ClaudeCodeError, TimeoutError):
 
 
 class SessionBusyError(ClaudeCodeError):
-    """A session was given a message while it still answers another one."""
+    """A session got a message while it still answers another one."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -153,10 +153,10 @@ class SessionBusyError(ClaudeCodeError):
 
 
 class HooksDisabledError(ClaudeCodeError):
-    """A session was to have hooks or a policy, and the CLI would not heed them."""
+    """Hooks or a policy were given, but the CLI would not run them."""
 
     reason: str
-    """Why not."""
+    """Reason why not."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -167,12 +167,12 @@ class HooksDisabledError(ClaudeCodeError):
 
 
 class McpServerFailedError(ClaudeCodeError):
-    """MCP servers that a session was to have are not connected."""
+    """MCP servers of a session are not connected."""
 
     servers: Mapping[str, str]
-    """Their names, and what they or the CLI said."""
+    """Names of the servers, and error messages of them or the CLI."""
     retryable = True
-    """Whether the same may succeed later, with nothing changed."""
+    """True if a retry may succeed later, unchanged."""
 
     def __init__(self, servers: Mapping[str, str]) -> None:
         self.servers = dict(servers)
@@ -184,7 +184,7 @@ class UnknownToolCallError(ClaudeCodeError, KeyError):
     """No tool call with this id waits for an answer: it was answered already, was cancelled, or never made."""
 
     call_id: str
-    """The id that was given."""
+    """The given id."""
 
     # `KeyError` would show the sentence in quotes.
     __str__ = Exception.__str__

@@ -1,4 +1,4 @@
-"""How long a session waits for what, in seconds."""
+"""Bounds of a session's waits, in seconds."""
 
 import math
 from dataclasses import dataclass, fields
@@ -10,7 +10,7 @@ _NONE_IS_FOREVER = frozenset({"queue", "turn", "silence", "permission"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """The bounds of a session's waits, in seconds. None, where it is allowed, is no bound.
+    """Bounds of a session's waits, in seconds. None, where allowed, is no bound.
 
     Raises:
         ValueError: One is not a positive, finite number.
@@ -22,22 +22,22 @@ class Timeouts:
     control: float = 10.0
     """For the answer to one control request, or to a message that asks nothing. Both take milliseconds."""
     queue: float | None = 600.0
-    """For a process of a pool: for its turn among those that wait, and for a start if there is one. A pool that is too
-    small for its work is busy for minutes."""
+    """For a process of a pool: its time in the queue, and for a start if there is one. A pool that is too small for its
+    work is busy for minutes."""
     turn: float | None = None
-    """For a turn of `run()` or `stream()`, as a whole. None: how long work takes is for who asked for it to say."""
+    """For a turn of `run()` or `stream()`, as a whole. None: only the caller knows how long its work takes."""
     silence: float | None = 300.0
-    """How long such a turn may go on without a sign of life. An API that thinks without showing it can take minutes.
-    Pings of the API are such signs; the CLI passes them on every ten seconds, so a shorter limit does not see them.
-    What a tool, a hook or a permission takes does not count: there it is not the CLI or the API that is silent."""
+    """Time of such a turn without a sign of life. An API that thinks without output can take minutes. Pings of the API
+    are such signs; the CLI passes them on every ten seconds, so a shorter limit does not see them. The time of a tool,
+    a hook or a permission does not count: that silence is not one of the CLI or the API."""
     hook: float = 30.0
-    """For one call of a hook that has no timeout of its own. The CLI stands still meanwhile; code takes seconds."""
+    """For one call of a hook without a timeout of its own. The CLI blocks meanwhile; code takes seconds."""
     mcp: float = 30.0
-    """For the MCP servers that a session is given to be ready. A program that is fetched first takes many seconds."""
+    """For MCP servers of a session to be ready. A program that is fetched first takes many seconds."""
     permission: float | None = None
-    """For the answer to a question about a permission. None: a person may have to give it."""
+    """For the answer to a permission request. None: a person may have to give it."""
     close: float = 2.0
-    """For a turn that was left to end, after which the process is discarded. And for the process to end: half of it by
+    """For the end of an abandoned turn, after which the process is discarded. And for the process to end: half of it by
     itself, the other half after it was told to; then it is killed. Both take a few hundredths of a second."""
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Timeouts:
 
 
 def checked_seconds(value: object, name: str) -> float:
-    """Return a number of seconds that can be waited.
+    """Return a number of seconds that is valid for a wait.
 
     Raises:
         ValueError: It is not positive and finite.

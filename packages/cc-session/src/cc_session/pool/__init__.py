@@ -1,5 +1,5 @@
-"""The pool: warm processes, lent with an empty conversation each time.
+"""The pool: warm processes, leased with an empty conversation each time.
 
-Limits of number, memory and time belong here, and the decision which lease gets which process. The Messages API is
-unknown here.
+Limits of number, memory and time belong here, and the assignment of processes to leases. The Messages API is unknown
+here.
 """

@@ -1,8 +1,8 @@
-"""The side of a pool that lives on the background loop: which process serves which lease.
+"""Pool logic on the background loop: assign processes to leases.
 
-It decides without awaiting, so what it decides on cannot change meanwhile, and anew whenever a process comes free, goes
-or fails. Leases are served in the order in which they came: the first that waits takes the next process that comes
-free, or its place, and only what it has no use for goes to those behind it.
+It decides without awaiting, so its data cannot change meanwhile, and again whenever a process becomes free, ends or
+fails. Leases are a queue in order of arrival: the first takes the next free process, or its place; later leases get
+only processes that it cannot use.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ __all__ = ["Lease", "PoolCore"]
 
 
 class Lendable(PoolMember, Protocol):
-    """A process as a lease needs it; `Worker` is one."""
+    """A process from a lease's point of view; `Worker` is one."""
 
     @property
     def has_answered(self) -> bool:
-        """Whether an answer has begun in this lease."""
+        """True if an answer has begun in this lease."""
         ...
 
     async def prepare(self, launch: Launch, /) -> None:
@@ -54,20 +54,20 @@ _WAITS_REMEMBERED = 100
 
 
 class Step(Enum):
-    """The next step for a lease that waits."""
+    """Next step for a waiting lease."""
 
     TAKE = auto()
-    """It gets a clean process that was started as it asks."""
+    """It gets a clean process with its own launch key."""
     TAKE_SPARE = auto()
-    """It gets a clean process that can be made one."""
+    """It gets a clean process that can be adapted."""
     WAIT = auto()
-    """It waits for a process that is on its way."""
+    """It waits for a process that is starting or resetting."""
     START = auto()
-    """A process is started for it, in the place of idle ones of other keys if need be, as soon as there is room."""
+    """A process is started for it, in place of idle ones of other keys if necessary, as soon as there is room."""
 
 
 def next_step(*, has_idle: bool, has_spare: bool, has_coming: bool) -> Step:
-    """Decide what is done for the first lease that waits. Pure.
+    """Decide the next step for the first waiting lease. Pure.
 
     | clean process with its key | spare process | process on its way | step |
     | --- | --- | --- | --- |
@@ -84,10 +84,10 @@ def next_step(*, has_idle: bool, has_spare: bool, has_coming: bool) -> Step:
 
 
 class Lease(Generic[W]):
-    """A wish for a process, from when it is made until it is given back.
+    """A request for a process, from its creation until the process is returned.
 
     Args:
-        launch: How the process is to be started.
+        launch: Start parameters of the process.
         prepare: Makes a process ready for this lease; `Worker.prepare()` if None. If the process fails meanwhile, the
             lease gets another one.
     """
@@ -100,11 +100,11 @@ class Lease(Generic[W]):
         self.coming: asyncio.Future[W] | None = None
         """Set while it waits."""
         self.asked_at = 0.0
-        """When it asked for a process, on the monotonic clock."""
+        """Time of the request for a process, on the monotonic clock."""
         self.queue_length = 0
-        """How many leases waited before it when it asked."""
+        """Number of leases that waited before it at its request."""
         self.wait_seconds = 0.0
-        """How long it has waited for its process, a start included."""
+        """Wait for its process, a start included."""
 
     async def prepare(self, worker: W) -> None:
         """Make a process ready.
@@ -116,11 +116,11 @@ class Lease(Generic[W]):
 
 
 class PoolCore(Generic[W]):
-    """Leases, and the fleet that serves them. Nothing in here may be called from another loop, but `stats()`.
+    """Leases, and the processes that serve them. Call nothing in here from another loop, except `stats()`.
 
     Args:
-        spare: Says how spare processes are started; asked each time, because the login may have changed.
-        limits: How many processes there may be, and so on.
+        spare: Returns the start parameters of spare processes; called each time, because the login may have changed.
+        limits: Limits on processes.
         start: Starts a process.
     """
 
@@ -141,10 +141,10 @@ class PoolCore(Generic[W]):
         self._queue_timeouts = 0
 
     async def acquire(self, lease: Lease[W]) -> W:
-        """Return a clean process. Whatever becomes of this, `give_back()` the lease.
+        """Return a clean process. Always `give_back()` the lease, also after an error.
 
         Raises:
-            QueueTimeoutError: None came free within the launch's `timeouts.queue`.
+            QueueTimeoutError: None became free within the launch's `timeouts.queue`.
             ClaudeCodeError: A process could not be started, or the pool is closed.
         """
         self._keeps_spares = True
@@ -175,15 +175,15 @@ class PoolCore(Generic[W]):
         return worker
 
     async def lend(self, lease: Lease[W]) -> Session:
-        """Acquire a process, and return the face of its session."""
+        """Acquire a process, and return the facade of its session."""
         return (await self.acquire(lease)).lend()
 
     async def release(self, lease: Lease[W]) -> None:
-        """`give_back()`, from other threads."""
+        """Call `give_back()` from other threads."""
         self.give_back(lease)
 
     async def run(self, launch: Launch, ask: Callable[[Session], Awaitable[Turn]], retries: int) -> Turn:
-        """Run one turn in a session of its own; if its process dies before it answers, so often again in others."""
+        """Run one turn in its own session; if its process dies before it answers, retry that often in others."""
         while True:
             lease = Lease[W](launch)
             try:
@@ -196,7 +196,7 @@ class PoolCore(Generic[W]):
                 self.give_back(lease)
 
     def give_back(self, lease: Lease[W]) -> None:
-        """End a lease, wherever it is. The second time does nothing."""
+        """End a lease in any state. Idempotent."""
         if lease.is_over:
             return
         lease.is_over = True
@@ -223,12 +223,12 @@ class PoolCore(Generic[W]):
             self._warming.remove(target)
 
     async def keep_spares(self) -> None:
-        """Start the spare processes before the first lease asks for one."""
+        """Start the spare processes before the first lease needs one."""
         self._keeps_spares = True
         self._decide()
 
     async def aclose(self) -> None:
-        """Fail all that waits and end all processes. When it returns, nothing of them is left."""
+        """Fail all waiting leases and end all processes. When it returns, none of them is left."""
         self.is_closed = True
         waiting = [lease.coming for lease in self._waiting]
         self._waiting.clear()
@@ -238,11 +238,11 @@ class PoolCore(Generic[W]):
         await self._fleet.aclose()
 
     def pids(self) -> list[int]:
-        """The processes that run. May be called from any thread."""
+        """Return the running processes. May be called from any thread."""
         return [pid for worker in self._fleet.workers.copy() if (pid := worker.pid) is not None]
 
     def stats(self) -> PoolStats:
-        """The figures of now. May be called from any thread."""
+        """Return the current figures. May be called from any thread."""
         fleet = self._fleet
         states = Counter(worker.state for worker in fleet.workers.copy())
         return PoolStats(
@@ -268,7 +268,7 @@ class PoolCore(Generic[W]):
 
     def _ask_for(self, lease: Lease[W], *, first: bool) -> asyncio.Future[W]:
         self._check_open()
-        if lease.is_over:  # given back before it began
+        if lease.is_over:  # returned before it began
             raise asyncio.CancelledError
         lease.coming = asyncio.get_running_loop().create_future()
         self._waiting.insert(0 if first else len(self._waiting), lease)
@@ -276,7 +276,7 @@ class PoolCore(Generic[W]):
         return lease.coming
 
     async def _queued(self, coming: asyncio.Future[W], lease: Lease[W]) -> W:
-        """Wait for the process of a lease, also of one that was waited for before, within the limit."""
+        """Wait for the process of a lease, also in a repeated wait, within the limit."""
         seconds = lease.launch.timeouts.queue
         try:
             async with asyncio.timeout(None if seconds is None else lease.asked_at + seconds - time.monotonic()):
@@ -293,14 +293,14 @@ class PoolCore(Generic[W]):
             ) from None
 
     def _decide(self) -> None:
-        """Give the leases that wait what there is, and start what is missing."""
+        """Assign available processes to waiting leases, and start missing ones."""
         if self.is_closed:
             return
         self._fleet.end_unfit()
         coming = self._fleet.coming()
         for lease in [*self._waiting]:
             if lease.coming is not None and lease.coming.cancelled():
-                continue  # its caller was cancelled, and gives it back in its next step
+                continue  # its caller was cancelled, and returns it in its next step
             key = lease.launch.key
             idle, spare = self._fleet.idle_with(lease.launch), self._fleet.idle_with(lease.launch.spare)
             match next_step(has_idle=bool(idle), has_spare=bool(spare), has_coming=coming[key] > 0):
@@ -339,7 +339,7 @@ class PoolCore(Generic[W]):
         key = launch.key
         idle = self._fleet.idle
         clean = sum(worker.launch.key == key for worker in idle)
-        # One that can be made any other is worth more than the longest unused of several that cannot.
+        # A process that can be adapted is worth more than the longest unused of several that cannot.
         may_evict = launch.is_spare and len(idle) - clean > 1
         for _ in range(self._limits.prewarm - clean - self._fleet.coming()[key]):
             self._fleet.start(launch, may_evict=may_evict)
@@ -351,7 +351,7 @@ class PoolCore(Generic[W]):
         return max(wanted, default=0)
 
     def _fail(self, key: Hashable, error: Exception) -> None:
-        """Tell the first that waits for such a process why there is none."""
+        """Report to the first lease that waits for such a process why there is none."""
         if self.is_closed:
             return
         for lease in self._waiting:
@@ -363,7 +363,7 @@ class PoolCore(Generic[W]):
             if launch.key == key and not done.done():
                 done.set_exception(error)
                 return
-        # Tried again with the next lease; it would fail on and on.
+        # Retried with the next lease; here it would fail repeatedly.
         self._keeps_spares = False
         logger.warning("A spare Claude Code process could not be started: %s", error)
 

@@ -1,4 +1,4 @@
-"""What a lease asks for: how its process is to be started, and what is set on one that runs already."""
+"""Parameters of a lease: the start of its process, and settings for a running one."""
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
@@ -20,14 +20,14 @@ __all__ = ["Defaults", "Launch", "LeaseOverrides"]
 
 
 class LeaseOverrides(TypedDict, total=False):
-    """What a lease can ask for in place of what its pool has."""
+    """Values that a lease can give instead of its pool's."""
 
     system_prompt: str | SystemPromptPreset | SystemPromptFile | None
-    """This and what follows: as in `ClaudeAgentOptions`."""
+    """This and the following fields: as in `ClaudeAgentOptions`."""
     model: str | None
     permission_mode: PermissionMode | None
     env: Mapping[str, str]
-    """Laid over that of the options."""
+    """Merged over that of the options."""
     cwd: str | Path | None
     cli_path: str | Path | None
     tools: list[str] | ToolsPreset | None
@@ -36,7 +36,7 @@ class LeaseOverrides(TypedDict, total=False):
     max_turns: int | None
     output_format: dict[str, Any] | None
     policy: Policy | None
-    """This and what follows: as in `Session.open()`."""
+    """This and the following fields: as in `Session.open()`."""
     hooks: Sequence[Hook[Any]]
     mcp_servers: Mapping[str, McpServer] | None
     timeouts: Timeouts
@@ -44,7 +44,7 @@ class LeaseOverrides(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What `Session.open()` is given, copied, so that what its owner does to it later changes nothing."""
+    """Arguments of `Session.open()`, copied, so that later changes by the caller have no effect."""
 
     options: ClaudeAgentOptions
     policy: Policy | None
@@ -53,9 +53,9 @@ class Launch:
     require_mcp: bool
     timeouts: Timeouts
     spare: "Launch | None" = field(default=None, compare=False, repr=False)
-    """How a process is started that can be made one of these when it is needed; None if there is no such process."""
+    """Start parameters of a process that can be adapted to this launch; None if there is no such process."""
     is_spare: bool = field(default=False, compare=False)
-    """Whether processes are started so that they can be made others."""
+    """True if processes are started so that they can be adapted."""
     key: Hashable = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
 
@@ -79,7 +79,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a pool starts processes with where a lease does not say."""
+    """Default start parameters of a pool's processes."""
 
     options: ClaudeAgentOptions | None
     policy: Policy | None
@@ -89,7 +89,7 @@ class Defaults:
     timeouts: Timeouts
 
     def launch(self, options: ClaudeAgentOptions | None, overrides: LeaseOverrides) -> Launch:
-        """Return what a lease with these options, or else ours, and these overrides is started with.
+        """Return the launch of a lease with these options, or else ours, and these overrides.
 
         Raises:
             TypeError: An override has a name that no option has.

@@ -1,7 +1,7 @@
-"""Which leases may share a process: the launch key, a value made of everything that is fixed when a process starts.
+"""The launch key: a value made of everything fixed at a process's start. Equal keys permit leases to share it.
 
-What the CLI can change on a warm process so exactly that no request shows it is left out. Measured on CLI 2.1.329, by
-the bodies and headers of the requests of a fresh process and of one that was changed:
+Settings that the CLI can change on a warm process without a trace in its requests are left out. Measured on CLI
+2.1.329, by the bodies and headers of the requests of a fresh process and of a changed one:
 
 - The model, on an empty conversation; later a `/model` echo would stand in it. But Claude Code's own system prompt is
   written for the model that the process began with.
@@ -20,13 +20,13 @@ from claude_agent_sdk import ClaudeAgentOptions
 __all__ = ["EXACT_MODES", "environment", "frozen", "model_is_fixed", "serves_once"]
 
 EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
-"""The permission modes between which a process changes without a trace."""
+"""Permission modes between which a process changes without a trace."""
 
-# What of this process's own environment chooses a login or an API. The rest is taken as it is when a process starts.
+# Variables of this process's environment that choose a login or an API. The rest is read when a process starts.
 _LOGIN = ("ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "GOOGLE_", "HOME")
 
-# With one of these a conversation does not begin empty, belongs to a session with a name, or has a budget of tokens of
-# which each lease would leave the next one less.
+# With one of these a conversation does not begin empty, belongs to a named session, or has a budget of tokens that
+# shrinks with each lease.
 _ONCE = (
     "continue_conversation", "fork_session", "resume", "resume_session_at", "session_id",
     "session_store", "task_budget",
@@ -35,7 +35,7 @@ _ONCE_ARGS = frozenset({"continue", "fork-session", "max-budget-usd", "resume", 
 
 
 class _Same:
-    """An object that is equal to itself alone. Holds it, so that no other one gets its id."""
+    """An object that is equal only to itself. Holds it, so that no other one gets its id."""
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -68,20 +68,20 @@ def frozen(value: object) -> Hashable:
 
 
 def environment() -> Hashable:
-    """Return what of this process's environment belongs to the key."""
+    """Return the part of this process's environment that belongs to the key."""
     return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN)))
 
 
 def model_is_fixed(options: ClaudeAgentOptions) -> bool:
-    """Whether a process that began with another model would send other requests."""
+    """Return true if a process that began with another model would send other requests."""
     has_own_prompt = options.system_prompt is None or isinstance(options.system_prompt, str)
-    # Settings can name a model, which is then what "no model" means; after a failure a fallback model may stay.
+    # Settings can name a model, which is then the meaning of "no model"; after a failure a fallback model may stay.
     has_settings = options.setting_sources != [] or options.settings is not None
     return not has_own_prompt or has_settings or options.fallback_model is not None
 
 
 def serves_once(options: ClaudeAgentOptions) -> bool:
-    """Whether a process is of no use to a second lease, whatever is done about it."""
+    """Return true if a process can never serve a second lease."""
     return any(getattr(options, name) not in (None, False) for name in _ONCE) or bool(
         _ONCE_ARGS & options.extra_args.keys()
     )

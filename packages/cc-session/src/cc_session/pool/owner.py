@@ -1,7 +1,7 @@
-"""The owner of a pool's core, for an object that any thread may use: where the core begins anew, and where it ends.
+"""Lifetime of a pool's core, for an object that any thread may use: its restart in a forked child, and its end.
 
-The core, its processes and the loop that drives them belong to one process of the operating system. So a forked child
-gets a core of its own, and the parent's goes on in the parent.
+The core, its processes and their loop belong to one process of the operating system. So a forked child gets its own
+core, and the parent's continues in the parent.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ __all__ = ["PoolOwner"]
 
 
 class Core(Protocol):
-    """A core as its owner needs it; `PoolCore` is one."""
+    """A core from its owner's point of view; `PoolCore` is one."""
 
     is_closed: bool
 
@@ -32,20 +32,20 @@ class PoolOwner(Generic[C]):
     """Holds the core of a pool.
 
     Args:
-        face: The object that uses the core. When it is forgotten, the processes end.
+        face: The object that uses the core. When it is garbage-collected, the processes end.
         make: Makes a core. It must not refer to `face`.
     """
 
     def __init__(self, face: object, make: Callable[[], C]) -> None:
         self._make = make
         self.core = make()
-        """The core of now."""
+        """The current core."""
         finalizer = weakref.finalize(face, self._close_soon)
         finalizer.atexit = False  # when Python ends, all are closed together
         _owners.add(self)
 
     def renew(self) -> C:
-        """Make a new core, and return the one before it, which is the caller's to close."""
+        """Make a new core, and return the previous one, which the caller must close."""
         before, self.core = self.core, self._make()
         return before
 
@@ -57,7 +57,7 @@ _owners: "weakref.WeakSet[PoolOwner[Any]]" = weakref.WeakSet()
 
 
 async def _close_all() -> None:
-    # Before the sessions are closed: a pool would start others in their place.
+    # Before the sessions are closed: otherwise a pool would start others in their place.
     cores = [owner.core for owner in [*_owners] if not owner.core.is_closed]
     await asyncio.gather(*(core.aclose() for core in cores), return_exceptions=True)
 

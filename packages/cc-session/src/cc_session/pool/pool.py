@@ -1,6 +1,6 @@
-"""A pool of warm sessions: each lease gets an empty conversation in a process that runs already.
+"""A pool of warm sessions: each lease gets an empty conversation in a running process.
 
-It is the face for all threads and loops; the processes are driven on the background loop, in `pool/core.py`.
+This is the facade for all threads and loops; `pool/core.py` controls the processes on the background loop.
 """
 
 import functools
@@ -29,45 +29,43 @@ __all__ = ["SessionPool", "query"]
 
 
 class SessionPool:
-    """Keeps Claude Code processes warm, and lends them out with an empty conversation each time.
+    """Keeps Claude Code processes warm, and leases them with an empty conversation each time.
 
-    A lease gets a process that was started with the same options; model and permission mode are set on one that runs
-    already, where that is exact. After the lease the process is brought back to an empty conversation, ahead of the
-    next lease. Exactly: the next lease's requests are, ids of the session aside, those of a fresh process. What cannot
-    be brought back is replaced by a fresh process, and `stats().recycled` counts it:
+    A lease gets a process that was started with the same options; model and permission mode are set on a running one,
+    where that is exact. After the lease the process is reset to an empty conversation, ahead of the next lease.
+    Exactly: the next lease's requests are, except session ids, those of a fresh process. A process that cannot be reset
+    is replaced by a fresh one, and `stats().recycled` counts it:
 
     - `"uses"`, `"memory"`: it had reached `max_uses` or `max_rss_mb`;
-    - `"idle"`, `"evicted"`: nobody had asked for it for `idle_seconds`, or its place was needed for other options;
+    - `"idle"`, `"evicted"`: it had no lease for `idle_seconds`, or its place was needed for other options;
     - `"tools"`: the model had called a tool of the CLI's own, or any tool where the options are not the sealed ones; of
-      these the CLI remembers more than the conversation;
-    - `"changed"`: the lease had changed what cannot be changed back: MCP servers, permissions, settings, and whatever a
-      prompt that is not verbatim may do;
-    - `"fresh"`: that was asked for, or the options resume a conversation or have a budget of tokens;
-    - `"date"`: another day has begun, of which the CLI would tell the model;
-    - `"reset"`, `"dead"`: the way back failed, or the process had ended.
+      these the CLI keeps more than the conversation;
+    - `"changed"`: the lease had made changes that cannot be undone: MCP servers, permissions, settings, and any effect
+      of a prompt that is not verbatim;
+    - `"fresh"`: that was requested, or the options resume a conversation or have a budget of tokens;
+    - `"date"`: another day has begun, which the CLI would report to the model;
+    - `"reset"`, `"dead"`: the reset failed, or the process had ended.
 
     Usable from any thread and any asyncio loop. Processes start with the first lease, or with `async with`.
 
     Args:
-        options: What processes are started with where a lease does not say; `sealed_options()` if None.
-        size: How many processes there may be. One takes some 100 MB of its own, and more in long use.
-        prewarm: How many clean processes are kept ready for the pool's own options, ahead of need.
-        start_limit: How many processes start at once; a start takes a processor for a third of a second.
-        max_uses: After how many leases a process is replaced.
-        max_rss_mb: With how much resident memory, in megabytes, a process is replaced when it is given back.
-        max_total_mb: How much memory, in megabytes, all processes may take before no more are started; pages they
-            share are counted once. None for no such limit.
-        idle_seconds: After how long without a lease a process is ended, but for those that `prewarm` keeps.
+        options: Default options of processes; `sealed_options()` if None.
+        size: Maximum number of processes. One takes some 100 MB of its own, and more in long use.
+        prewarm: Number of clean processes kept ready for the pool's own options, ahead of need.
+        start_limit: Maximum number of simultaneous starts; a start takes a processor for a third of a second.
+        max_uses: Number of leases after which a process is replaced.
+        max_rss_mb: Resident memory, in megabytes, at which a returned process is replaced.
+        max_total_mb: Total memory of all processes, in megabytes, at which no more are started; shared pages are
+            counted once. None for no such limit.
+        idle_seconds: Time without a lease after which a process is ended, except those that `prewarm` keeps.
         reset: `"rewind"`, or a fresh process where that is not exact; or always a `"fresh"` one; or `"clear"`, which
             runs the `/clear` command. That leaves an echo of some 400 characters in the next lease's first message.
-        policy: Which tool calls may run. This and what follows is given to `Session.open()`.
-        hooks: What is called when something happens. Coroutine functions run on the loop of the caller whose turn it
-            is.
-        mcp_servers: MCP servers by their names. Each process has connections of its own to them. What a server
-            remembers outlives a lease; a server of this process runs on the thread of the processes, and must not
-            block it.
-        require_mcp: Whether a server that does not start is an error.
-        timeouts: How long sessions wait for what.
+        policy: Permissions of tool calls. This and the following are given to `Session.open()`.
+        hooks: Callbacks for events. Coroutine functions run on the loop of the turn's caller.
+        mcp_servers: MCP servers by their names. Each process has its own connections to them. A server's state outlives
+            a lease; a server of this process runs on the thread of the processes, and must not block it.
+        require_mcp: If true, a server that does not start is an error.
+        timeouts: Bounds of the sessions' waits.
 
     Raises:
         ValueError: A limit is not positive, or `prewarm` is greater than `size`.
@@ -94,24 +92,24 @@ class SessionPool:
         self._limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, reset)
         self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts())
         spare = functools.partial(self._defaults.launch, None, {})
-        spare()  # raises where the options make no sense
+        spare()  # raises if the options are invalid
         self._owner = PoolOwner(self, functools.partial(PoolCore[Worker], spare, self._limits, Worker.start))
 
     @asynccontextmanager
     async def lease(
         self, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]
     ) -> AsyncGenerator[Session]:
-        """Lend a session with an empty conversation for the length of an `async with` block.
+        """Lease a session with an empty conversation for the duration of an `async with` block.
 
-        Waits while all processes are in use; leases are served in the order in which they came. In whatever state the
-        session is left, in a turn or closed, the next lease gets a clean one; after the block it can do nothing more.
+        Waits while all processes are in use; leases are served in order of arrival. Even if the session is left in a
+        turn or closed, the next lease gets a clean one; after the block it is invalid.
 
         Args:
             options: Used instead of the pool's.
-            **overrides: Laid over the options, field by field.
+            **overrides: Merged over the options, field by field.
 
         Raises:
-            QueueTimeoutError: No process came free within `Timeouts.queue`.
+            QueueTimeoutError: No process became free within `Timeouts.queue`.
             ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
         """
         lease = Lease[Worker](self._defaults.launch(options, overrides))
@@ -119,7 +117,7 @@ class SessionPool:
         try:
             yield await on_background(core.lend, lease)
         finally:
-            # Not waited for, so that a cancelled caller does it as well.
+            # Not awaited, so that a cancelled caller does it as well.
             tell_background(core.release, lease)
 
     async def run(
@@ -133,17 +131,17 @@ class SessionPool:
         retries: int = 0,
         **overrides: Unpack[LeaseOverrides],
     ) -> Turn:
-        """Run one turn in a session of its own, as `lease()` and `Session.run()` do. Raises what they raise.
+        """Run one turn in its own session, as `lease()` and `Session.run()` do. Raises their errors.
 
         Args:
-            prompt: This and what follows: as in `Session.run()`.
-            verbatim: Whether the prompt is sent as it stands.
-            timeout: How many seconds the turn may take.
-            max_cost_usd: What it may cost.
+            prompt: This and the following: as in `Session.run()`.
+            verbatim: True to send the prompt unchanged.
+            timeout: Maximum seconds of the turn.
+            max_cost_usd: Maximum cost.
             options: This and the overrides: as in `lease()`.
-            retries: How often to ask again, in another process, if one dies before anything of its answer has come. The
-                API may have been asked by then.
-            **overrides: Laid over the options, field by field.
+            retries: Number of retries, each in another process, if one dies before any part of its answer. The API may
+                have been asked by then.
+            **overrides: Merged over the options, field by field.
         """
         launch = self._defaults.launch(options, overrides)
         return await on_background(self._core.run, launch, _asking(prompt, verbatim, timeout, max_cost_usd), retries)
@@ -159,7 +157,7 @@ class SessionPool:
         retries: int = 0,
         **overrides: Unpack[LeaseOverrides],
     ) -> Turn:
-        """Like `run()`, for code without `await`: blocks its thread. Any number of threads may do so at once.
+        """Call `run()` from code without `await`: blocks its thread. Any number of threads may do so at once.
 
         Raises:
             RuntimeError: It was called from a hook, a policy or a tool, which run on the thread it would wait for.
@@ -181,7 +179,7 @@ class SessionPool:
         await on_background(self._core.warm, self._defaults.launch(options, overrides), count)
 
     def stats(self) -> PoolStats:
-        """The figures of now. Takes no lock and asks no process, so it may be called from anywhere at any time."""
+        """Return the current figures. Takes no lock and asks no process, so any caller may use it at any time."""
         return self._core.stats()
 
     async def close(self) -> None:
@@ -192,7 +190,7 @@ class SessionPool:
         await on_background(self._core.aclose)
 
     def close_sync(self) -> None:
-        """Like `close()`, for code without `await`."""
+        """Call `close()` from code without `await`."""
         run_on_background(self._core.aclose)
 
     async def __aenter__(self) -> Self:
@@ -224,7 +222,7 @@ def _asking(
 
 
 # An API call takes seconds in which its process only waits, so there are more of them than processors; each takes some
-# 100 MB. Who asks once and goes on with other things shall not keep it for long.
+# 100 MB. A program with a single query shall not keep it for long.
 _default_pool = SessionPool(size=8, prewarm=0, idle_seconds=60)
 
 
@@ -235,17 +233,17 @@ async def query(
     pool: SessionPool | None = None,
     timeouts: Timeouts | None = None,
 ) -> Turn:
-    """Ask Claude Code once, in a conversation of its own, and return what came of it.
+    """Ask Claude Code once, in its own conversation, and return the turn.
 
     Args:
         prompt: A text, or content blocks of the Messages API. It is data: no `@file` is read, no `/command` run.
         options: The SDK's options; `sealed_options()` if None, or those of `pool`.
-        pool: Whose process to use. If None, one that all calls share: up to 8 processes, which start when they are
-            needed, serve all calls with the same options, and end after a minute without one, or with Python.
-        timeouts: How long to wait for what, instead of the pool's.
+        pool: The pool to use. If None, one that all calls share: up to 8 processes, which start on demand, serve all
+            calls with the same options, and end after a minute without one, or with Python.
+        timeouts: Bounds of the waits, instead of the pool's.
 
     Raises:
-        TurnError: The turn failed; the error has all that came of it.
+        TurnError: The turn failed; the error has the turn.
         ClaudeCodeError: A process could not be started, or ended.
     """
     overrides = LeaseOverrides() if timeouts is None else LeaseOverrides(timeouts=timeouts)

@@ -1,7 +1,7 @@
-"""The processes of a pool: started, lent, brought back, looked after and ended, within their limits.
+"""The processes of a pool: started, leased, reset, monitored and ended, within their limits.
 
-It does what it is told at once and without awaiting; what takes time goes on in tasks, at the end of which `on_change`
-is called. It does not know who waits for what.
+Calls act at once and without awaiting; slow work runs in tasks, at the end of which `on_change` is called. Waiting
+leases are unknown here.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from .launch import Launch
 __all__ = ["Fleet", "PoolLimits", "PoolMember", "ResetBy"]
 
 ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
-"""How a process is brought back to an empty conversation."""
+"""Method of a reset to an empty conversation."""
 
 
 class PoolMember(Protocol):
-    """A process as the pool needs it; `Worker` is one."""
+    """A process from the pool's point of view; `Worker` is one."""
 
     launch: Launch
     memory: Memory
@@ -34,26 +34,26 @@ class PoolMember(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """The process id while it runs."""
+        """Process id while it runs."""
         ...
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can take a prompt."""
+        """True if it can take a prompt."""
         ...
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the lease left nothing to reset."""
+        """True if the lease left nothing to reset."""
         ...
 
     @property
     def is_of_another_day(self) -> bool:
-        """Whether the date has changed since its start."""
+        """True if the date has changed since its start."""
         ...
 
     def matches(self, launch: Launch, /) -> bool:
-        """Whether a lease needs no change of settings."""
+        """Return true if a lease needs no change of settings."""
         ...
 
     def enter(self, state: Literal["idle", "busy", "resetting"], /) -> None:
@@ -81,16 +81,16 @@ W = TypeVar("W", bound=PoolMember)
 
 logger = logging.getLogger(__name__)
 
-# How often processes are looked at: have they died, grown, or been idle for too long?
+# Interval of checks for dead, grown and long idle processes.
 _LOOK_SECONDS = 1.0
 
 # A reset takes milliseconds; where it ends a turn, up to the close timeout; where the process hangs, up to the control
-# timeout. After this, in seconds, the process is not worth waiting for.
+# timeout. After this, in seconds, the process is abandoned.
 _RESET_SECONDS = 15.0
-# And a lease that waits has another one started rather than wait for a reset that takes longer than a start.
+# A waiting lease has another one started rather than wait for a reset that takes longer than a start.
 _RESET_SOON_SECONDS = 0.5
 
-# What a process takes of its own, in megabytes, as long as there is none to go by.
+# Assumed memory of a process, in megabytes, while there is none to measure.
 _FIRST_GUESS_MB = 120.0
 
 _STARTS_REMEMBERED = 100
@@ -98,7 +98,7 @@ _STARTS_REMEMBERED = 100
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """How much a pool may use. See `SessionPool`."""
+    """Resource limits of a pool. See `SessionPool`."""
 
     size: int
     prewarm: int
@@ -124,9 +124,9 @@ class Fleet(Generic[W]):
     """At most `limits.size` processes. Lives on the background loop.
 
     Args:
-        limits: How many, how large, for how long.
-        keep: How many idle processes with this key are not ended for being idle.
-        on_change: Called when a process has come free, has gone, or has failed to start.
+        limits: Limits of number, size and time.
+        keep: Number of idle processes with this key that are not ended for being idle.
+        on_change: Called when a process becomes free, has ended, or has failed to start.
         on_failure: Called with the key and the error when a process could not be started.
         start: Starts a process.
     """
@@ -145,7 +145,7 @@ class Fleet(Generic[W]):
         self._on_failure = on_failure
         self._start_worker = start
         self.workers: set[W] = set()
-        """The processes that are ready. Other threads count them, so a change of state is one step."""
+        """Processes that are ready. Other threads count them, so a change of state is one step."""
         self.starting: dict[asyncio.Task[None], Hashable] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
@@ -158,41 +158,41 @@ class Fleet(Generic[W]):
 
     @property
     def idle(self) -> list[W]:
-        """The clean ones, in order of their last use, the longest unused first."""
+        """Clean processes, in order of their last use, the longest unused first."""
         return sorted((worker for worker in self.workers if worker.state == "idle"), key=lambda worker: worker.since)
 
     def count(self, key: Hashable) -> int:
-        """How many processes with this key are ready."""
+        """Return the number of ready processes with this key."""
         return sum(worker.launch.key == key for worker in self.workers)
 
     def count_starting(self, key: Hashable) -> int:
-        """How many processes with this key are being started."""
+        """Return the number of starting processes with this key."""
         return sum(other == key for other in self.starting.values())
 
     def coming(self) -> Counter[Hashable]:
-        """How many processes of which key will be idle in a moment."""
+        """Return the number of processes per key that will soon be idle."""
         since = time.monotonic() - _RESET_SOON_SECONDS
         resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
         return Counter([*self.starting.values(), *(worker.launch.key for worker in resetting)])
 
     def busy_seconds(self) -> list[float]:
-        """For how many seconds each of the processes that are not clean has been used or on its way back."""
+        """Return the seconds since each process that is not clean was leased or its reset began."""
         now = time.monotonic()
         return [now - worker.since for worker in self.workers if worker.state != "idle"]
 
     def idle_with(self, launch: Launch | None) -> list[W]:
-        """The clean ones that were started so, in order of their last use; none for None."""
+        """Return the clean processes with this key, in order of their last use; none for None."""
         return [] if launch is None else [worker for worker in self.idle if worker.launch.key == launch.key]
 
     def take(self, fitting: Sequence[W], launch: Launch) -> W:
-        """Take of some clean ones the one that needs no change, and of several the one used last, for `launch`."""
+        """Take the clean process that needs no change for `launch`; of several, the last used."""
         worker = ([worker for worker in fitting if worker.matches(launch)] or fitting)[-1]
         worker.launch = launch
         worker.enter("busy")
         return worker
 
     def start(self, launch: Launch, *, may_evict: bool) -> bool:
-        """Begin to start a process, in the place of idle ones if need be. Returns whether that is allowed now."""
+        """Begin to start a process, in place of idle ones if necessary. Returns true if that is allowed now."""
         if len(self.starting) >= self._limits.start_limit or not self._make_room(may_evict=may_evict):
             return False
         self.starting[self._go_on_with(self._start(launch))] = launch.key
@@ -221,7 +221,7 @@ class Fleet(Generic[W]):
         self._go_on_with(worker.close())
 
     def end_unfit(self) -> None:
-        """End the idle processes that nobody may get any more."""
+        """End the idle processes that no lease can get any more."""
         for worker in self.idle:
             if not worker.is_alive:
                 self.end(worker, "dead")
@@ -229,7 +229,7 @@ class Fleet(Generic[W]):
                 self.end(worker, "date")
 
     async def aclose(self) -> None:
-        """End all of them. When it returns, nothing of them is left."""
+        """End all of them. When it returns, none of them is left."""
         self._is_closed = True
         if self._looking is not None:
             self._looking.cancel()
@@ -240,11 +240,11 @@ class Fleet(Generic[W]):
         self.workers.clear()
         while self._tasks:
             await asyncio.wait(self._tasks)
-        # Those whose start was cancelled end by themselves.
+        # Processes whose start was cancelled end by themselves.
         await connection.closing_ones_closed()
 
     def memory_mb(self) -> float:
-        """What all of them take, by what was measured last. Pages of the program itself are counted once."""
+        """Return the memory of all, as last measured. Pages of the program itself are counted once."""
         memories = [worker.memory for worker in self.workers.copy()]
         return sum(memory.own for memory in memories) + max((memory.shared for memory in memories), default=0)
 
@@ -304,7 +304,7 @@ class Fleet(Generic[W]):
         return False
 
     def _fits(self, gone: Iterable[W]) -> bool:
-        """Whether there is room for one more when those have gone."""
+        """Return true if there is room for one more when those have ended."""
         rest = self.workers - {*gone}
         count = len(rest) + len(self.starting)
         if count >= self._limits.size:
@@ -333,7 +333,7 @@ class Fleet(Generic[W]):
         self._on_change()
 
     def _end_expired(self) -> None:
-        """End those at the far end that have been idle for too long, but for the spare ones."""
+        """End the longest unused ones that have been idle for too long, except the spare ones."""
         before = time.monotonic() - self._limits.idle_seconds
         left = Counter(worker.launch.key for worker in self.idle)
         for worker in self.idle:
@@ -348,7 +348,7 @@ class Fleet(Generic[W]):
                 worker.memory = memory
 
     def _go_on_with(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        # Not in the context of whoever happened to ask for it: a process serves many callers, and outlives them.
+        # Not in the context of the caller: a process serves many callers, and outlives them.
         task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._on_done)

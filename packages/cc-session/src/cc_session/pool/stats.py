@@ -1,4 +1,4 @@
-"""What a pool did and does, as figures."""
+"""Figures of a pool's present and past work."""
 
 import statistics
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ __all__ = ["PoolStats"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStats:
-    """Figures of a `SessionPool`: first those of the moment, then those since it was made."""
+    """Figures of a `SessionPool`: first the current ones, then the counts since its creation."""
 
     size: int
-    """How many processes there may be."""
+    """Maximum number of processes."""
     idle: int
     """Processes that are clean and wait for a lease."""
     busy: int
     """Processes that are leased."""
     resetting: int
-    """Processes on their way back to an empty conversation."""
+    """Processes that are being reset to an empty conversation."""
     starting: int
     """Processes that are not ready yet."""
     waiting: int
@@ -26,36 +26,36 @@ class PoolStats:
     leases: int
     """Leases that got a session."""
     reuses: int
-    """Those of them that got a process which had served another lease before."""
+    """Leases of these that got a process which had served another lease before."""
     waits: int
-    """Those that had to wait for it: for a start, or for another lease to end."""
+    """Leases of these that waited: for a start, or for another lease to end."""
     waiting_seconds: float
-    """How long the lease has waited that waits longest; 0 if none does."""
+    """Longest wait of a waiting lease so far; 0 if none waits."""
     queue_seconds: tuple[float, ...]
-    """How long the last leases of `waits` waited, at most a hundred of them, in seconds."""
+    """Wait times of the last leases of `waits`, at most a hundred, in seconds."""
     queue_timeouts: int
     """Leases that got no session within `Timeouts.queue`."""
     starts: int
-    """Processes that were started."""
+    """Processes started."""
     failed_starts: int
     """Processes that could not be started."""
     resets: int
-    """How often a process was brought back to an empty conversation."""
+    """Resets of a process to an empty conversation."""
     recycled: Mapping[str, int]
-    """Why processes were ended, and how many: see `SessionPool`."""
+    """Number of ended processes per reason: see `SessionPool`."""
     start_seconds: tuple[float, ...]
-    """How long the last starts took, at most a hundred of them, in seconds."""
+    """Durations of the last starts, at most a hundred, in seconds."""
     memory_mb: float
-    """What the idle and leased processes took when it was last measured, in megabytes; 0 where it cannot be."""
+    """Last measured memory of idle and leased processes, in megabytes; 0 where it cannot be measured."""
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no process is being started, used or brought back, and no lease waits."""
+        """True if no process is being started, used or reset, and no lease waits."""
         return not (self.busy or self.resetting or self.starting or self.waiting)
 
     @property
     def summary(self) -> str:
-        """The figures of the moment, in a line."""
+        """Return the current figures in a line."""
         names = ("idle", "busy", "resetting", "starting", "waiting", "size")
         return " ".join(f"{name}={getattr(self, name)}" for name in names)
 

@@ -1,8 +1,8 @@
-"""A session as its pool sees it: what it was started with, what it has been through, and the way back.
+"""A session from its pool's point of view: its start parameters, its use, and its reset.
 
-After a lease the conversation is rewound to nothing, and what the lease has set is put back. What cannot be put back
-is told by `unfit()`, and then only a fresh process is exact. Lives on the background loop; which lease gets which
-worker is the pool's business.
+After a lease the conversation is rewound to nothing, and the lease's settings are restored. `unfit()` reports changes
+that cannot be restored; then only a fresh process is exact. Lives on the background loop; the pool assigns workers to
+leases.
 """
 
 import asyncio
@@ -26,39 +26,38 @@ from .processes import ResetBy
 
 __all__ = ["PooledSession", "Worker", "WorkerState"]
 
-# A process that was killed, or hangs, is asked in vain. The question takes a millisecond, so one that gave an answer a
-# moment ago is not asked again.
+# A killed or hanging process gives no answer. The check takes a millisecond, so it is skipped after a recent answer.
 _SURE_SECONDS = 0.05
 _PING_SECONDS = 2.0
 
 WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
-"""Idle is clean, busy is lent, resetting is on the way back."""
+"""Idle is clean, busy is leased, resetting is being emptied."""
 
 
 class PooledSession(Session):
-    """A session that can be lent."""
+    """A session that can be leased."""
 
     @property
     def traces(self) -> Traces:
-        """The changes to the process that a rewind does not take back."""
+        """Side effects on the process that a rewind does not undo."""
         return self._driver.traces
 
     @property
     def cwd(self) -> str | None:
-        """The folder in which the process runs, if it is one of this machine."""
+        """Working folder of the process, if it runs on this machine."""
         return self._driver.connection.cwd
 
     def lent_for(self, term: Term) -> Session:
-        """Return a face of the session that is of use until `term` ends."""
+        """Return a facade of the session that is valid until `term` ends."""
         return Session(Borrowed(self._driver, term).as_driver)
 
     def forget_stderr(self) -> None:
-        """Drop what the process wrote to stderr: it belongs to an earlier lease."""
+        """Drop the process's stderr output: it belongs to an earlier lease."""
         if self._driver.process is not None:
             self._driver.process.forget_stderr()
 
     async def vacate(self) -> None:
-        """End a turn that runs. Bounded by `timeouts.close`, after which the session is dead."""
+        """End a running turn. Bounded by `timeouts.close`, after which the session is dead."""
         if (exchange := self._driver.exchange) is not None:
             self._driver.leave(exchange)
             await self._driver.drained()
@@ -73,27 +72,27 @@ class Worker:
         self.model = launch.options.model
         self.mode = launch.options.permission_mode
         self.memory = Memory(0)
-        """What it took when that was last measured."""
+        """Its memory as last measured."""
         self.uses = 0
-        """How many leases it has served."""
+        """Number of leases it has served."""
         self.was_idle_for = 0.0
-        """For how many seconds, before the present lease."""
+        """Seconds of use before the present lease."""
         self.state: WorkerState = "idle"
         self.since = time.monotonic()
-        """When it came into this state."""
+        """Time of its last change of state."""
         self.started_at = self.since
-        """When its process was ready, on the monotonic clock."""
+        """Time when its process was ready, on the monotonic clock."""
         self._day = datetime.date.today()
         self._term = Term()
 
     @classmethod
     async def start(cls, launch: Launch) -> Self:
-        """Start a process. Raises what `Session.open()` raises."""
+        """Start a process. Raises the errors of `Session.open()`."""
         return cls(launch, await cls.open(launch, launch.options))
 
     @staticmethod
     async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
-        """Open a session as `launch` says, with these options. Raises what `Session.open()` raises."""
+        """Open a session as in `launch`, with these options. Raises the errors of `Session.open()`."""
         return await PooledSession.open(
             options,
             policy=launch.policy,
@@ -104,7 +103,7 @@ class Worker:
         )
 
     def enter(self, state: WorkerState) -> None:
-        """Change the state, which is its pool's to do."""
+        """Change the state; only its pool may do so."""
         now = time.monotonic()
         if self.state == "idle":
             self.was_idle_for = now - self.since
@@ -113,30 +112,30 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process can take a prompt."""
+        """True if the process can take a prompt."""
         return self.session.state == "idle" and self.session.is_running
 
     @property
     def pid(self) -> int | None:
-        """The id of the process while it runs."""
+        """Process id while it runs."""
         return self.session.pid if self.session.is_running else None
 
     @property
     def has_answered(self) -> bool:
-        """Whether anything of an answer has come in this lease."""
+        """True if any part of an answer has arrived in this lease."""
         return self.session.traces.answered
 
     @property
     def is_of_another_day(self) -> bool:
-        """Whether the CLI would tell the model that the date has changed, which a fresh process would not."""
+        """True if the CLI would report to the model a changed date, which a fresh process would not."""
         return self._day != datetime.date.today()
 
     def matches(self, launch: Launch) -> bool:
-        """Whether nothing has to be set for `launch`, which has the same key."""
+        """Return true if nothing must be set for `launch`, which has the same key."""
         return (self.model, self.mode) == (launch.options.model, launch.options.permission_mode)
 
     async def prepare(self, launch: Launch) -> None:
-        """Make sure that the process answers, and set what `launch` asks for.
+        """Check that the process answers, and apply the settings of `launch`.
 
         Raises:
             ClaudeCodeError: The process failed or refused.
@@ -152,11 +151,11 @@ class Worker:
         self.session.traces.clear()
 
     async def _set_model(self, model: str | None) -> None:
-        # Not by `set_model`: to a model that is new to the process the CLI makes an API call of its own then.
+        # Not by `set_model`: for a model that is new to the process the CLI then makes its own API call.
         await self.session.control("apply_flag_settings", settings={"model": model})
 
     async def ping(self) -> None:
-        """Make sure that the process answers, unless it did a moment ago.
+        """Check that the process answers, unless it did a moment ago.
 
         Raises:
             ClaudeCodeError: It does not.
@@ -167,27 +166,27 @@ class Worker:
             await self.session.control("mcp_status", timeout=_PING_SECONDS)
 
     def lend(self) -> Session:
-        """Return a face for one lease, to somebody who may hold on to it."""
+        """Return a facade for one lease, for a caller that may keep it."""
         self.uses += 1
         self._term = Term()
         return self.session.lent_for(self._term)
 
     def keep(self) -> Session:
-        """Return the session itself for one lease, which goes no further."""
+        """Return the session itself for one lease, for internal use."""
         self.uses += 1
         return self.session
 
     def take_back(self) -> None:
-        """End the lease: its face is of no use any more."""
+        """End the lease: its facade becomes invalid."""
         self._term.finish()
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the lease did nothing that had to be undone."""
+        """True if the lease did nothing that must be undone."""
         return self.session.state == "idle" and self.session.traces.is_empty and not self._term.calls
 
     def unfit(self, by: ResetBy) -> str | None:
-        """Why no way leads back to what a fresh process would be, or None if one does."""
+        """Return the reason why a reset cannot equal a fresh process, or None if it can."""
         traces = self.session.traces
         if self.session.state == "dead":
             return "dead"
@@ -204,10 +203,10 @@ class Worker:
         return None
 
     async def reset(self, by: ResetBy) -> None:
-        """Go back to an empty conversation, and put back what was set.
+        """Return to an empty conversation, and restore the settings.
 
         Raises:
-            ClaudeCodeError: That was not possible; only a fresh process is.
+            ClaudeCodeError: That failed; only a fresh process is exact.
         """
         if self._term.calls:
             await asyncio.wait(self._term.calls)
@@ -238,8 +237,8 @@ class Worker:
 
 
 def _forgets_tools(options: ClaudeAgentOptions) -> bool:
-    """Whether a tool call leaves nothing in the CLI but messages, which a rewind drops.
+    """Return true if a tool call leaves only messages in the CLI, which a rewind drops.
 
-    Its own tools keep a working folder, tasks and more; and among its attachments is a count of tokens, which goes on.
+    Its own tools keep a working folder, tasks and more; and its attachments include a count of tokens, which continues.
     """
     return options.tools == [] and options.env.get("CLAUDE_CODE_DISABLE_ATTACHMENTS") == "1"

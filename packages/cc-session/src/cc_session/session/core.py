@@ -1,6 +1,6 @@
-"""The side of a session that lives on the background loop: what is sent to its process, and who gets what comes back.
+"""Session logic on the background loop: send messages to the process and deliver its answers to their readers.
 
-`Session` is its face for all threads and loops. Nothing in here may be awaited from another loop.
+`Session` is its facade for all threads and loops. Do not await anything in here from another loop.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from .spending import Ledger
 
 __all__ = ["Driver", "closing_ones_closed"]
 
-# An interrupt in the first milliseconds of a turn is lost, which the CLI says in its answer. One that is heeded takes
-# about 20 ms.
+# An interrupt in the first milliseconds of a turn is lost; the CLI's answer says so. An effective one takes about 20
+# ms.
 _QUEUED_SECONDS = 0.005
 _INTERRUPT_AGAIN_SECONDS = 0.05
 
@@ -44,7 +44,7 @@ class Driver:
         self.equipment = equipment
         self.calls = calls
         options = with_tools(equipment.options, calls) if calls.tools else equipment.options
-        # Not the CLI's to watch: once it is spent there, it blocks every later turn.
+        # The CLI must not watch this budget: once it is spent there, it blocks every later turn.
         self.max_cost_usd = options.max_budget_usd
         options = replace(options, max_budget_usd=None)
         self.connection = Connection(
@@ -58,9 +58,9 @@ class Driver:
         self.history = History(is_resumed=bool(options.resume or options.continue_conversation))
         self.ledger = Ledger()
         self.turns = 0
-        """How many turns were begun."""
+        """Number of turns begun."""
         self.exchange: Exchange | None = None
-        """The last message that was sent, until its result was read."""
+        """Last message sent, until its result was read."""
         self._between: list[Message] = []
         self._draining: asyncio.Task[None] | None = None
 
@@ -68,67 +68,67 @@ class Driver:
     async def open(
         cls, equipment: Equipment, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
     ) -> Self:
-        """Start a process and wait until it is ready; leave nothing behind if it does not come to that."""
+        """Start a process and wait until it is ready; leave nothing behind on failure."""
         driver = cls(equipment, calls, timeouts, transport)
         await driver.connection.open(driver._prepare)
         return driver
 
     @property
     def process(self) -> CLIProcess | None:
-        """The process, if it is one of this machine."""
+        """The process, if it runs on this machine."""
         return self.connection.process
 
     @property
     def end(self) -> Exception | None:
-        """Why nothing can be sent any more."""
+        """Reason why nothing can be sent any more."""
         return self.connection.end
 
     @property
     def death(self) -> Exception | None:
-        """The same, if nobody has closed it."""
+        """The same reason, unless the caller closed the session."""
         return self.connection.death
 
     @property
     def timeouts(self) -> Timeouts:
-        """How long to wait for what."""
+        """Bounds of the session's waits."""
         return self.connection.timeouts
 
     @property
     def traces(self) -> Traces:
-        """What was done to the process that a rewind does not take back."""
+        """Side effects on the process that a rewind does not undo."""
         return self.connection.transport.traces
 
     @property
     def info(self) -> dict[str, JsonValue]:
-        """What the CLI said about itself when it was ready."""
+        """The CLI's report about itself at its start."""
         return self.connection.info
 
     def silent_for(self) -> float:
-        """Since how many seconds the CLI gives no sign of life although it has something to do."""
+        """Seconds since the last sign of life while the CLI has work to do."""
         return self.connection.transport.activity.silent_for()
 
     @property
     def first_user_uuid(self) -> str | None:
-        """The first user message of the conversation, if there is one."""
+        """First user message of the conversation, if there is one."""
         return self.history.first
 
     @property
     def last_user_uuid(self) -> str | None:
-        """The user message that was sent last."""
+        """Last user message sent."""
         return self.history.last_sent
 
     async def add_user(self, content: Content) -> str:
-        """Append a user message and wait until the CLI has taken it."""
+        """Append a user message and wait until the CLI has accepted it."""
         exchange = Exchange(user_frame(content, ask=False), asks=False)
         async with self._within_control_timeout("user message"):
             await self.begin(exchange)
-            # A frame that is written before the CLI's result of no turns may overtake this one.
+            # A frame written before the CLI's result of no turns may overtake this one.
             await exchange.has_ended.wait()
             self.connection.check()
         return exchange.uuid
 
     async def add_assistant(self, content: Content, model: str, input_tokens: int) -> str:
-        """Append an assistant message; the CLI does not answer to it."""
+        """Append an assistant message; the CLI sends no answer to it."""
         frame = assistant_frame(content, model=model, input_tokens=input_tokens)
         line = frame_line(frame)
         async with self._within_control_timeout("assistant message"):
@@ -138,7 +138,7 @@ class Driver:
         return cast(str, frame["uuid"])
 
     async def ask(self, content: Content) -> Exchange:
-        """Append a user message that is to be answered."""
+        """Append a user message that asks for an answer."""
         exchange = Exchange(user_frame(content, ask=True), asks=True)
         await self.begin(exchange, is_turn=True)
         return exchange
@@ -151,9 +151,9 @@ class Driver:
         return message
 
     async def begin(self, exchange: Exchange, *, is_turn: bool = False) -> None:
-        """Send a message, when the CLI is done with the one before it."""
+        """Send a message when the CLI has finished the one before it."""
         await self._vacate()
-        if exchange.is_left:  # by a caller that was cancelled before it came to this
+        if exchange.is_left:  # by a caller that was cancelled before this point
             raise asyncio.CancelledError
         self.exchange = exchange
         self.equipment.callers.remember()
@@ -166,17 +166,17 @@ class Driver:
         await self.connection.write(exchange.line)
 
     def finish(self, exchange: Exchange) -> None:
-        """Let go of an exchange whose result was read."""
+        """Release an exchange whose result was read."""
         exchange.is_read = True
         if self.exchange is exchange:
             self.exchange = None
 
     def leave(self, exchange: Exchange, error: Exception | None = None) -> None:
-        """Have a turn end that nobody reads any more: it is interrupted, or else its process is discarded.
+        """End a turn that has no reader any more: interrupt it, or else discard its process.
 
         Args:
             exchange: The turn; nothing happens if it has ended or never begun.
-            error: What its reader gets, if it does not go by itself.
+            error: The error for its reader, if it does not end by itself.
         """
         exchange.is_left = True
         exchange.give_up(error or CLIConnectionError(reason="This turn was left", advice="Begin another one."))
@@ -184,16 +184,16 @@ class Driver:
             self._draining = asyncio.ensure_future(self._drain(exchange))
 
     async def drained(self) -> None:
-        """Wait until the turn that was left has ended. Bounded by `timeouts.close`."""
+        """Wait until the abandoned turn has ended. Bounded by `timeouts.close`."""
         if self._draining is not None:
             await asyncio.wait({self._draining})
 
     async def rewind(self, target_uuid: str) -> bool:
-        """Have the CLI drop a message and all after it."""
+        """Make the CLI drop a message and all after it."""
         return (await self._rewind(target_uuid)).get("rewound") is True
 
     async def reset(self) -> None:
-        """Go back to an empty conversation, exactly."""
+        """Return to an exactly empty conversation."""
         self.connection.check()
         self.history.check_can_be_emptied()
         while (first := self.history.first) is not None:
@@ -206,7 +206,7 @@ class Driver:
             self.history.drop_first()  # a hook has kept it out of the conversation
 
     async def clear(self) -> None:
-        """Go back to an empty conversation with the CLI's own command for it, which leaves an echo of itself."""
+        """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo of itself."""
         await self.drained()
         exchange = Exchange(user_frame("/clear", ask=True, verbatim=False), asks=True, is_command=True)
         try:
@@ -219,11 +219,11 @@ class Driver:
         self.finish(exchange)
 
     async def interrupt(self) -> None:
-        """End the turn that runs, if any."""
+        """End the running turn, if any."""
         self.connection.check()
         exchange = self.exchange
         if exchange is None or not exchange.asks:
-            # None of ours; the CLI may have begun one by itself.
+            # Not one of our turns; the CLI may have begun one by itself.
             await self.control("interrupt", {})
             return
         async with self._within_control_timeout("interrupt"):
@@ -231,7 +231,7 @@ class Driver:
         self.connection.check()
 
     async def interrupt_turn(self, exchange: Exchange) -> None:
-        """End this turn and no other one, and return when it has ended."""
+        """End only this turn, and return when it has ended."""
         while not exchange.has_ended.is_set():
             queued = (await self.control("interrupt", {})).get("still_queued")
             is_lost = isinstance(queued, list) and exchange.uuid in queued
@@ -246,9 +246,9 @@ class Driver:
         return await self.connection.request(subtype, fields, seconds)
 
     async def usage(self) -> dict[str, JsonValue]:
-        """What the CLI says it has spent, also in the middle of a turn; nothing if it does not say."""
+        """Return the spending that the CLI reports, also in the middle of a turn; nothing if it reports none."""
         with suppress(ControlRequestError):
-            # Else it would read all transcripts of the last week.
+            # Otherwise it would read all transcripts of the last week.
             return await self.control("get_usage", {"skip_behaviors": True})
         return {}
 
@@ -310,7 +310,7 @@ class Driver:
             self.connection.discard("A turn that was left did not end in time, so its process was discarded")
 
     async def _vacate(self) -> None:
-        """Wait until the CLI is done with the last message. If that one was asked, it is the caller's to read."""
+        """Wait until the CLI has finished the last message. If that one asked for an answer, its caller reads it."""
         self.connection.check()
         while (exchange := self.exchange) is not None:
             if exchange.asks and not exchange.is_over_with:

@@ -1,6 +1,6 @@
-"""What a session is opened with beside the SDK's options: a policy, hooks and MCP servers.
+"""Extensions of a session beside the SDK's options: a policy, hooks and MCP servers.
 
-Before the process starts they are checked and put into the options; when it runs, what options cannot say is said.
+They are checked and put into the options before the process starts; the rest is sent when it runs.
 """
 
 import asyncio
@@ -36,16 +36,16 @@ from ..timeouts import Timeouts
 
 __all__ = ["Equipment", "check_mode", "check_together", "hooked", "turn_hooks_on", "without_bare"]
 
-# By this variable the CLI runs bare, with hooks off, whoever has set it: the options, the environment, or a settings
-# file of the user's.
+# This variable makes the CLI run bare, with hooks off, wherever it is set: options, environment, or a user's settings
+# file.
 _BARE = "CLAUDE_CODE_SIMPLE"
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 # Hooks of settings files and plugins are programs that can change the input of a call, or permit it, after the policy
-# has spoken; and the commands in a skill or a slash command run without a hook being asked.
+# has decided; and commands in a skill or a slash command run without a call of a hook.
 _POLICY_SETTINGS: dict[str, JsonValue] = {"disableAllHooks": True, "disableSkillShellExecution": True}
 
-# The CLI offers them to the model as soon as somebody can be asked.
+# The CLI offers these tools to the model as soon as it can ask for permissions.
 _TOOLS_THAT_ASK = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 
 
@@ -53,7 +53,7 @@ def check_mode(options: ClaudeAgentOptions) -> None:
     """Raise if there is no such permission mode.
 
     Raises:
-        ValueError: There is not.
+        ValueError: No such mode.
     """
     modes = get_args(PermissionMode)
     if options.permission_mode not in (None, *modes):
@@ -61,10 +61,10 @@ def check_mode(options: ClaudeAgentOptions) -> None:
 
 
 def check_together(options: ClaudeAgentOptions, policy: Policy | None) -> None:
-    """Raise if the options cannot be had with hooks or with this policy.
+    """Raise if the options conflict with hooks or with this policy.
 
     Raises:
-        ValueError: They cannot.
+        ValueError: They conflict.
     """
     is_bare = "bare" in options.extra_args and not is_sealed(options)
     if is_bare or options.env.get(_BARE, "").strip().lower() in _TRUE:
@@ -103,7 +103,7 @@ def hooked(
 
 
 async def turn_hooks_on(connection: Connection, *, has_policy: bool) -> None:
-    """See to it that hooks run, and those of a policy alone where there is one.
+    """Ensure that hooks run, and only those of a policy where there is one.
 
     Raises:
         HooksDisabledError: The CLI would not run them.
@@ -140,11 +140,11 @@ def _in_memory(callback: CanUseTool) -> CanUseTool:
 
 
 class Equipment:
-    """The policy, hooks and MCP servers of one session. Made on the loop of its caller.
+    """The policy, hooks and MCP servers of one session. Created on the loop of its caller.
 
     Raises:
-        ValueError: They do not go together with the options, or an MCP server's name or value makes no sense.
-        TypeError: Something is no hook, no policy or no MCP server.
+        ValueError: They conflict with the options, or an MCP server's name or value is invalid.
+        TypeError: An object is no hook, no policy or no MCP server.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Equipment:
             raise TypeError(f"a hook is made by hook() or command_hook(), not {not_hooks[0]!r}")
         self._loop = asyncio.get_running_loop()
         self.callers = Callers(self._loop)
-        """Where hooks and permission callbacks are called."""
+        """Caller of hooks and permission callbacks."""
         self._require_mcp = require_mcp
         self._has_policy = policy is not None
         self._has_hooks = bool(policy is not None or hooks or options.hooks)
@@ -172,7 +172,7 @@ class Equipment:
         if has_tools:
             self._keeps.append(SERVER_NAME)
         self._servers = None if mcp_servers is None else self.checked(mcp_servers)
-        # Who gives a sealed process a server wants its tools used: there is no other reason to give it one.
+        # A sealed process is given a server only for its tools, so allow them.
         self._breaks_seal = mcp_servers is not None and is_sealed(options)
         self._mcp: McpControl | None = None
         gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callers, timeouts)
@@ -181,19 +181,19 @@ class Equipment:
             options = without_bare(options)
         options = hooked(options, hooks, gate, self.callers)
         if self._breaks_seal and options.max_turns == 1:
-            # The CLI's own loop goes on after a tool, which takes a second API call.
+            # The CLI's own loop continues after a tool, which takes a second API call.
             options = replace(options, max_turns=None)
-        # How long the CLI gives a server to be connected, in milliseconds.
+        # Time limit of the CLI for connecting a server, in milliseconds.
         patience = {"MCP_TIMEOUT": str(math.ceil(timeouts.mcp * 1000))}
         self.options = replace(options, env={**patience, **options.env})
-        """The options to start the process with."""
+        """Options to start the process with."""
 
     def checked(self, servers: Mapping[str, McpServer]) -> WireServers:
-        """Return servers as the CLI takes them. Raises what the class raises."""
+        """Return servers in the CLI's format. Raises the errors of the class."""
         return wire_servers(servers, taken={*self._others, SERVER_NAME})
 
     async def unpack(self, connection: Connection) -> None:
-        """Say to the CLI, now that it runs, what the options did not.
+        """Send the CLI, now that it runs, the settings that are no options.
 
         Raises:
             HooksDisabledError: The CLI would not run the hooks.
@@ -206,11 +206,11 @@ class Equipment:
             await turn_hooks_on(connection, has_policy=self._has_policy)
         if self._servers is not None:
             await self._mcp.replace(self._servers, require=self._require_mcp, loop=self._loop)
-        # That is how it begins, and not what somebody did to it.
+        # This is its initial state, and no change by a caller.
         connection.transport.traces.clear()
 
     @property
     def mcp(self) -> McpControl:
-        """The MCP servers of the process that runs."""
-        assert self._mcp is not None  # noqa: S101  # nobody gets hold of a session before it is open
+        """MCP servers of the running process."""
+        assert self._mcp is not None  # noqa: S101  # no caller has a session before it is open
         return self._mcp

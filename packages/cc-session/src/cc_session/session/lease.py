@@ -1,8 +1,8 @@
-"""A driver for as long as its session is lent, and not a moment longer.
+"""A driver that is valid only for the duration of a lease.
 
-Who holds on to a leased session may use it later by mistake, or from another thread in the very moment in which it is
-given back. So what is lent is a face of its own with a `Borrowed` driver behind it. Whether the lease lasts is looked
-up where each call is carried out, on the background loop, and calls that are under way when it ends are broken off.
+A caller that keeps a leased session may use it later by mistake, or from another thread at the moment of its return. So
+a lease has its own facade with a `Borrowed` driver behind it. Each call checks, on the background loop, that the lease
+is valid; the end of the lease cancels running calls.
 """
 
 import asyncio
@@ -19,26 +19,26 @@ from .extensions import Equipment
 
 __all__ = ["Borrowed", "Term"]
 
-# What may come late, and has nothing to do then: leaving a turn, and closing.
+# Calls that may come late, and then have no effect: leaving a turn, and closing.
 _DONE_ANYWAY = frozenset({"close", "drained", "leave"})
 
-# The parts of a driver that a session's face calls, and that are lent with it.
+# Parts of a driver that a session's facade calls, and that are leased with it.
 _PARTS = (Equipment, McpControl, SuspendedCalls)
 
 
 class Term:
-    """How long a session is lent, and what is being done with it."""
+    """Duration of a session's lease, and its running calls."""
 
     def __init__(self) -> None:
         self.end: CLIConnectionError | None = None
-        """What later calls raise."""
+        """Error that later calls raise."""
         self.calls: set[asyncio.Future[object]] = set()
-        """Those that are under way."""
+        """Running calls."""
         self.instead: dict[str, object] = {}
-        """What later looks at the session show: a dead one."""
+        """State that the session shows later: a dead one."""
 
     def finish(self) -> None:
-        """End it, and break off what is under way."""
+        """End the lease and cancel running calls."""
         self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another one.")
         calls = SuspendedCalls(())
         calls.end(self.end)
@@ -50,7 +50,7 @@ class Term:
 
 
 class Borrowed:
-    """Passes everything on to a driver, or a part of one, until the term has ended."""
+    """Forwards everything to a driver, or a part of one, until the term has ended."""
 
     def __init__(self, lent: object, term: Term) -> None:
         self._lent = lent
@@ -58,7 +58,7 @@ class Borrowed:
 
     @property
     def as_driver(self) -> Driver:
-        """For the face of a session, which sees no difference."""
+        """This object, typed as the driver of a session's facade."""
         return cast(Driver, self)
 
     def __getattr__(self, name: str) -> Any:

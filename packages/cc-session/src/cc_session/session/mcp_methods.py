@@ -1,4 +1,4 @@
-"""The methods of a session that are about its MCP servers."""
+"""Methods of a session for its MCP servers."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ __all__ = ["McpMethods"]
 
 
 class McpMethods:
-    """What `Session` can do about MCP servers."""
+    """MCP methods of `Session`."""
 
     _driver: Driver
 
@@ -22,18 +22,18 @@ class McpMethods:
         self,
         names: Sequence[str] | None = None,
         *,
-        timeout: float = 30.0,  # noqa: ASYNC109  # of the wait, and told in the error
+        timeout: float = 30.0,  # noqa: ASYNC109  # of the wait, and named in the error
         require: bool = True,
     ) -> list[McpServerStatus]:
         """Wait until MCP servers are ready; a turn that begins before has to wait for them itself.
 
         Args:
-            names: Which ones; all that the session has if None.
-            timeout: How many seconds to wait.
-            require: Whether one that is not connected by then, or has failed, is an error.
+            names: Names of the servers; None for all of the session.
+            timeout: Seconds to wait.
+            require: If true, a server that is not connected by then, or has failed, is an error.
 
         Raises:
-            McpServerFailedError: One is not connected, with its own words.
+            McpServerFailedError: One is not connected; has its own message.
             ValueError: The session has no server of that name.
         """
         seconds = checked_seconds(timeout, "wait_mcp")
@@ -44,23 +44,23 @@ class McpMethods:
         return await on_background(self._driver.equipment.mcp.status)
 
     async def set_mcp_servers(self, servers: Mapping[str, McpServer], *, require: bool = True) -> list[McpServerStatus]:
-        """Replace the MCP servers that were given to `open()` or set here before, and wait until they are ready.
+        """Replace the MCP servers given to `open()` or set here before, and wait until they are ready.
 
-        The next request lists the tools of the new ones and none of the old. Until they are ready, or have failed, the
-        CLI answers no other control request.
+        The next request lists only the tools of the new ones. Until they are ready, or have failed, the CLI answers no
+        other control request.
 
         Raises:
             McpServerFailedError: One is not ready within `timeouts.mcp` seconds, or has failed, and `require` is set.
                 The set is replaced all the same.
-            ValueError: A name or a value makes no sense.
-            TypeError: Something is no server.
+            ValueError: A name or a value is invalid.
+            TypeError: An object is no server.
         """
         equipment = self._driver.equipment
         checked, loop = equipment.checked(servers), asyncio.get_running_loop()
         return await on_background(equipment.mcp.replace, checked, require=require, loop=loop)
 
     async def reconnect_mcp(self, name: str) -> None:
-        """Connect an MCP server anew.
+        """Reconnect an MCP server.
 
         Raises:
             McpServerFailedError: It failed, or there is none of that name.

@@ -1,7 +1,7 @@
-"""One message of ours to the CLI, and all that the CLI sends until it is done with it.
+"""A message sent to the CLI, and the CLI's messages until it has finished it.
 
-Pure bookkeeping on one event loop: who reads from the process, and what the messages mean, is told elsewhere. What has
-come may be looked at from any thread.
+Pure bookkeeping on one event loop; reading from the process and interpreting messages happen elsewhere. Received
+messages may be read from any thread.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ __all__ = ["Exchange"]
 
 
 class Exchange:
-    """A user message that is sent, with `asks` for an answer of the model's, else only for its acknowledgement.
+    """A sent user message, with `asks` for an answer of the model, else only for its acknowledgement.
 
-    Each keeps its own messages. So nothing of one turn can be read as part of another, however it was left.
+    Each keeps its own messages. So nothing of one turn can be read as part of another, however it ended.
     """
 
     def __init__(self, frame: Frame, *, asks: bool, is_command: bool = False) -> None:
-        """Take the frame to send, and whether the CLI may take it as a command.
+        """Store the frame to send, and if the CLI may read it as a command.
 
         Raises:
             TypeError: It is not JSON.
@@ -33,45 +33,45 @@ class Exchange:
         self.asks = asks
         self.is_command = is_command
         self.messages: list[Message] = []
-        """What has come, in order. It only grows."""
+        """Messages received, in order. It only grows."""
         self.result: ResultMessage | None = None
-        """The last of the messages, when it has come."""
+        """Last of the messages, once received."""
         self.has_ended = asyncio.Event()
-        """Set when the CLI is done with it, or will never be."""
+        """Set when the CLI has finished it, or never will."""
         self.is_read = False
-        """Whether the result was handed out, so that nothing is left to read."""
+        """True if the result was delivered, so that nothing is left to read."""
         self.is_dropped = False
-        """Whether the conversation was rewound to before this message, so that nobody has to read the answer."""
+        """True if the conversation was rewound to before this message, so that its answer needs no reader."""
         self.is_left = False
-        """Whether its reader has gone or was sent away, so that the CLI has to be done with it."""
+        """True if its reader has left or was cancelled, so that the CLI must finish it."""
         self.spent = Spent()
-        """What it took; known when it has ended."""
+        """Its spending; known at its end."""
         self._error: Exception | None = None
         self._news = asyncio.Event()
         self._next = 0
 
     @property
     def holds_session(self) -> bool:
-        """Whether no other message may be sent."""
+        """True if no other message may be sent."""
         return self.asks and not self.is_read and not (self.is_over_with and self.has_ended.is_set())
 
     @property
     def is_over_with(self) -> bool:
-        """Whether nobody will read the rest."""
+        """True if the rest will have no reader."""
         return self.is_read or self.is_dropped or self.is_left
 
     def begin_with(self, messages: Iterable[Message]) -> None:
-        """Take messages that came before this one was sent."""
+        """Add messages received before this one was sent."""
         self.messages.extend(messages)
 
     def put(self, message: Message, settle: Callable[[], Spent]) -> None:
-        """Take a message that came while this was the last one sent.
+        """Add a message received while this was the last one sent.
 
         Args:
             message: The message. If it is the result, this ends.
-            settle: Tells what was spent until then.
+            settle: Returns the spending until then.
         """
-        # In this order: other threads look at the messages, and must know all about the last one when they see it.
+        # In this order: other threads read the messages, and must find all facts about the last one when they see it.
         if isinstance(message, ResultMessage) and self.result is None and self._is_mine(message):
             if self.asks:
                 self.spent = settle()
@@ -83,20 +83,20 @@ class Exchange:
         self._news.set()
 
     def fail(self, error: Exception) -> None:
-        """Nothing will come any more: have the reader raise `error` after the messages that have come."""
+        """End the input: the reader raises `error` after the messages received."""
         self.give_up(error)
         self.has_ended.set()
 
     def give_up(self, error: Exception) -> None:
-        """Have the reader raise `error` after the messages that have come, whatever the CLI still does."""
+        """Make the reader raise `error` after the messages received, even if the CLI continues."""
         self._error = self._error or error
         self._news.set()
 
     async def next(self) -> Message:
-        """Return the next message, waiting for it if need be. For one reader.
+        """Return the next message; wait if necessary. For one reader.
 
         Raises:
-            Exception: What `fail()` or `give_up()` was given.
+            Exception: The error given to `fail()` or `give_up()`.
         """
         await self.wait(self._next)
         message = self.messages[self._next]
@@ -108,16 +108,16 @@ class Exchange:
         """Wait until there are more than `seen` messages.
 
         Raises:
-            Exception: What `fail()` or `give_up()` was given.
+            Exception: The error given to `fail()` or `give_up()`.
         """
         while len(self.messages) <= seen:
             await self._wait_for_news()
 
     async def wait_for_result(self) -> None:
-        """Wait until the result is there.
+        """Wait for the result.
 
         Raises:
-            Exception: What `fail()` or `give_up()` was given.
+            Exception: The error given to `fail()` or `give_up()`.
         """
         while self.result is None:
             await self._wait_for_news()
@@ -129,7 +129,7 @@ class Exchange:
         await self._news.wait()
 
     def _is_mine(self, result: ResultMessage) -> bool:
-        """Whether a result answers this message, and not an earlier one, or something that the CLI did by itself."""
+        """Return true if a result answers this message, not an earlier one or an action of the CLI itself."""
         named = {result.user_message_uuid, *(result.user_message_uuids or ())} - {None}
-        # A CLI that is too old names none.
+        # An old CLI names none.
         return self.uuid in named if named else result.origin is None

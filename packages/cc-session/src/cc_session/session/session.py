@@ -1,7 +1,7 @@
 """A session: one Claude Code process, one conversation, one turn at a time.
 
-It works on frames and events and does not know what they mean: which messages make up the conversation, and what to
-do about a tool call, is its caller's business. Every coroutine may be awaited from any thread's asyncio loop.
+It works on frames and events and does not interpret them: its caller chooses the messages of the conversation and the
+answers to tool calls. Every coroutine may be awaited from any thread's asyncio loop.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ class Session(McpMethods):
     """One CLI process and the conversation in it. Made by `Session.open()`, ended by `close()` or `async with`.
 
     `state` is `"idle"`; or `"busy"` from a message that asks until its result was read or it was rewound; or `"dirty"`
-    while a turn that was left is being ended, for which the next message waits; or `"dead"` when the process has ended
-    or is being closed. Messages are for one coroutine at a time; `interrupt()`, `rewind()`, `close()`, control requests
+    while an abandoned turn is being ended, for which the next message waits; or `"dead"` when the process has ended or
+    is being closed. Messages are for one coroutine at a time; `interrupt()`, `rewind()`, `close()`, control requests
     and tool calls may come from others meanwhile.
     """
 
@@ -61,18 +61,18 @@ class Session(McpMethods):
         """Start a process and wait until it is ready.
 
         Args:
-            options: The SDK's options; `sealed_options()` if None. What may hold a secret goes to the process in
-                private files, because a command line can be read by every user of the machine. Without a `cwd` it
-                runs in an empty private folder.
-            policy: Which tool calls may run, in every permission mode.
-            hooks: What is called when something happens, as made by `hook()` and `command_hook()`.
+            options: The SDK's options; `sealed_options()` if None. Possible secrets go to the process in private files,
+                because every user of the machine can read a command line. Without a `cwd` it runs in an empty private
+                folder.
+            policy: Permissions of tool calls, in every permission mode.
+            hooks: Callbacks for events, as made by `hook()` and `command_hook()`.
             mcp_servers: MCP servers by their names, in addition to those of the options; `set_mcp_servers()` replaces
                 them. With sealed options their tools may be called unless there is a policy.
-            require_mcp: Whether a server that does not start is an error. Otherwise the session has no tools of it.
-            tools: What the model may call. A call waits in `next_call()` until `answer_call()`, and then the CLI asks
-                the model again by itself, so a turn can make many API calls.
-            timeouts: How long to wait for what.
-            transport: Where the CLI is, if not in a process of this machine; `options` are then its own affair.
+            require_mcp: If true, a server that does not start is an error. Otherwise the session lacks its tools.
+            tools: Tools for the model. A call waits in `next_call()` until `answer_call()`, and then the CLI asks the
+                model again by itself, so a turn can make many API calls.
+            timeouts: Bounds of the waits.
+            transport: Connection to a CLI that is no process of this machine; it then applies `options` itself.
 
         Raises:
             CLINotFoundError: There is no CLI at the path, or none was found.
@@ -80,9 +80,9 @@ class Session(McpMethods):
             ProcessExitedError: It ended before it was ready; the error has the end of its stderr.
             ControlTimeoutError: It was not ready within `timeouts.connect` seconds.
             McpServerFailedError: An MCP server was not ready within `timeouts.mcp` seconds, or has failed.
-            HooksDisabledError: There are hooks or a policy, and the CLI would not heed them.
-            ValueError: The options do not go together with hooks or a policy, such as a `bare` of the caller's own; or
-                one of the arguments makes no sense.
+            HooksDisabledError: There are hooks or a policy, and the CLI would not run them.
+            ValueError: The options conflict with hooks or a policy, such as a `bare` of the caller's own; or an
+                argument is invalid.
         """
         calls, timeouts = SuspendedCalls(tools), timeouts or Timeouts()
         equipment = Equipment(
@@ -98,7 +98,7 @@ class Session(McpMethods):
 
     @property
     def state(self) -> SessionState:
-        """What the session is doing."""
+        """Current state of the session."""
         if self._driver.end is not None:
             return "dead"
         exchange = self._driver.exchange
@@ -108,55 +108,55 @@ class Session(McpMethods):
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there, as far as the system can tell: `state` learns of its end milliseconds later."""
+        """True if the process exists, according to the system: `state` learns of its end milliseconds later."""
         process = self._driver.process
         return self.state != "dead" and (process is None or not process.has_ended)
 
     @property
     def death(self) -> Exception | None:
-        """Why the process is gone, if it went by itself."""
+        """Reason why the process ended, if it ended by itself."""
         return self._driver.death
 
     @property
     def pid(self) -> int | None:
-        """The id of the process, or None if it is not one of ours or was closed."""
+        """Process id, or None if it is not one of ours or was closed."""
         process = self._driver.process
         return process.pid if process is not None else None
 
     @property
     def last_user_uuid(self) -> str | None:
-        """The uuid of the last user message that was sent."""
+        """The uuid of the last user message sent."""
         return self._driver.last_user_uuid
 
     @property
     def turns(self) -> int:
-        """How many turns were begun since the session was opened."""
+        """Number of turns begun since the session was opened."""
         return self._driver.turns
 
     @property
     def cost_usd(self) -> float:
-        """What the session has cost since it was opened, in US dollars, as the CLI reckons. Grows when turns end."""
+        """Cost of the session since it was opened, in US dollars, by the CLI's estimate. Grows when turns end."""
         return self._driver.ledger.cost_usd
 
     @property
     def last_spent(self) -> Spent:
-        """What the turn that ended last has cost, however many turns the totals of its result are about."""
+        """Cost of the last finished turn alone (the CLI's result reports session totals)."""
         return self._driver.ledger.last
 
     @property
     def info(self) -> Mapping[str, JsonValue]:
-        """What the CLI said about itself when it was ready: commands, models, account, version and more."""
+        """The CLI's report at its start: commands, models, account, version and more."""
         return self._driver.info
 
     @property
     def stderr_tail(self) -> str:
-        """The last lines that the process wrote to stderr; nothing if it is not one of ours."""
+        """Last lines of the process's stderr; nothing if it is not one of ours."""
         process = self._driver.process
         return process.stderr_tail if process is not None else ""
 
     @property
     def suspended(self) -> tuple[ToolCall, ...]:
-        """The tool calls that wait for an answer, in the order in which they came."""
+        """Tool calls that wait for an answer, in the order of arrival."""
         return self._driver.calls.suspended
 
     async def run(
@@ -164,28 +164,28 @@ class Session(McpMethods):
         prompt: Content,
         *,
         verbatim: bool = True,
-        timeout: float | None = None,  # noqa: ASYNC109  # of the turn, which goes on by itself: not of the waiting
+        timeout: float | None = None,  # noqa: ASYNC109  # of the turn, which continues by itself: not of the waiting
         max_cost_usd: float | None = None,
     ) -> Turn:
-        """Send a prompt, wait for the end of the turn, and return what came of it.
+        """Send a prompt, wait for the end of the turn, and return the turn.
 
-        Whoever is cancelled meanwhile does not wait for the turn to end: it is interrupted, and the next message waits
-        for that. What was said until then stays in the conversation; `rewind()` drops it.
+        A cancelled caller does not wait for the turn to end: it is interrupted, and the next message waits for that.
+        Messages until then stay in the conversation; `rewind()` drops them.
 
         Args:
             prompt: A text, or content blocks of the Messages API.
-            verbatim: Whether it is sent as it stands. If not, `@file` puts a file into it and `/command` runs a
-                command, as far as the session's options let them.
-            timeout: How many seconds the turn may take; `timeouts.turn` if None.
-            max_cost_usd: What the turn may cost, in US dollars; the options' `max_budget_usd` if None. An API call that
-                goes past it is the last one of the turn.
+            verbatim: True to send it unchanged. If false, `@file` inserts a file and `/command` runs a command, as far
+                as the session's options permit.
+            timeout: Maximum seconds of the turn; `timeouts.turn` if None.
+            max_cost_usd: Maximum cost in US dollars; the options' `max_budget_usd` if None. An API call that exceeds it
+                is the last one of the turn.
 
         Raises:
-            TurnError: The turn failed; the error has all that came of it. The session can be used afterwards.
+            TurnError: The turn failed; the error has the turn. The session can be used afterwards.
             TurnTimeoutError: The turn took too long, or was silent for too long, and is being ended.
             SessionBusyError: A turn runs.
-            ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
-            ValueError: The timeout or the cost is no number that makes sense.
+            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
+            ValueError: The timeout or the cost is an invalid number.
         """
         run = self._new_run(prompt, verbatim, timeout, max_cost_usd)
         try:
@@ -198,10 +198,10 @@ class Session(McpMethods):
     def stream(
         self, prompt: Content, *, verbatim: bool = True, timeout: float | None = None, max_cost_usd: float | None = None
     ) -> TurnStream:
-        """Like `run()`, but for reading the messages as they come: `async with session.stream(…) as messages`.
+        """Like `run()`, but yields the messages as they arrive: `async with session.stream(…) as messages`.
 
         Raises:
-            ValueError: The timeout or the cost is no number that makes sense.
+            ValueError: The timeout or the cost is an invalid number.
         """
         return TurnStream(self._new_run(prompt, verbatim, timeout, max_cost_usd))
 
@@ -215,14 +215,14 @@ class Session(McpMethods):
         return Run(driver, prompt, limits, verbatim=verbatim)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
-        """Go back to an empty conversation, ending a turn that runs; returns how.
+        """Return to an empty conversation, ending a running turn; returns the method.
 
-        It is rewound, which leaves nothing: the next request is that of a new process. With `tools_changed` it is
-        cleared with the CLI's own command instead, which makes the CLI look at its tools anew, and leaves an echo of
-        some 400 characters in front of the next message.
+        A rewind leaves nothing: the next request is that of a new process. With `tools_changed` it is cleared with the
+        CLI's own command instead, which makes the CLI reread its tools, and leaves an echo of some 400 characters in
+        front of the next message.
 
         Raises:
-            ControlRequestError: The conversation cannot be rewound to nothing, because it begins with what is no user
+            ControlRequestError: The conversation cannot be rewound to nothing, because it does not begin with a user
                 message of this session; or the CLI refused.
             ClaudeCodeError: The process ended; the session is dead.
         """
@@ -237,35 +237,35 @@ class Session(McpMethods):
 
         Raises:
             SessionBusyError: A turn runs.
-            ControlTimeoutError: The CLI did not take it within `timeouts.control` seconds.
-            ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
+            ControlTimeoutError: The CLI did not accept it within `timeouts.control` seconds.
+            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
         return await on_background(self._driver.add_user, content)
 
     async def add_assistant(self, content: Content, *, model: str, input_tokens: int = 0) -> str:
-        """Append an assistant message of the past; returns its uuid. Raises what `add_user()` raises.
+        """Append an earlier assistant message; returns its uuid. Raises the errors of `add_user()`.
 
-        From `input_tokens` the CLI reckons how long the conversation is up to there; at 0 it makes an estimate.
+        The CLI takes `input_tokens` as the length of the conversation up to there; at 0 it estimates.
         """
         return await on_background(self._driver.add_assistant, content, model, input_tokens)
 
     async def ask(self, content: Content) -> AsyncIterator[Message]:
-        """Append a user message and yield what the CLI sends, up to and with the `ResultMessage`.
+        """Append a user message and yield the CLI's messages, up to and with the `ResultMessage`.
 
-        The session stays busy until the result was yielded: who leaves early must `rewind()` or `close()`.
+        The session stays busy until the result was yielded: a caller that leaves early must `rewind()` or `close()`.
 
         Raises:
             SessionBusyError: A turn runs.
-            ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
+            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
         exchange = await on_background(self._driver.ask, content)
         while not exchange.is_read:
             yield await on_background(self._driver.next, exchange)
 
     async def next_call(self) -> ToolCall:
-        """Return the next tool call that was not returned yet, waiting for one if need be.
+        """Return the next tool call that was not returned yet; wait if necessary.
 
-        Who is cancelled in the moment in which one comes finds it in `suspended`.
+        A caller that is cancelled when one arrives finds it in `suspended`.
 
         Raises:
             ClaudeCodeError: The process ended, or the session was closed.
@@ -279,7 +279,7 @@ class Session(McpMethods):
             call_id: The `id` of the call.
             content: A text, or MCP content blocks: texts, and images such as
                 `{"type": "image", "data": …, "mimeType": "image/png"}`.
-            is_error: Whether the tool failed.
+            is_error: True if the tool failed.
 
         Raises:
             UnknownToolCallError: No call with this id waits: it was answered, or was cancelled with its turn.
@@ -295,13 +295,13 @@ class Session(McpMethods):
     async def rewind(self, target_uuid: str) -> bool:
         """Drop the message `target_uuid` and all after it, ending a turn that runs.
 
-        The target is a user message without tool results, or the first part of an assistant message that follows
-        tool results. Returns whether the CLI did it; if not, nothing changed but that the turn may have ended.
+        The target is a user message without tool results, or the first part of an assistant message that follows tool
+        results. Returns true if the CLI did it; if not, nothing changed except that the turn may have ended.
         """
         return await on_background(self._driver.rewind, target_uuid)
 
     async def interrupt(self) -> None:
-        """End the turn that runs, if any, and return when it has ended. Its result still has to be read.
+        """End the running turn, if any, and return when it has ended. Its result still has to be read.
 
         Raises:
             ControlTimeoutError: It did not end within `timeouts.control` seconds.
@@ -311,21 +311,20 @@ class Session(McpMethods):
     async def set_model(self, model: str | None) -> None:
         """Change the model for the turns to come; None is the CLI's default one.
 
-        In a conversation that has begun, the CLI tells the model of it in front of the next message.
+        In a conversation that has begun, the CLI reports it to the model in front of the next message.
 
         Raises:
-            ControlRequestError: The CLI refused. A name that it does not know it takes, and then the API refuses.
+            ControlRequestError: The CLI refused. It accepts unknown names, and then the API refuses.
             ClaudeCodeError: As in `control()`.
         """
         await self.control("set_model", model=model)
 
     async def set_permission_mode(self, mode: PermissionMode) -> None:
-        """Change how permissions are decided, from now on.
+        """Change the permission mode, from now on.
 
         Raises:
             ValueError: There is no such mode.
-            ControlRequestError: The CLI refused, as it does with `"bypassPermissions"` in a process that was not
-                started with it.
+            ControlRequestError: The CLI refused, for example `"bypassPermissions"` in a process started without it.
             ClaudeCodeError: As in `control()`.
         """
         if mode not in get_args(PermissionMode):
@@ -342,15 +341,15 @@ class Session(McpMethods):
         """Send a control request and return the CLI's answer.
 
         Args:
-            subtype: Which request.
-            timeout: How many seconds to wait for the answer; `timeouts.control` if None.
+            subtype: Kind of request.
+            timeout: Seconds to wait for the answer; `timeouts.control` if None.
             **fields: The other fields of the request.
 
         Raises:
             ControlTimeoutError: There was no answer in time.
             ControlRequestError: The CLI refused.
             ProcessExitedError: The process has ended.
-            ValueError: The timeout is no number that makes sense.
+            ValueError: The timeout is an invalid number.
         """
         if timeout is not None:
             checked_seconds(timeout, "control")

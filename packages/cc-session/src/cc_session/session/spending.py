@@ -1,4 +1,4 @@
-"""What a session has spent. The CLI reports totals that grow over its session and start again at `/clear`."""
+"""Spending of a session. The CLI reports totals that grow over its session and start again at `/clear`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from cc_types import JsonValue, ModelUsage
 
 __all__ = ["Ledger", "Spent"]
 
-# The fields of a `ModelUsage` that are no amounts of something used.
+# Fields of a `ModelUsage` that are no consumed amounts.
 _NO_AMOUNTS = frozenset({"context_window", "max_output_tokens"})
 
-# Prices are given by the million tokens; below this there is only the noise of subtracting floats. In US dollars.
+# Prices are per million tokens; smaller amounts are noise of float subtraction. In US dollars.
 _DIGITS = 12
 
 
@@ -28,20 +28,20 @@ class Spent:
 
 
 class Ledger:
-    """Turns the CLI's totals into differences, which are never negative and add up to what the session has spent."""
+    """Turns the CLI's totals into differences, which are never negative and add up to the session's spending."""
 
     def __init__(self) -> None:
         self.cost_usd = 0.0
-        """What the session has cost since it was opened, whatever was cleared, in US dollars."""
+        """Cost of the session since it was opened, across clears, in US dollars."""
         self._session_id: str | None = None
         self._cost = 0.0
         self._models: Mapping[str, ModelUsage] = {}
         self._unsettled = Spent()
         self.last = Spent()
-        """What the last result added."""
+        """Amount added by the last result."""
 
     def begin_at(self, usage: Mapping[str, JsonValue]) -> None:
-        """Take the answer to `get_usage` for what was spent before this session was opened."""
+        """Record the answer to `get_usage` as spent before this session was opened."""
         if isinstance(session := usage.get("session"), dict):
             totals = {"total_cost_usd": session.get("total_cost_usd"), "modelUsage": session.get("model_usage")}
             response = convert_sdk_messages_to_cli_response(
@@ -50,14 +50,14 @@ class Ledger:
             self._cost, self._models = response.total_cost_usd or 0.0, response.model_usage or {}
 
     def take(self, result: ResultMessage) -> None:
-        """Take note of the totals of a result."""
+        """Record the totals of a result."""
         if self._session_id not in (None, result.session_id):
-            # A conversation that was cleared goes on under another id, with totals of its own.
+            # A cleared conversation continues under another id, with totals of its own.
             self._cost, self._models = 0.0, dict[str, ModelUsage]()
         self._session_id = result.session_id
         self.last = Spent()
         if result.total_cost_usd == self._cost and not result.num_turns:
-            return  # the answer to a message that asks nothing
+            return  # the answer to a message without a question
         totals = convert_sdk_messages_to_cli_response([result])
         cost = max(totals.total_cost_usd or 0.0, self._cost)
         models = {**self._models, **(totals.model_usage or {})}
@@ -70,7 +70,7 @@ class Ledger:
         return self._cost
 
     def settle(self) -> Spent:
-        """Return what was spent since this was last called."""
+        """Return the spending since the last call."""
         spent, self._unsettled = self._unsettled, Spent()
         return spent
 

@@ -1,4 +1,4 @@
-"""A turn that is read while it goes on."""
+"""A turn that is read while it runs."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long a turn may take, in seconds, how long it may be silent, and what it may cost, in US dollars."""
+    """Limits of a turn: duration and silence in seconds, and cost in US dollars."""
 
     turn: float | None
     silence: float | None
@@ -44,7 +44,7 @@ class Limits:
 
 
 class Run:
-    """A prompt, from before it is sent until its result is read or it is left."""
+    """A prompt, from before it is sent until its result is read or it is abandoned."""
 
     def __init__(self, driver: Driver, content: Content, limits: Limits, *, verbatim: bool) -> None:
         frame = user_frame(content, ask=True, verbatim=verbatim)
@@ -83,7 +83,7 @@ class Run:
         return self.checked_turn()
 
     async def leave(self, error: Exception | None = None) -> None:
-        """End the turn, if it runs; its reader, if there is one, gets `error`."""
+        """End the turn, if it runs; its reader, if any, gets `error`."""
         for task in self._watching:
             task.cancel()
         self._driver.leave(self.exchange, error)
@@ -94,7 +94,7 @@ class Run:
         await self._driver.drained()
 
     def checked_turn(self) -> Turn:
-        """Return what came of it, once the result is there.
+        """Return the turn, once the result has arrived.
 
         Raises:
             TurnError: The turn failed.
@@ -105,7 +105,7 @@ class Run:
         return turn
 
     def turn(self) -> Turn:
-        """What came of it, once the result is there."""
+        """The turn, once its result has arrived."""
         self._turn = self._turn or self._made_turn()
         return self._turn
 
@@ -122,7 +122,7 @@ class Run:
         )
 
     async def _watch_time(self, deadline: float | None) -> None:
-        """Give the turn up when it has taken too long, or was silent for too long."""
+        """Abandon the turn when it has taken too long, or was silent for too long."""
         loop = asyncio.get_running_loop()
         while True:
             waits = [] if deadline is None else [deadline - loop.time()]
@@ -140,7 +140,7 @@ class Run:
         self._driver.leave(self.exchange, error)
 
     async def _watch_cost(self, limit: float) -> None:
-        """Interrupt the turn when it has cost too much. Asked after each API call, since no message tells."""
+        """Interrupt the turn when it has cost too much. Queried after each API call, since no message reports it."""
         before, seen = self._driver.ledger.total_usd, 0
         try:
             while self.exchange.result is None:
@@ -157,7 +157,7 @@ class Run:
             case {"session": {"total_cost_usd": int() | float() as total}}:
                 return float(total)
             case _:
-                return 0.0  # a CLI that does not tell: the result will
+                return 0.0  # a CLI that does not report it: the result will
 
     def _turn_timeout(self) -> TurnTimeoutError:
         return TurnTimeoutError(limit="turn", seconds=self._limits.turn or 0.0, messages=self.exchange.messages)
@@ -173,11 +173,11 @@ def _ends_api_call(message: object) -> bool:
 
 
 class TurnStream(AsyncIterator[Message]):
-    """The messages of one turn, as they come. Made by `Session.stream()`, used with `async with` and `async for`.
+    """Messages of one turn, as they arrive. Created by `Session.stream()`, used with `async with` and `async for`.
 
-    No message is dropped, however slowly it is read, and waiting for one may be cancelled and begun again. Leaving the
-    block before the end interrupts the turn and waits until it has ended, for `timeouts.close` at most; a turn that
-    has not ended by then takes its process with it. Whoever is cancelled does not wait.
+    No message is dropped, however slowly it is read, and waiting for one may be cancelled and repeated. Leaving the
+    block early interrupts the turn and waits until it has ended, for `timeouts.close` at most; a turn that has not
+    ended by then takes its process with it. A cancelled caller does not wait.
     """
 
     def __init__(self, run: Run) -> None:
@@ -188,7 +188,7 @@ class TurnStream(AsyncIterator[Message]):
 
     @property
     def turn(self) -> Turn:
-        """What came of the turn, also of one that failed. Known as soon as its result was read.
+        """The turn, also a failed one. Known as soon as its result was read.
 
         Raises:
             RuntimeError: It was not.
@@ -198,7 +198,7 @@ class TurnStream(AsyncIterator[Message]):
         return self._run.turn()
 
     def give_up(self, error: Exception) -> None:
-        """Have the turn interrupted, and its reader raise `error` after the messages that have come."""
+        """Interrupt the turn, and make its reader raise `error` after the messages received."""
         tell_background(self._run.leave, error)
 
     async def __aenter__(self) -> Self:
@@ -206,7 +206,7 @@ class TurnStream(AsyncIterator[Message]):
 
         Raises:
             SessionBusyError: A turn runs.
-            ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
+            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
         try:
             await on_background(self._run.begin)
@@ -221,7 +221,7 @@ class TurnStream(AsyncIterator[Message]):
         Raises:
             TurnError: The turn failed; comes after the result.
             TurnTimeoutError: The turn took too long.
-            ClaudeCodeError: The process ended or sent what cannot be read; the session is dead.
+            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
         exchange = self._run.exchange
         if exchange.is_read or self._is_over:
@@ -249,7 +249,7 @@ class TurnStream(AsyncIterator[Message]):
         raise StopAsyncIteration
 
     def _leave(self) -> None:
-        # Told, not awaited: this must not be cancelled, and be done before anything that its caller does next.
+        # Started, not awaited: this must not be cancelled, and must finish before the caller's next action.
         self._is_over = True
         self._run.exchange.is_left = True
         tell_background(self._run.leave)

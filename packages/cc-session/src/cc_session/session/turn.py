@@ -1,4 +1,4 @@
-"""What came of one turn of a session."""
+"""The outcome of one turn of a session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ __all__ = ["Turn"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One prompt and all that Claude Code did about it. Nothing in it counts what other turns took."""
+    """One prompt and all that Claude Code did about it. Includes no amounts of other turns."""
 
     text: str
-    """What the model said at last; for a turn that was cut off, what the main thread had said until then."""
+    """The model's final text; for an interrupted turn, the main thread's text until then."""
     messages: tuple[Message, ...]
-    """All messages of the turn in order, its result included, as the SDK has them."""
+    """All messages of the turn in order, its result included, in the SDK's types."""
     result: ResultMessage
-    """The result message. Its costs and its usage by model are those of the whole session so far."""
+    """The result message. Its costs and its usage by model are session totals."""
     usage: CLIUsage
     """Tokens of this turn, main thread only."""
     model_usage: Mapping[str, ModelUsage]
     """Tokens and cost of this turn by model, all threads."""
     cost_usd: float
-    """What this turn cost, in US dollars, as the CLI reckons."""
+    """Cost of this turn, in US dollars, by the CLI's estimate."""
 
     @property
     def session_id(self) -> str:
@@ -35,12 +35,12 @@ class Turn:
 
     @property
     def structured_output(self) -> JsonValue:
-        """The answer as JSON, if a schema was asked for."""
+        """The answer as JSON, if a schema was requested."""
         return self.result.structured_output
 
     @property
     def rate_limits(self) -> RateLimits | None:
-        """The limits that the CLI told last in this turn: with a subscription, and when they have changed."""
+        """The last rate limits reported in this turn: with a subscription, and when they have changed."""
         told = (m.rate_limit_info.raw for m in reversed(self.messages) if isinstance(m, RateLimitEvent))
         return next((limits for info in told if (limits := RateLimits.from_event(info)) is not None), None)
 
@@ -49,6 +49,6 @@ class Turn:
         """The result as a typed value. Its totals are those of the session, as the CLI reports them.
 
         Raises:
-            cc_types.MessageParseError: The result is not what a result should be.
+            cc_types.MessageParseError: The result is invalid.
         """
         return convert_sdk_messages_to_cli_response(self.messages)

@@ -1,7 +1,7 @@
-"""How a turn can fail although its process works, told from its result and from what the CLI said before it.
+"""Failures of a turn in a working process, classified by its result and the CLI's messages before it.
 
-The result's `subtype` does not tell: a turn that ended with an error of the API has the subtype `success`, and one
-whose prompt a hook has blocked is not even an error. Measured on CLI 2.1.329.
+The result's `subtype` is not enough: a turn that ended with an API error has the subtype `success`, and a prompt
+blocked by a hook is not even an error. Measured on CLI 2.1.329.
 """
 
 from dataclasses import asdict
@@ -33,7 +33,7 @@ TurnErrorKind: TypeAlias = Literal[
     "server",
     "too_long",
 ]
-"""Why a turn failed; `"other"` is what is none of the others."""
+"""Kind of a turn's failure; `"other"` is none of the others."""
 
 _RETRYABLE = frozenset({"overloaded", "rate_limit", "server"})
 
@@ -59,7 +59,7 @@ _BY_STATUS: dict[int, TurnErrorKind] = {
     529: "overloaded",
 }
 
-# What the CLI calls it on the message that it wrote itself, in place of an answer.
+# The CLI's name for it on the message that it wrote itself, in place of an answer.
 _BY_CLI: dict[str, TurnErrorKind] = {
     "authentication_failed": "auth",
     "billing_error": "auth",
@@ -72,7 +72,7 @@ _BY_CLI: dict[str, TurnErrorKind] = {
     "server_error": "server",
 }
 
-# With it a model says that there is no more room for its answer; the CLI says so in words only.
+# With it a model reports that there is no room for its answer; the CLI reports that in words only.
 _NO_ROOM = "context window limit"
 
 _ADVICE: dict[TurnErrorKind, str] = {
@@ -100,9 +100,9 @@ class TurnError(ClaudeCodeError, ResultError):
     """
 
     kind: TurnErrorKind
-    """Why it failed."""
+    """Kind of the failure."""
     turn: Turn
-    """All that came of it nevertheless: messages, text, usage and cost."""
+    """The turn in spite of the failure: messages, text, usage and cost."""
 
     def __init__(self, *, kind: TurnErrorKind, turn: Turn) -> None:
         self.kind = kind
@@ -120,7 +120,7 @@ class TurnError(ClaudeCodeError, ResultError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same prompt may succeed later, with nothing changed."""
+        """True if the same prompt may succeed later, unchanged."""
         return self.kind in _RETRYABLE
 
     @override
@@ -129,7 +129,7 @@ class TurnError(ClaudeCodeError, ResultError):
 
 
 def turn_error(turn: Turn, *, max_cost_usd: float | None = None) -> TurnError | None:
-    """The error of a turn, if it failed or cost more than it may."""
+    """Return the error of a turn that failed or exceeded its cost limit."""
     if max_cost_usd is not None and turn.cost_usd > max_cost_usd:
         return TurnError(kind="budget", turn=turn)
     kind = _kind(turn)
@@ -151,7 +151,7 @@ def _kind(turn: Turn) -> TurnErrorKind | None:
 
 
 def _hook_kind(turn: Turn) -> TurnErrorKind | None:
-    """What hooks did to the prompt, which the CLI does not count as an error."""
+    """Return the action of hooks on the prompt, which the CLI does not count as an error."""
     if turn.result.num_turns > 0:
         return None
     outcomes = [m.data.get("prompt_submit_outcome") for m in turn.messages if isinstance(m, SystemMessage)]
@@ -181,7 +181,7 @@ def _advice(kind: TurnErrorKind, turn: Turn) -> str:
 
 
 def _words(turn: Turn) -> str:
-    """What the CLI says about it. What the model said is no reason."""
+    """Return the CLI's explanation. The model's text is no reason."""
     result = turn.result
     if result.is_error and (result.errors or result.result):
         return "; ".join(result.errors or ()) or (result.result or "").strip()

@@ -1,7 +1,7 @@
-"""The tokens of one turn's main thread, also of a turn that was cut off.
+"""Tokens of one turn's main thread, also of an interrupted turn.
 
-The result of a turn that was cut off leaves out the API call that was under way, or all of them. But each call's events
-and messages carry its usage, the messages once per content block: so it is counted once per message id.
+The result of an interrupted turn leaves out the running API call, or all of them. But each call's events and messages
+carry its usage, the messages once per content block: so it is counted once per message id.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cach
 
 
 def usage_of(messages: Iterable[Message], reported: CLIUsage, *, is_cut_off: bool) -> CLIUsage:
-    """The usage that the result reports, or of a turn that was cut off what was seen, where that is more."""
+    """Return the usage in the result, or for an interrupted turn the usage seen, where that is more."""
     if not is_cut_off and any(getattr(reported, count) for count in _COUNTS):
         return reported
     seen = _seen(messages)
@@ -44,7 +44,7 @@ def _seen(messages: Iterable[Message]) -> dict[str, int]:
 
 
 def _take(calls: dict[str, dict[str, int]], message_id: str, usage: object) -> None:
-    """Take what is known of a call by now. Counts only grow while it goes on."""
+    """Record the usage of a call so far. Counts only grow during a call."""
     call = calls.setdefault(message_id, {})
     if isinstance(usage, Mapping):
         for count in _COUNTS:
