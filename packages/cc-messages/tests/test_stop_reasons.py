@@ -120,16 +120,15 @@ async def test_the_details_of_a_refusal_arrive(client: Client) -> None:
     assert reply.body["content"] == []
 
 
-async def test_a_rest_of_an_earlier_prompt_raises_the_allowance_of_its_process_alone(client: Client) -> None:
-    """MSG-21. Otherwise one such rest would let the CLI make second calls in all processes."""
+async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -> None:
+    """MSG-21. Otherwise one such rest would let the CLI make second calls."""
     await goes_on(client, "Go.")
     await client.settled()
     [process] = client.transport._pool.core._fleet.workers  # pyright: ignore[reportPrivateUsage]
-    allowance = process._allowance.tokens  # pyright: ignore[reportPrivateUsage]
+    allowed = process._allowed  # pyright: ignore[reportPrivateUsage]
     await on_background(process.session.add_user, "A rest of an earlier prompt. " * 9)
     await goes_on(client, "Go.")
-    assert process._allowance.tokens == allowance  # pyright: ignore[reportPrivateUsage]
-    assert process._allowed > allowance  # pyright: ignore[reportPrivateUsage]
+    assert process._allowed == allowed  # pyright: ignore[reportPrivateUsage]
     await client.settled()
     await answer(client, FIRST, next(iter(WITHDRAWN.values())), stream=False)
     await client.settled()

@@ -57,6 +57,7 @@ class RequestProcess(Worker):
         """The log of the process's last API call."""
         self._allowance, self._abilities = launch.allowance, launch.abilities
         self._allowed = 0
+        self._blocked_at = -1
         self._is_unclaimed = launch.is_spare
         self._told: dict[str, str] = {}
         self._forgotten: str | None = None
@@ -99,14 +100,13 @@ class RequestProcess(Worker):
         await mark(self.session, self._allowed)
 
     def _allow_more(self) -> bool:
-        """Raise the allowance after a prompt was blocked; returns whether more may be tried.
+        """Prepare another try after a prompt was blocked; return False if no more is allowed.
 
-        A process that has answered before holds a rest of an earlier prompt, which is no reason to allow others more.
+        The first retry has the same allowance: a larger one than needed would let the CLI make a second API call.
         """
-        if self.uses == 1:
-            self._allowed = self._allowance.raise_above(self._allowed)
-        else:
+        if self._blocked_at == self._allowed:
             self._allowed += STEP_TOKENS
+        self._blocked_at = self._allowed
         return self._allowed <= MOST_TOKENS
 
     @property

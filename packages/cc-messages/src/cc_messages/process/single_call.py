@@ -46,7 +46,7 @@ MOST_TOKENS = 2000
 
 @dataclass
 class Allowance:
-    """The allowed length of the prompt, in the CLI's tokens. Shared by processes with the same count."""
+    """The allowed length of the prompt, in the CLI's tokens. The same for all processes of a login."""
 
     tokens: int = _FIRST_TOKENS
     has_message: bool = False
@@ -56,11 +56,6 @@ class Allowance:
         """Use the facts that a CLI reports about itself at its start."""
         if self.has_message and "claude_code_version" in info:
             self.tokens = max(self.tokens, _FIRST_TOKENS_WITH_MESSAGE)
-
-    def raise_above(self, tokens: int) -> int:
-        """Record that `tokens` were too few; return the tokens to try next."""
-        self.tokens = max(self.tokens, tokens + STEP_TOKENS)
-        return self.tokens
 
 
 async def mark(session: Session, tokens: int) -> None:
