@@ -57,7 +57,6 @@ class RequestProcess(Worker):
         """The log of the process's last API call."""
         self._allowance, self._abilities = launch.allowance, launch.abilities
         self._allowed = 0
-        self._blocked_at = -1
         self._is_unclaimed = launch.is_spare
         self._told: dict[str, str] = {}
         self._forgotten: str | None = None
@@ -99,15 +98,12 @@ class RequestProcess(Worker):
         """Allow prompts up to their length in the CLI's count, as far as known."""
         await mark(self.session, self._allowed)
 
-    def _allow_more(self) -> bool:
-        """Prepare another try after a prompt was blocked; return False if no more is allowed.
-
-        The first retry has the same allowance: a larger one than needed would let the CLI make a second API call.
-        """
-        if self._blocked_at == self._allowed:
+    def _raise_allowance(self) -> None:
+        # A new process shows how long the CLI counts prompts; a used one may hold a rest of an earlier request.
+        if self.uses == 1:
+            self._allowed = self._allowance.raise_above(self._allowed)
+        else:
             self._allowed += STEP_TOKENS
-        self._blocked_at = self._allowed
-        return self._allowed <= MOST_TOKENS
 
     @property
     def has_run_tools(self) -> bool:
@@ -208,13 +204,19 @@ class RequestProcess(Worker):
         return _PROMPT
 
     async def _events(self) -> AsyncIterator[Event]:
+        # The first retry has the same allowance: a larger one than needed would let the CLI make a second API call.
+        is_retried = False
         while True:
             self._reading = self._new_reading()
             async for event in self._events_of_turn():
                 yield event
-            if not self._reading.was_blocked or not self._allow_more():
+            if not self._reading.was_blocked or self._allowed > MOST_TOKENS:
                 raise self._reading.failure(api_address(self.launch.options.env))
+            logger.debug("A prompt was blocked at %d tokens, use %d of its process", self._allowed, self.uses)
             # The API has received no request.
+            if is_retried:
+                self._raise_allowance()
+            is_retried = True
             await self._end_turn()
             await self._forget()
             await self._mark()

@@ -57,6 +57,11 @@ class Allowance:
         if self.has_message and "claude_code_version" in info:
             self.tokens = max(self.tokens, _FIRST_TOKENS_WITH_MESSAGE)
 
+    def raise_above(self, tokens: int) -> int:
+        """Record that `tokens` were too few; return the tokens to try next."""
+        self.tokens = max(self.tokens, tokens + STEP_TOKENS)
+        return self.tokens
+
 
 async def mark(session: Session, tokens: int) -> None:
     """Allow each prompt of `tokens` that follows directly on this, and only its first API call.

@@ -194,7 +194,7 @@ class TurnStream(AsyncIterator[Message]):
             RuntimeError: It was not.
         """
         if not self._run.exchange.is_read:
-            raise RuntimeError("The turn was not read to its result, so nobody knows what came of it")
+            raise RuntimeError("The turn was not read to its result, so its outcome is unknown")
         return self._run.turn()
 
     def give_up(self, error: Exception) -> None:
