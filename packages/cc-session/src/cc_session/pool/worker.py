@@ -73,7 +73,7 @@ class Worker:
         self.mode = launch.options.permission_mode
         self.memory = Memory(0)
         """Its memory as last measured."""
-        self.uses = 0
+        self.uses: int = 0
         """Number of leases it has served."""
         self.was_idle_for = 0.0
         """Seconds of use before the present lease."""
