@@ -97,7 +97,7 @@ ClaudeCodeModel()
 Agent("claude-code:opus", capabilities=[claude_code()])
 assert threading.active_count() == 1
 # Not rich: other libraries import it where they find it.
-assert not {"cc_loopback", "cc_model.demo"} & {*sys.modules}
+assert not {"cc_loopback", "cc_demo"} & {*sys.modules}
 print("nothing", end="")
 """
 
@@ -105,6 +105,17 @@ print("nothing", end="")
 async def test_importing_constructing_and_preparing_starts_and_writes_nothing() -> None:
     """MODEL-69: so that it may be done in the sandbox of a workflow. No part of the demo is imported either."""
     assert await python(DOES_NOTHING) == "nothing"
+
+
+async def test_only_the_full_stack_patches_the_parser_of_the_sdk() -> None:
+    """SDK-DP-5, ARCH-12: importing cc-model makes the SDK warn of unknown messages; the transport alone does not."""
+    program = """\
+import sys, cc_messages
+print("cc_compat" in sys.modules)
+import cc_model
+print(sys.modules["cc_compat"].status().applied)
+"""
+    assert (await python(program)).split() == ["False", "True"]
 
 
 @pytest.mark.parametrize("line", ["subprocess.run(['true'])", "open('x', 'w')", "socket.create_connection(('::1', 9))"])

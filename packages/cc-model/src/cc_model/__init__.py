@@ -1,8 +1,10 @@
 """Claude Code as a pydantic-ai model.
 
-`ClaudeCodeModel` for `Agent(model)`, `claude_code()` for `Agent("claude-code:sonnet")`.
+`ClaudeCodeModel` for `Agent(model)`, `claude_code()` for `Agent("claude-code:sonnet")`. Importing it imports cc-compat,
+so that a message of an unknown type causes a warning.
 """
 
+import cc_compat as _  # imported for its effect
 from cc_ipc import ToolNotFoundError
 
 from .capability import ClaudeCode, claude_code
@@ -21,5 +23,6 @@ __all__ = [
     "ModelPlanLimitError",
     "ToolNotFoundError",
     "ToolsetNotRegisteredError",
+    "_",
     "claude_code",
 ]

@@ -20,9 +20,6 @@ from claude_agent_sdk import (
     UserPromptSubmitHookInput,
 )
 
-# Importing it patches the SDK's parser, before any session reads a message.
-import cc_compat as _cc_compat
-
 from .background import on_background, run_on_background, start_on_background, tell_background
 from .errors import (
     HooksDisabledError,
@@ -64,8 +61,6 @@ from .session.stream import TurnStream
 from .session.turn import Turn
 from .session.turn_errors import TurnError, TurnErrorKind
 from .timeouts import Timeouts
-
-_ = _cc_compat
 
 __all__ = [
     "CLOUD_VARIABLES",

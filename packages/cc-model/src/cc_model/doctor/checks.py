@@ -197,7 +197,7 @@ async def _round_trip(plan: Plan, cli: str) -> Check:
     except ModuleNotFoundError as error:
         if error.name != "cc_loopback":
             raise
-        advice = 'For a try without the API: pip install "cc-model[demo]". With --online the API is asked.'
+        advice = "For a try without the API: pip install cc-loopback. With --online the API is asked."
         return Check("round trip", "skipped", "the scripted model is not installed", advice)
     except Exception as error:
         advice = "If the message does not help: `claude --debug` in a terminal says more."

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cc_model.demo.login import Choice, Login, choose_login
+from cc_demo.login import Choice, Login, choose_login
 
 
 @pytest.fixture

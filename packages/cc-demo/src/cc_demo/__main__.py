@@ -1,4 +1,4 @@
-"""`python -m cc_model.demo`, for where the command is not on the path."""
+"""`python -m cc_demo`, for where the command is not on the path."""
 
 import sys
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cc_demo.offline import respond
 from cc_loopback import LoopbackServer
-from cc_model.demo.offline import respond
 from prepared_python import python
 
-_DEMO = ["-m", "cc_model.demo"]
+_DEMO = ["-m", "cc_demo"]
 # Limit that detects a hang: imports alone take many seconds on a busy machine.
 _RUN_TIMEOUT = 50
 _END_TIMEOUT = 10

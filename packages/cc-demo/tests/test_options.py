@@ -1,10 +1,8 @@
 """Command line of `cc-demo`, up to the start of the demo."""
 
-import sys
-
 import pytest
 
-from cc_model.demo import main
+from cc_demo import main
 
 
 @pytest.mark.parametrize(
@@ -40,9 +38,3 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out.startswith("cc-demo 0.")
-
-
-def test_missing_extra_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "rich", None)
-    assert main(["--offline"]) == 1
-    assert 'pip install "cc-model[demo]"' in capsys.readouterr().err

@@ -7,10 +7,10 @@ import pydantic_ai
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior, UserError
 
+from cc_demo import main
+from cc_demo.failure import explain
+from cc_demo.login import Login
 from cc_loopback import LoopbackServer
-from cc_model.demo import main
-from cc_model.demo.failure import explain
-from cc_model.demo.login import Login
 
 
 def test_api_error_is_told_with_its_status_message_and_hint() -> None:

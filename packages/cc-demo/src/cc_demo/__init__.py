@@ -1,20 +1,17 @@
 """`cc-demo`: an agent on Claude Code, to look at.
 
-The outermost layer: options, and what the shell is told. The rest of the demo needs the packages of the `demo` extra,
-so it is imported only when the options are read. Nothing else in `cc_model` imports this package.
+The outermost layer: options and exit codes. The rest of the demo is imported after the options are read, so that
+`--help` and an error in an option come at once.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from importlib.util import find_spec
 
 from .options import Options, default_model
 
 __all__ = ["main"]
 
-_NEEDED = ("rich", "cc_loopback")
 _DESCRIPTION = """\
 A small travel agent made with pydantic-ai, answered by Claude Code: typed dependencies, two tools of which one fails
 once and is called again, a typed output, and two turns of one conversation, streamed. The end shows what each request
@@ -29,9 +26,6 @@ Without either it runs offline: the real Claude Code process then talks to a scr
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return the exit code: 0, 1 after a failure, 2 for bad options, 130 and 143 after a signal."""
     options = _parser().parse_args(arguments, Options())
-    if missing := [name for name in _NEEDED if find_spec(name) is None]:
-        sys.stderr.write(f'cc-demo needs {" and ".join(missing)}. Install them with: pip install "cc-model[demo]"\n')
-        return 1
     try:
         from .run import run
 
@@ -56,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         "--login", action="store_true", help="use the login of Claude Code, even if none is seen or an API key is set"
     )
     parser.add_argument("--debug", action="store_true", help="show the traceback of a failure")
-    parser.add_argument("--version", action="version", version=f"cc-demo {version('cc-model')}")
+    parser.add_argument("--version", action="version", version=f"cc-demo {version('cc-demo')}")
     return parser
 
 

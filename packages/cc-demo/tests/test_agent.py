@@ -3,9 +3,9 @@
 from pydantic_ai import AgentRunResult
 from pydantic_ai.messages import ModelResponse, ToolReturnPart
 
+from cc_demo.agent import CITIES, Price, TravelDesk, TripPlan, planner
 from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_model import ClaudeCodeModel
-from cc_model.demo.agent import CITIES, Price, TravelDesk, TripPlan, planner
 
 PLAN = {
     "city": "Vienna",
