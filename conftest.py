@@ -8,6 +8,9 @@ from hypothesis import HealthCheck, settings
 
 from cc_loopback import LoopbackServer
 
+# Each worker and each interpreter of a test would compile the same files again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A busy machine is no failure, and the fixtures that property tests use are the same for each example.
 settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

@@ -12,7 +12,7 @@ SOAK = Path(__file__).parents[1] / "scripts" / "soak"
 
 # The long one takes half a minute alone; on a machine that is busy with other tests, several times as long.
 _SECONDS = 280
-SHORT = pytest.param(["--minutes=0.03", "--only", "529", "cut", "kill"], id="short")
+SHORT = pytest.param(["--minutes=0.03", "--only", "529", "cut", "kill"], marks=pytest.mark.slow, id="short")
 LONG = pytest.param(["--minutes=0.2"], marks=pytest.mark.slow, id="long")
 
 

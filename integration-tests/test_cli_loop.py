@@ -34,7 +34,7 @@ class City(BaseModel):
 
 
 # Of the module, so that tests with equal tools follow each other, and share processes.
-@pytest.fixture(scope="module", params=["sdk", "stdio"])
+@pytest.fixture(scope="module", params=["sdk", pytest.param("stdio", marks=pytest.mark.slow)])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param
 

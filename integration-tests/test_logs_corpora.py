@@ -11,7 +11,7 @@ from cli_wheels import wheel
 from commands import CheckError
 from log_corpora import SCENARIOS, at_random, killed_after_a_compaction, make
 
-QUICK = ("fork_of_a_running_parent", "killed_between", "forked_by_the_sdk")
+QUICK = ("killed_between",)
 # Of claude-agent-sdk: CLI 2.1.81 to 2.1.330. Totals are there from the sixth on, marks of copies in the last alone.
 OLDER = ("0.1.50", "0.1.81", "0.2.110", "0.2.140", "0.2.155", "0.2.170", "0.2.180", "0.2.187")
 

@@ -11,6 +11,8 @@ from cc_convert.cli import main
 from cc_loopback import LoopbackServer
 from cli_logs import CLI, PATIENCE, CliRuns
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_found_session_continues_with_the_printed_command(
     own_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

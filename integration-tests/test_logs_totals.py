@@ -17,6 +17,8 @@ from cc_loopback import LoopbackServer
 from cc_types import CLIResponse
 from cli_logs import CliRuns
 
+pytestmark = pytest.mark.slow
+
 CENT = 0.005
 
 

@@ -17,6 +17,8 @@ from claude_agent_sdk import (
 from cc_loopback import Login, LoopbackServer
 from cc_session import sealed_options
 
+pytestmark = pytest.mark.slow
+
 VERTEX = "/v1/projects/loopback/locations/us-east5/publishers/anthropic/models"
 ON_BEDROCK = "us.anthropic.claude-sonnet-5"
 

@@ -12,6 +12,8 @@ import pytest
 from cc_loopback import LoopbackServer
 from messages_server import MessagesServer
 
+pytestmark = pytest.mark.slow
+
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 MODEL = "claude-sonnet-5"
 

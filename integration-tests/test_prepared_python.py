@@ -9,6 +9,8 @@ import pytest
 
 from prepared_python import python
 
+pytestmark = pytest.mark.slow
+
 LEAVES = """
 import atexit, sys, threading
 atexit.register(print, "at the end")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -22,6 +23,8 @@ from cryptography.x509.oid import NameOID
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport, OwnTools, beside_requests
 from cc_session import Session
+
+pytestmark = pytest.mark.slow
 
 _HOST = "api.anthropic.com"
 # Seconds. Requests of the CLI after an answer follow at once.

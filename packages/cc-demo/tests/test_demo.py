@@ -133,6 +133,7 @@ def test_offline_run_shows_all_that_happens(box: Box) -> None:
     assert max(map(float, stated.groups())) >= 5
 
 
+@pytest.mark.slow
 def test_without_key_and_login_it_runs_offline_and_says_why(box: Box) -> None:
     run = box.run("--prompt", "A week in Tokyo [bold]please[/bold]", COLUMNS="40", FORCE_COLOR="1")
     assert (run.returncode, run.stderr) == (0, "")
@@ -147,6 +148,7 @@ def test_without_key_and_login_it_runs_offline_and_says_why(box: Box) -> None:
     assert "The scripted model writes slowly here" in text
 
 
+@pytest.mark.slow
 def test_api_key_is_used_where_one_is_set(box: Box) -> None:
     with LoopbackServer(respond) as server:
         run = box.run("--model", "haiku", ANTHROPIC_API_KEY="made-up", ANTHROPIC_BASE_URL=server.url)
@@ -160,6 +162,7 @@ def test_api_key_is_used_where_one_is_set(box: Box) -> None:
     assert server.errors == []
 
 
+@pytest.mark.slow
 def test_refused_key_ends_with_what_to_do_about_it(box: Box) -> None:
     with LoopbackServer() as server:
         server.fail_next(status=401, times=9)

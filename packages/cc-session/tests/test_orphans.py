@@ -121,7 +121,7 @@ def script(server: LoopbackServer) -> Iterator[Callable[..., "subprocess.Popen[s
         python.communicate()
 
 
-@pytest.mark.parametrize("end", [*ENDS])
+@pytest.mark.parametrize("end", ["SIGKILL", *(pytest.param(end, marks=pytest.mark.slow) for end in [*ENDS][1:])])
 async def test_when_python_dies_nothing_outlives_it(
     server: LoopbackServer, script: Callable[..., "subprocess.Popen[str]"], until: Any, end: str
 ) -> None:

@@ -26,7 +26,11 @@ from cc_loopback import LoopbackServer
 from cc_session import Content, HookResult, Policy, Rule, Session, StdioServer, Timeouts, ToolDefinition, hook
 
 Ask = Callable[[Session, Content], Any]
-MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
+QUICK_MODES: tuple[PermissionMode, ...] = ("default", "bypassPermissions")
+MODES = [
+    *QUICK_MODES,
+    *(pytest.param(mode, marks=pytest.mark.slow) for mode in get_args(PermissionMode) if mode not in QUICK_MODES),
+]
 STDIO = Path(__file__).parent / "stdio_server.py"
 
 
