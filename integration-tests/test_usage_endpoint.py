@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from cc_loopback import LoopbackServer
-from cc_messages import ClaudeCodeTransport, OwnTools, beside_requests
+from cc_messages import ClaudeCodeTools, ClaudeCodeTransport, request_context
 from cc_session import Session
 
 pytestmark = pytest.mark.slow
@@ -136,8 +136,8 @@ async def test_answering_requests_asks_for_no_usage(loopback: LoopbackServer, tm
     async with _subscription(loopback, tmp_path) as env:
         transport = ClaudeCodeTransport(env=env, size=2)
         async with httpx2.AsyncClient(transport=transport, base_url="http://claude", timeout=40) as http:
-            for own in (None, OwnTools(tools=("Read",))):
-                with beside_requests(own=own):
+            for own in (None, ClaudeCodeTools(tools=("Read",))):
+                with request_context(claude_code_tools=own):
                     assert (await http.post("/v1/messages", json=body)).status_code == 200
                     loopback.fail_next(429, headers=used_up)
                     assert (await http.post("/v1/messages", json=body)).status_code == 429

@@ -17,7 +17,7 @@ import pytest
 import cc_ipc.serving
 from cc_ipc import BridgeStartupError, FunctionServer, IPCClient, IPCSession, check_bridge, probe, serve
 from cc_ipc.__main__ import find_functions, main
-from cc_ipc.session import SessionState
+from cc_ipc.session import IPCSessionState
 
 from .conftest import LIMIT, StartBridge, StartChild, Tools, raising
 
@@ -57,9 +57,9 @@ def test_functions_are_served_to_any_host_until_the_stop(temporary_folder: Path,
         wrong = bridge.request("tools/call", {"name": "add", "arguments": {"a": "x"}})
         assert text_of(wrong).startswith("ValidationError: ")
         assert json.loads(served.session.schema_path.read_bytes())[0]["description"] == "Add two numbers."
-        assert served.session.state is SessionState.STARTED
+        assert served.session.state is IPCSessionState.STARTED
         assert "my tools" in repr(served)
-    assert served.session.state is SessionState.STOPPED
+    assert served.session.state is IPCSessionState.STOPPED
     assert list(temporary_folder.iterdir()) == []
     assert bridge.wait(2) == 0
     served.stop()

@@ -13,7 +13,7 @@ import pytest
 
 import cc_ipc
 from cc_ipc.errors import SessionStateError, SocketPathError, UnencodableMessageError
-from cc_ipc.session import SessionState
+from cc_ipc.session import IPCSessionState
 from cc_ipc_bridge.constants import SCHEMA_FILE_PREFIX, SOCKET_FILE_PREFIX, SOCKET_FILE_SUFFIX
 
 from .conftest import Tools, happens
@@ -30,10 +30,10 @@ def contents(folder: Path) -> set[Path]:
 async def test_a_session_goes_from_created_to_started_to_stopped_and_not_back(tools: Tools, folder: Path) -> None:
     """IPC-D-19 to IPC-D-25: `stop` may be called again, from any state; `start` may not."""
     session = new_session(tools, folder)
-    assert (session.state, session.server) == (SessionState.CREATED, None)
+    assert (session.state, session.server) == (IPCSessionState.CREATED, None)
     assert contents(folder) == set()
     await session.start()
-    assert session.state is SessionState.STARTED
+    assert session.state is IPCSessionState.STARTED
     assert session.server is not None
     assert session.server.is_serving
     assert contents(folder) == {session.socket_path, session.schema_path}
@@ -41,7 +41,7 @@ async def test_a_session_goes_from_created_to_started_to_stopped_and_not_back(to
     with pytest.raises(SessionStateError):
         await session.start()
     await session.stop()
-    assert (session.state, session.server) == (SessionState.STOPPED, None)
+    assert (session.state, session.server) == (IPCSessionState.STOPPED, None)
     assert contents(folder) == set()
     assert repr(session).startswith("<IPCSession stopped, 4 tools, /")
     await session.stop()
@@ -49,7 +49,7 @@ async def test_a_session_goes_from_created_to_started_to_stopped_and_not_back(to
         await session.start()
     unused = new_session(tools, folder)
     await unused.stop()
-    assert unused.state is SessionState.STOPPED
+    assert unused.state is IPCSessionState.STOPPED
     with pytest.raises(SessionStateError):
         await unused.start()
 
@@ -63,7 +63,7 @@ async def test_a_start_that_is_cancelled_and_an_exception_stop_the_session(
     with pytest.raises(error):
         async with asyncio.timeout(seconds), session:
             raise ZeroDivisionError
-    assert session.state is SessionState.STOPPED
+    assert session.state is IPCSessionState.STOPPED
     assert contents(folder) == set()
 
 
@@ -88,7 +88,7 @@ async def test_a_failed_start_leaves_no_files(tools: Tools, folder: Path) -> Non
     session.socket_path.mkdir()
     with pytest.raises(SocketPathError):
         await session.start()
-    assert session.state is SessionState.STOPPED
+    assert session.state is IPCSessionState.STOPPED
     assert contents(folder) == {session.socket_path}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from cc_messages import CLICall, CLITools, beside_requests
+from cc_messages import CLICall, CLITools, request_context
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -57,7 +57,7 @@ async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(several: 
         return "Done." if body["messages"][-1]["content"][-1]["type"] == "tool_result" else [CALL]
 
     async def run() -> Any:
-        with beside_requests(tools=CLITools(names=frozenset({"look"}), call=look, transport="stdio")):
+        with request_context(tools=CLITools(names=frozenset({"look"}), call=look, transport="stdio")):
             answered = await client.ask("Look.", tools=TOOLS)
         [result] = [block for block in answered.body["content"] if block["type"] == "mcp_tool_result"]
         return result["is_error"], result["content"]

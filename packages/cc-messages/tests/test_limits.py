@@ -11,7 +11,7 @@ import pytest
 from anthropic import AsyncAnthropic, RateLimitError
 
 from cc_loopback import LoopbackServer
-from cc_messages import OwnTools, RequestReport, beside_requests
+from cc_messages import ClaudeCodeTools, RequestReport, request_context
 from cc_messages.api.limits import LimitWatch
 from cc_types import LimitWindow, RateLimits
 
@@ -194,7 +194,7 @@ async def test_a_report_tells_whether_a_process_was_started_and_how_long_it_was_
     reports: list[RequestReport] = []
     for stream in (False, True):
         client.api.fail_next(headers=plan(0.6), delay=0)
-        with beside_requests() as beside:
+        with request_context() as beside:
             await client.http.post(MESSAGES, json=client.body("Hello.", stream=stream))
         assert beside.report is not None
         reports.append(beside.report)
@@ -210,7 +210,7 @@ async def test_a_report_tells_how_many_requests_waited_before(connect: Connect) 
     client = connect(size=1)
 
     async def report() -> RequestReport:
-        with beside_requests() as beside:
+        with request_context() as beside:
             await client.http.post(MESSAGES, json=client.body("Hello."))
         assert beside.report is not None
         return beside.report
@@ -224,7 +224,7 @@ async def test_a_report_tells_how_many_requests_waited_before(connect: Connect) 
 async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Client) -> None:
     """MSG-93."""
     client.api.fail_next(429, headers=plan(1.0, status="rejected"))
-    with beside_requests() as beside:
+    with request_context() as beside:
         await client.http.post(MESSAGES, json=client.body("Hello."))
     assert beside.report is not None
     assert beside.report.rate_limits is not None
@@ -235,7 +235,7 @@ async def test_the_limits_are_known_in_the_loop_of_the_cli_too(connect: Connect,
     """MSG-90, MSG-91: the CLI reports changes only, and a plan that is used up stays so."""
     client = connect(env=shared_api.env("oauth"), size=1)
     client.api.fail_next(headers=plan(0.66), delay=0)
-    with beside_requests(own=OwnTools(tools=("Read",))):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=("Read",))):
         client.answers("Fine.")
         answered = await client.http.post(MESSAGES, json=client.body("Hello."))
         assert answered.status_code == 200

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_messages.loop.answer import LoopAnswer, unfolded
-from cc_messages.loop.cli_tools import OWN_SERVER
+from cc_messages.loop.cli_tools import CLAUDE_CODE_SERVER
 from cc_messages.loop.conversation import Message
 
 if TYPE_CHECKING:
@@ -144,7 +144,10 @@ def test_tools_of_the_cli_stand_under_a_server_of_its_own() -> None:
     answer = loop("add")
     told = feed(answer, events([call(1, "Bash"), call(2, "mcp__files__read__all")], "tool_use"))
     blocks = [event["content_block"] for event in told if event["type"] == "content_block_start"]
-    assert [(block["server_name"], block["name"]) for block in blocks] == [(OWN_SERVER, "Bash"), ("files", "read__all")]
+    assert [(block["server_name"], block["name"]) for block in blocks] == [
+        (CLAUDE_CODE_SERVER, "Bash"),
+        ("files", "read__all"),
+    ]
 
 
 def test_a_picture_in_a_result_is_told_as_a_text_and_comes_back_as_a_picture() -> None:

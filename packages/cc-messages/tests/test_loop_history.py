@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cc_messages.api.request import parse_request
-from cc_messages.loop.claude_code_tools import OwnTools
-from cc_messages.loop.cli_tools import Beside
+from cc_messages.loop.claude_code_tools import ClaudeCodeTools
+from cc_messages.loop.cli_tools import RequestContext
 from cc_messages.loop.request import LoopRequest
 from cc_types import APIError
 
@@ -40,12 +40,12 @@ def image(data: str, media_type: str = "image/png") -> dict[str, Any]:
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-OWN = OwnTools(tools=["Read"])
+OWN = ClaudeCodeTools(tools=["Read"])
 
 
 def parse_messages(messages: list[Any], **fields: Any) -> LoopRequest:
-    async def beside() -> Beside:
-        return Beside(None, OWN, None)
+    async def beside() -> RequestContext:
+        return RequestContext(None, OWN, None)
 
     body = json.dumps({"model": "m", "max_tokens": 9, "messages": messages, **fields}).encode()
     request = parse_request(body, "", asyncio.run(beside()))

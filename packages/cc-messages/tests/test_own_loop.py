@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import anyio
 import pytest
 
-from cc_messages import CLICall, CLITools, beside_requests
+from cc_messages import CLICall, CLITools, request_context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ def says(words: str) -> dict[str, Any]:
 
 async def ask(client: Client, call: Handler, transport: Transport) -> Answered:
     """The answer to a request with one tool, `add`, that the CLI calls."""
-    with beside_requests(tools=tools(call, transport, "add")):
+    with request_context(tools=tools(call, transport, "add")):
         return await client.ask("Add.", tools=[tool("add")])
 
 
@@ -99,7 +99,7 @@ async def test_a_loop_is_told_as_one_answer(client: Client, transport: Transport
 
 async def test_the_model_gets_the_tools_as_the_request_describes_them(client: Client, transport: Transport) -> None:
     described = [tool("add", strict=True), tool("sub", eager_input_streaming=True)]
-    with beside_requests(tools=tools(add, transport, "add", "sub")):
+    with request_context(tools=tools(add, transport, "add", "sub")):
         await client.ask("Add.", tools=described, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
     sent = client.api.requests[0]
     assert sent["tools"] == [{**tool, "name": f"mcp__tools__{tool['name']}"} for tool in described]
@@ -111,7 +111,7 @@ async def test_usage_is_the_sum_and_each_api_call_an_iteration(client: Client) -
     first = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 3}
     second = {"input_tokens": 20, "output_tokens": 7, "cache_read_input_tokens": 4}
     client.script({"content": calls("add"), "usage": first}, {"content": "Done.", "usage": second})
-    with beside_requests(tools=tools(add, "sdk", "add")):
+    with request_context(tools=tools(add, "sdk", "add")):
         usage = (await client.ask("Add.", tools=[tool("add")])).body["usage"]
     assert (usage["input_tokens"], usage["output_tokens"], usage["cache_read_input_tokens"]) == (30, 12, 7)
     assert [iteration["input_tokens"] for iteration in usage["iterations"]] == [10, 20]
@@ -126,7 +126,7 @@ async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, 
         return await add(call)
 
     client.script([says("Let me see."), *calls("add")], "Done.")
-    with beside_requests(tools=tools(patient, transport, "add")):
+    with request_context(tools=tools(patient, transport, "add")):
         async with client.stream("Add.", tools=[tool("add")]) as response:
             lines = response.aiter_lines()
             async with asyncio.timeout(20):
@@ -146,7 +146,7 @@ async def test_a_call_without_arguments_has_them_as_an_empty_object(client: Clie
     async def now(_call: CLICall) -> dict[str, object]:
         return text("noon")
 
-    with beside_requests(tools=tools(now, "sdk", "now")):
+    with request_context(tools=tools(now, "sdk", "now")):
         answered = await client.ask("When?", stream=True, tools=[tool("now", input_schema=nothing)])
     deltas = [event["delta"] for event in answered.events if event["type"] == "content_block_delta"]
     assert "".join(delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta") == "{}"
@@ -154,7 +154,7 @@ async def test_a_call_without_arguments_has_them_as_an_empty_object(client: Clie
 
 async def test_the_next_request_goes_on_in_the_same_process(client: Client, transport: Transport, plain: Any) -> None:
     """MSG-62"""
-    with beside_requests(tools=tools(add, transport, "add")):
+    with request_context(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])
         sent = client.received
         client.script("Bye.")
@@ -165,7 +165,7 @@ async def test_the_next_request_goes_on_in_the_same_process(client: Client, tran
 
 async def test_another_process_gets_the_loop_block_by_block(client: Client, connect: Any, transport: Transport) -> None:
     """MSG-62: the history is complete, so any process can take it."""
-    with beside_requests(tools=tools(add, transport, "add")):
+    with request_context(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])
         client.script("Bye.", "Bye.")
         await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
@@ -177,7 +177,7 @@ async def test_another_process_gets_the_loop_block_by_block(client: Client, conn
 async def test_a_call_of_any_other_tool_ends_the_answer(client: Client, transport: Transport) -> None:
     """MSG-60, MSG-63, IPC-P-56: its result comes with the next request, and the loop goes on."""
     client.script([says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
-    with beside_requests(tools=tools(add, transport, "add")):
+    with request_context(tools=tools(add, transport, "add")):
         both = [tool("add"), tool("ask_user")]
         first = await client.ask("Add.", tools=both)
         assert kinds(first) == ["text", "mcp_tool_use", "tool_use", "mcp_tool_result"]
@@ -226,7 +226,7 @@ async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(client:
     names = [f"t{number}" for number in range(8)]
     client.script([*calls(*names)], [*calls("alone"), *calls("alone"), *calls("alone")], "Done.")
     offer = tools(together, transport, *names, "alone", sequential=frozenset({"alone"}))
-    with beside_requests(tools=offer), anyio.fail_after(30):
+    with request_context(tools=offer), anyio.fail_after(30):
         answered = await client.ask("All.", tools=[tool(name) for name in [*names, "alone"]])
     assert [content[0]["text"] for content, _ in results(answered)] == ["ok"] * 11
     assert most == 1
@@ -298,7 +298,7 @@ async def test_who_gives_up_cancels_the_tool(client: Client, transport: Transpor
             raise
 
     client.script([*calls("add")], "Hello.")
-    with beside_requests(tools=tools(endless, transport, "add")), anyio.fail_after(20):
+    with request_context(tools=tools(endless, transport, "add")), anyio.fail_after(20):
         asking = asyncio.create_task(client.ask("Add.", tools=[tool("add")]))
         await has_begun.wait()
         asking.cancel()
@@ -334,7 +334,7 @@ async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_serv
         return text("ok")
 
     client.script([*calls("add")], "Hello.")
-    with beside_requests(tools=tools(kill, transport, "add")):
+    with request_context(tools=tools(kill, transport, "add")):
         answered = await client.ask("Add.", tools=[tool("add")])
         assert (answered.status, answered.headers["x-should-retry"]) == (500, "false")
         assert "SIGKILL" in answered.error["message"]
@@ -360,14 +360,14 @@ async def test_the_cli_repeats_an_api_call_of_its_loop(client: Client) -> None:
 
 async def test_requests_without_tools_of_the_cli_are_served_as_ever(client: Client) -> None:
     client.script("Hello.", [{"type": "tool_use", "name": "other", "input": {"a": 1, "b": 2}}])
-    with beside_requests(tools=tools(add, "sdk", "add")):
+    with request_context(tools=tools(add, "sdk", "add")):
         assert (await client.ask("Hi.")).text == "Hello."
         answered = await client.ask("Hi.", tools=[tool("other")])
     assert kinds(answered) == ["tool_use"]
 
 
 async def test_a_tool_of_the_api_cannot_stand_beside_them(client: Client) -> None:
-    with beside_requests(tools=tools(add, "sdk", "add")):
+    with request_context(tools=tools(add, "sdk", "add")):
         search = {"type": "web_search_20250305", "name": "web_search"}
         answered = await client.ask("Hi.", tools=[tool("add"), search])
     assert answered.status == 400
@@ -389,7 +389,7 @@ async def test_a_listener_hears_all_messages_up_to_the_result(client: Client) ->
         if heard[-1] == "ResultMessage":
             has_ended.set()
 
-    with beside_requests(tools=tools(add, "sdk", "add"), on_message=hear), anyio.fail_after(20):
+    with request_context(tools=tools(add, "sdk", "add"), on_message=hear), anyio.fail_after(20):
         await client.ask("Add.", tools=[tool("add")])
         await has_ended.wait()
     spoken = [name for name in heard if name in ("AssistantMessage", "UserMessage", "ResultMessage")]
@@ -402,7 +402,7 @@ async def test_eight_loops_at_once_do_not_mix(client: Client, transport: Transpo
             await asyncio.sleep(0.01 * (number % 3))
             return text(f"<{number}>")
 
-        with beside_requests(tools=tools(mine, transport, "add")):
+        with request_context(tools=tools(mine, transport, "add")):
             answered = await client.ask(f"Number {number}.", tools=[tool("add")])
         assert results(answered) == [([{"type": "text", "text": f"<{number}>"}], False)]
         assert f"Number {number}." in answered.body["content"][-1]["text"]

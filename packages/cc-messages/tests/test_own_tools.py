@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from claude_agent_sdk import PermissionResultAllow
 
-from cc_messages import OwnTools, beside_requests
+from cc_messages import ClaudeCodeTools, request_context
 from cc_session import Policy, Rule, StdioServer
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def offered(client: Client) -> list[str]:
 
 async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(client: Client, folder: Path) -> None:
     client.script([call("Read", file_path=str(folder / "note.txt"))], "It is 42.")
-    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
         answered = await client.ask("What is the secret?")
     assert parts(answered)[0] == ("mcp_tool_use", "Read")
     assert answered.body["content"][0]["server_name"] == "claude-code"
@@ -68,7 +68,7 @@ async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(clie
 async def test_only_what_is_named_runs(client: Client, folder: Path) -> None:
     commands = ["git --version", "touch made", "git --version; touch made"]
     client.script(*([call("Bash", command=command)] for command in commands), "Done.")
-    with beside_requests(own=OwnTools(tools=["Bash(git *)"], cwd=folder)):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash(git *)"], cwd=folder)):
         said = results(await client.ask("Go."))
     assert "git version" in said[0]
     assert not (folder / "made").exists()
@@ -80,7 +80,7 @@ async def test_a_policy_holds_for_what_is_named(client: Client, folder: Path) ->
         [Rule("Bash", "deny", when=lambda given: "rm" in str(given["command"]), reason="Nothing is removed.")]
     )
     client.script([call("Bash", command="rm note.txt")], [call("Bash", command="ls")], "Done.")
-    with beside_requests(own=OwnTools(tools=["Bash"], policy=policy, cwd=folder)):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash"], policy=policy, cwd=folder)):
         said = results(await client.ask("Go."))
     assert "Nothing is removed." in said[0]
     assert "note.txt" in said[1]
@@ -96,7 +96,9 @@ async def test_a_policy_asks_where_the_request_is(client: Client, folder: Path) 
         return PermissionResultAllow()
 
     client.script([call("Bash", command="ls")], "Done.")
-    with beside_requests(own=OwnTools(tools=["Bash"], policy=Policy([Rule("Bash", "ask")], ask=ask), cwd=folder)):
+    with request_context(
+        claude_code_tools=ClaudeCodeTools(tools=["Bash"], policy=Policy([Rule("Bash", "ask")], ask=ask), cwd=folder)
+    ):
         said = results(await client.ask("Go."))
     assert asked == [("ls", True)]
     assert "note.txt" in said[0]
@@ -104,7 +106,7 @@ async def test_a_policy_asks_where_the_request_is(client: Client, folder: Path) 
 
 async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(client: Client, folder: Path) -> None:
     client.script([call("Read", file_path=str(folder / "note.txt")), call("say", text="hi")], "Said.")
-    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
         first = await client.ask("Read and say.", tools=[SAY])
         assert [kind for kind, _ in parts(first)] == ["mcp_tool_use", "tool_use", "mcp_tool_result"]
         assert first.stop_reason == "tool_use"
@@ -121,9 +123,9 @@ async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(client: 
 
 
 async def test_a_conversation_goes_on_and_moves_to_another_process(client: Client, connect: Any, folder: Path) -> None:
-    own = OwnTools(tools=["Read"], cwd=folder)
+    own = ClaudeCodeTools(tools=["Read"], cwd=folder)
     client.script([call("Read", file_path=str(folder / "note.txt"))], "It is 42.", "Bye.", "Bye.")
-    with beside_requests(own=own):
+    with request_context(claude_code_tools=own):
         first = await client.ask("What is the secret?")
         await client.ask("What is the secret?", first.body["content"], "Thanks.")
         warm = client.received
@@ -133,7 +135,7 @@ async def test_a_conversation_goes_on_and_moves_to_another_process(client: Clien
 
 
 async def test_other_requests_get_no_such_process(client: Client, folder: Path) -> None:
-    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
         client.script("Hello.", "Hello.")
         await client.ask("Hi.")
     await client.ask("Hi.")
@@ -141,9 +143,9 @@ async def test_other_requests_get_no_such_process(client: Client, folder: Path) 
 
 
 async def test_an_mcp_server_of_the_callers_is_connected(client: Client, folder: Path, echo_server: Path) -> None:
-    own = OwnTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, [str(echo_server)])}, cwd=folder)
+    own = ClaudeCodeTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, [str(echo_server)])}, cwd=folder)
     client.script([call("mcp__echo__repeat", text="hello")], "Done.")
-    with beside_requests(own=own):
+    with request_context(claude_code_tools=own):
         answered = await client.ask("Repeat.")
     block = answered.body["content"][0]
     assert (block["server_name"], block["name"]) == ("echo", "repeat")
@@ -152,14 +154,14 @@ async def test_an_mcp_server_of_the_callers_is_connected(client: Client, folder:
 
 @pytest.mark.parametrize("field", ["strict", "defer_loading"])
 async def test_what_cannot_be_said_of_a_tool_beside_them_is_refused(client: Client, folder: Path, field: str) -> None:
-    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
         answered = await client.ask("Hi.", tools=[{**SAY, field: True}])
     assert answered.status == 400
     assert f"tools.0.{field}" in answered.error["message"]
 
 
 async def test_a_tool_of_the_callers_with_the_name_of_an_own_one_is_refused(client: Client, folder: Path) -> None:
-    with beside_requests(own=OwnTools(tools=["Read"], cwd=folder)):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
         answered = await client.ask("Hi.", tools=[{**SAY, "name": "Read"}])
     assert answered.status == 400
 
@@ -168,14 +170,14 @@ async def test_a_tool_of_the_callers_with_the_name_of_an_own_one_is_refused(clie
 def test_a_slip_in_a_name_is_refused_with_the_nearest_tool(name: str, nearest: str) -> None:
     """MSG-83."""
     with pytest.raises(ValueError, match=f"'{nearest}'"):
-        OwnTools(tools=["Edit", name])
+        ClaudeCodeTools(tools=["Edit", name])
 
 
 async def test_a_tool_that_the_cli_does_not_have_is_refused_before_the_api_is_asked(
     client: Client, folder: Path
 ) -> None:
     """MSG-83. An unknown name without a similar one may be a newer CLI's tool; the CLI reports that it has none."""
-    with beside_requests(own=OwnTools(tools=["Read", "Xylophone"], cwd=folder)):
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read", "Xylophone"], cwd=folder)):
         answered = await client.ask("Play.")
     assert answered.status == 400
     assert "no tool Xylophone" in answered.error["message"]
@@ -184,7 +186,7 @@ async def test_a_tool_that_the_cli_does_not_have_is_refused_before_the_api_is_as
 @pytest.mark.parametrize("tools", ["Read", ["Read file"], [""]])
 def test_what_is_no_tool_is_refused_when_it_is_given(tools: Any) -> None:
     with pytest.raises(ValueError, match="tool"):
-        OwnTools(tools=tools)
+        ClaudeCodeTools(tools=tools)
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ def test_the_public_names_are_all_there_and_all_there_is() -> None:
     assert cc_messages.__all__ == [
         "APPROVED",
         "ERROR_EXTENSION",
-        "Beside",
+        "RequestContext",
         "CLICall",
         "CLITools",
         "ClaudeCodeTransport",
         "LimitCallback",
-        "OwnTools",
+        "ClaudeCodeTools",
         "RequestReport",
-        "beside_requests",
+        "request_context",
         "create_app",
         "retry_after",
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from cc_messages.response_stream import Body, Head, Reply
+from cc_messages.response_stream import Body, Head, ResponseStream
 from cc_session import start_on_background
 
 HEAD = Head(200, {"content-type": "text/plain"})
@@ -34,7 +34,7 @@ def on_background(function: Callable[[], object]) -> None:
     start_on_background(call)
 
 
-def listened(reply: Reply) -> threading.Event:
+def listened(reply: ResponseStream) -> threading.Event:
     """Set when the background side was told that the reader has gone."""
     told = threading.Event()
     on_background(lambda: reply.on_abandon(told.set))
@@ -46,7 +46,7 @@ async def told_within_five_seconds(told: threading.Event) -> bool:
 
 
 async def test_head_and_body_arrive_in_order_and_once() -> None:
-    reply = Reply()
+    reply = ResponseStream()
 
     async def write() -> None:
         reply.start(200, HEAD.headers)
@@ -67,7 +67,7 @@ async def test_head_and_body_arrive_in_order_and_once() -> None:
 
 async def test_each_chunk_wakes_a_reader_that_waits() -> None:
     """A signal between the check of the buffer and the wait must not be lost."""
-    reply = Reply()
+    reply = ResponseStream()
     for number in range(300):
         on_background(lambda number=number: reply.write(b"%d" % number))
         received = b""
@@ -76,7 +76,7 @@ async def test_each_chunk_wakes_a_reader_that_waits() -> None:
 
 
 async def test_an_error_is_raised_where_the_body_stands_and_again() -> None:
-    reply = Reply()
+    reply = ResponseStream()
     error = httpx2.ReadError("lost")
     reply.start(200, {})
     reply.write(b"some")
@@ -90,7 +90,7 @@ async def test_an_error_is_raised_where_the_body_stands_and_again() -> None:
 
 
 async def test_an_error_before_the_head_is_raised_for_the_head() -> None:
-    reply = Reply()
+    reply = ResponseStream()
     error = httpx2.ReadError("lost")
     on_background(lambda: reply.end(error))
     with pytest.raises(httpx2.ReadError) as caught:
@@ -100,7 +100,7 @@ async def test_an_error_before_the_head_is_raised_for_the_head() -> None:
 
 
 async def test_a_head_that_does_not_come_is_a_timeout_and_given_up() -> None:
-    reply = Reply()
+    reply = ResponseStream()
     told = listened(reply)
     with pytest.raises(httpx2.ReadTimeout, match=r"0\.01 seconds"):
         await reply.head(0.01)
@@ -108,7 +108,7 @@ async def test_a_head_that_does_not_come_is_a_timeout_and_given_up() -> None:
 
 
 async def test_a_body_that_does_not_go_on_is_a_timeout_and_may_be_read_on() -> None:
-    reply = Reply()
+    reply = ResponseStream()
     with pytest.raises(httpx2.ReadTimeout, match=r"0\.01 seconds"):
         await reply.read(0.01)
     on_background(lambda: reply.write(b"late"))
@@ -116,7 +116,7 @@ async def test_a_body_that_does_not_go_on_is_a_timeout_and_may_be_read_on() -> N
 
 
 async def test_whoever_is_cancelled_while_waiting_for_the_head_has_given_up() -> None:
-    reply = Reply()
+    reply = ResponseStream()
     told = listened(reply)
     task = asyncio.create_task(reply.head(None))
     await asyncio.sleep(0)
@@ -131,7 +131,7 @@ async def test_whoever_is_cancelled_while_waiting_for_the_head_has_given_up() ->
 
 
 async def test_giving_up_before_the_other_side_listens_is_told_at_once() -> None:
-    reply = Reply()
+    reply = ResponseStream()
     reply.abandon()
     calls: list[str] = []
     reply.on_abandon(lambda: calls.append("first phase"))
@@ -140,7 +140,7 @@ async def test_giving_up_before_the_other_side_listens_is_told_at_once() -> None
 
 
 async def test_giving_up_is_told_once_however_often_it_is_said() -> None:
-    reply = Reply()
+    reply = ResponseStream()
     calls: list[int] = []
     on_background(lambda: reply.on_abandon(lambda: calls.append(threading.get_ident())))
     for _ in range(3):
@@ -153,7 +153,7 @@ async def test_giving_up_is_told_once_however_often_it_is_said() -> None:
 
 
 async def test_nobody_is_told_once_the_body_has_ended() -> None:
-    reply = Reply()
+    reply = ResponseStream()
     calls: list[None] = []
     reply.on_abandon(lambda: calls.append(None))
     reply.end()
@@ -171,7 +171,7 @@ async def forget(body: Body) -> None:
 
 @pytest.mark.parametrize("part_with", [Body.aclose, forget])
 async def test_a_body_that_is_closed_or_forgotten_is_given_up(part_with: Callable[[Body], Awaitable[None]]) -> None:
-    reply = Reply()
+    reply = ResponseStream()
     told = listened(reply)
     await part_with(Body(reply, None))
     gc.collect()
@@ -179,7 +179,7 @@ async def test_a_body_that_is_closed_or_forgotten_is_given_up(part_with: Callabl
 
 
 def test_a_response_is_read_by_another_loop_than_the_one_that_opened_it() -> None:
-    reply = Reply()
+    reply = ResponseStream()
     results: list[Any] = []
     on_background(lambda: reply.start(200, {}))
     results.append(asyncio.run(reply.head(5)))
@@ -195,7 +195,7 @@ def test_a_response_is_read_by_another_loop_than_the_one_that_opened_it() -> Non
 
 async def test_the_time_for_the_head_begins_with_a_process_and_anew_with_each_ping() -> None:
     """MSG-85."""
-    reply = Reply(queues=True)
+    reply = ResponseStream(queues=True)
     reading = asyncio.ensure_future(reply.head(0.3))
     await asyncio.sleep(0.35)
     assert not reading.done()  # it queues

@@ -124,7 +124,7 @@ async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -
     """MSG-21. Otherwise one such rest would let the CLI make second calls."""
     await goes_on(client, "Go.")
     await client.settled()
-    [process] = client.transport._pool.core._fleet.workers  # pyright: ignore[reportPrivateUsage]
+    [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
     allowed = process._allowed  # pyright: ignore[reportPrivateUsage]
     await on_background(process.session.add_user, "A rest of an earlier prompt. " * 9)
     await goes_on(client, "Go.")

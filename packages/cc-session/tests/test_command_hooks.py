@@ -17,7 +17,7 @@ import pytest
 
 from cc_loopback import LoopbackServer
 from cc_session import Content, HookResult, Session, command_hook
-from cc_session.hooks.callbacks import Callers
+from cc_session.hooks.callbacks import CallbackRunner
 from cc_session.hooks.calls import for_the_cli
 
 Ask = Callable[[Session, Content], Any]
@@ -37,7 +37,7 @@ def touch(file: str) -> dict[str, Any]:
 
 async def said(command: Sequence[Any], event: str = "PreToolUse", **kwargs: Any) -> Any:
     """Return the CLI's message when a program is called, and the model's message where it denies."""
-    [answer] = for_the_cli(command_hook(event, command, **kwargs), Callers(None)).hooks
+    [answer] = for_the_cli(command_hook(event, command, **kwargs), CallbackRunner(None)).hooks
     output: Any = await answer({"command": "touch file"}, "toolu_1", {"signal": None})  # pyright: ignore[reportArgumentType]
     specific = output.get("hookSpecificOutput", {})
     return specific.get("permissionDecisionReason", "") if specific.get("permissionDecision") == "deny" else output

@@ -29,7 +29,7 @@ from cc_session import (
     UserPromptSubmitHookInput,
     hook,
 )
-from cc_session.hooks.callbacks import Callers
+from cc_session.hooks.callbacks import CallbackRunner
 from cc_session.hooks.calls import for_the_cli
 from cc_session.hooks.hook import OnError
 
@@ -257,7 +257,7 @@ async def test_a_hook_that_fails_says_what_becomes_of_the_call(
     answers: dict[OnError, Any] = {}
     for on_error in get_args(OnError):
         failing = hook("PreToolUse", timeout=0.2, on_error=on_error)(function)
-        [answer] = for_the_cli(failing, Callers(None)).hooks
+        [answer] = for_the_cli(failing, CallbackRunner(None)).hooks
         answers[on_error] = await answer({}, "toolu_1", {"signal": None})  # pyright: ignore[reportArgumentType]
 
     assert answers["continue"] == {}

@@ -197,7 +197,7 @@ async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothi
     options = replace(bench.options, extra_args={"allow-dangerously-skip-permissions": None})
     policy = Policy([Rule("Bash", "deny", when=lambda input: "denied" in input["command"])], ask=no_shells)
     async with await Session.open(options, policy=policy) as session, asyncio.timeout(40):
-        for number, mode in enumerate(MODES):
+        for number, mode in enumerate(get_args(PermissionMode)):
             await session.control("set_permission_mode", mode=mode)
             bench.begin()
             asked.clear()

@@ -22,7 +22,7 @@ from cc_session.pool.launch import Defaults, Launch
 from cc_session.pool.processes import PoolLimits
 from cc_session.pool.worker import Worker
 from cc_session.process.memory import Memory
-from cc_session.process.side_effects import Traces
+from cc_session.process.side_effects import SideEffects
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
 
 pytestmark = pytest.mark.timeout(10)
@@ -44,7 +44,7 @@ class PretendedSession:
         self.number = number
         self.pid = FIRST_PID + number
         self.launch = launch
-        self.traces = Traces()
+        self.side_effects = SideEffects()
         self.state = "idle"
         self.requests: list[tuple[str, object]] = []
         self.error: Exception | None = None
@@ -118,7 +118,7 @@ async def lent(
     lease = Lease[Worker](wanted or launch(**overrides))
     try:
         session = cast("PretendedSession", await pool.lend(lease))
-        session.traces.talked = True
+        session.side_effects.talked = True
         yield session
     finally:
         pool.give_back(lease)
@@ -311,7 +311,7 @@ async def test_what_cannot_be_brought_back_is_replaced(
     pool = make()
     for number in (0, 0 if reason is None else 1):
         async with lent(pool, launch(options)) as session:
-            setattr(session.traces, trace, value)
+            setattr(session.side_effects, trace, value)
         assert session.number == number
         await all_rest()
     assert pool.stats().recycled == ({} if reason is None else {reason: 2})
@@ -327,7 +327,7 @@ async def test_a_lease_that_did_nothing_leaves_nothing_to_be_undone(make: Make) 
         await pool.lend(lease)  # returned before it began
     for number in range(3):
         async with lent(pool) as session:
-            session.traces.clear()
+            session.side_effects.clear()
         assert (await use(pool)) is session
         assert session.number == number
         assert pool.stats().recycled == {"fresh": number + 1}
@@ -672,7 +672,7 @@ async def test_a_turn_is_repeated_as_often_as_was_asked_for_until_its_answer_has
 
     async def ask(asked: Any) -> Any:
         session: PretendedSession = asked
-        session.traces.answered = has_answered
+        session.side_effects.answered = has_answered
         if session.number < deaths:
             await session.close()
             raise ProcessExitedError(exit_code=-9)

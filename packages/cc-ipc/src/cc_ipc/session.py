@@ -22,14 +22,14 @@ from .messages import ToolHandler, ToolSchema
 from .server import IPCServer
 from .sockets import fits_socket_path
 
-__all__ = ["IPCSession", "SessionState", "StdioServerConfig"]
+__all__ = ["IPCSession", "IPCSessionState", "StdioServerConfig"]
 
 # Folder of a socket whose path in the temporary folder would be too long. All users may write there, but not touch each
 # other's files.
 _SHORT_FOLDER = Path("/tmp")  # noqa: S108 - the files are private from their creation
 
 
-class SessionState(Enum):
+class IPCSessionState(Enum):
     """The states of a session, in order. A session never returns to an earlier state."""
 
     CREATED = "created"
@@ -74,7 +74,7 @@ class IPCSession:
         self._schemas = list(tool_schemas)
         self._server = IPCServer(self._folder / socket_file_name(session_id), self._handlers, tool_timeout=tool_timeout)
         self._schema_file: LockedFile | None = None
-        self._state = SessionState.CREATED
+        self._state = IPCSessionState.CREATED
 
     @property
     def socket_path(self) -> Path:
@@ -99,10 +99,10 @@ class IPCSession:
     @property
     def server(self) -> IPCServer | None:
         """The server while it runs, otherwise `None`."""
-        return self._server if self._state is SessionState.STARTED else None
+        return self._server if self._state is IPCSessionState.STARTED else None
 
     @property
-    def state(self) -> SessionState:
+    def state(self) -> IPCSessionState:
         """The current state; its `value` is `"created"`, `"started"` or `"stopped"`."""
         return self._state
 
@@ -127,9 +127,9 @@ class IPCSession:
             SocketPathError: The path of a file exists already or is too long.
             OSError: The folder is missing, not writable or full.
         """
-        if self._state is not SessionState.CREATED:
+        if self._state is not IPCSessionState.CREATED:
             raise SessionStateError(state=self._state.value, wanted="start")
-        self._state = SessionState.STARTED
+        self._state = IPCSessionState.STARTED
         try:
             schemas = _encoded(self._schemas)
             remove_leftovers([self._folder])
@@ -144,7 +144,7 @@ class IPCSession:
 
     async def stop(self) -> None:
         """Remove the files, cancel the running calls, and close the connections. Idempotent, in any state."""
-        self._state = SessionState.STOPPED
+        self._state = IPCSessionState.STOPPED
         file, self._schema_file = self._schema_file, None
         if file is not None:
             file.unlink()
@@ -155,7 +155,7 @@ class IPCSession:
                 file.release()  # last, because the released lock makes the bridges exit
 
     def _check_started(self) -> None:
-        if self._state is not SessionState.STARTED:  # stopped by another task in the meantime
+        if self._state is not IPCSessionState.STARTED:  # stopped by another task in the meantime
             raise SessionStateError(state=self._state.value, wanted="start")
 
     def __repr__(self) -> str:

@@ -6,8 +6,8 @@ sessions; does not know agents or models.
 
 from .api.limits import LimitCallback
 from .loop.approvals import APPROVED
-from .loop.claude_code_tools import OwnTools
-from .loop.cli_tools import Beside, CLICall, CLITools, beside_requests
+from .loop.claude_code_tools import ClaudeCodeTools
+from .loop.cli_tools import CLICall, CLITools, RequestContext, request_context
 from .process.api_log import retry_after
 from .report import RequestReport
 from .server.app import create_app
@@ -16,14 +16,14 @@ from .transport import ERROR_EXTENSION, ClaudeCodeTransport
 __all__ = [
     "APPROVED",
     "ERROR_EXTENSION",
-    "Beside",
     "CLICall",
     "CLITools",
+    "ClaudeCodeTools",
     "ClaudeCodeTransport",
     "LimitCallback",
-    "OwnTools",
+    "RequestContext",
     "RequestReport",
-    "beside_requests",
     "create_app",
+    "request_context",
     "retry_after",
 ]

@@ -17,7 +17,7 @@ from .api.request import MessagesRequest
 from .api.response import REQUEST_ID, error_headers, new_request_id
 from .process.process import RequestProcess
 from .report import RequestReport
-from .response_stream import Reply
+from .response_stream import ResponseStream
 
 __all__ = ["answer"]
 
@@ -30,7 +30,7 @@ _NO_RETRY = {"x-should-retry": "false"}
 
 
 async def answer(
-    core: PoolCore[RequestProcess], launch: Launch, request: MessagesRequest, reply: Reply, note: NoteLimits
+    core: PoolCore[RequestProcess], launch: Launch, request: MessagesRequest, reply: ResponseStream, note: NoteLimits
 ) -> None:
     """Answer `request` into `reply`, with a process of `core`; `note` is called with limits. Never raises."""
     lease = Lease[RequestProcess](launch, lambda process: process.take(launch, request))
@@ -47,7 +47,7 @@ async def answer(
     except (Exception, asyncio.CancelledError) as error:
         # Before the caller can see it and send its next request.
         core.give_back(lease)
-        _tell(reply, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
+        _fail(reply, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
     finally:
         core.give_back(lease)
 
@@ -59,19 +59,19 @@ def _report(lease: Lease[RequestProcess], process: RequestProcess, request: Mess
         wait_seconds=lease.wait_seconds,
         queue_length=lease.queue_length,
     )
-    beside = request.beside
-    if beside is not None:
-        beside.report = report
+    context = request.context
+    if context is not None:
+        context.report = report
 
     def note_both(limits: RateLimits) -> None:
-        if beside is not None:
-            beside.report = replace(report, rate_limits=limits)
+        if context is not None:
+            context.report = replace(report, rate_limits=limits)
         note(limits)
 
     process.on_limits = note_both
 
 
-async def _while_wanted(reply: Reply, work: Coroutine[Any, Any, T]) -> T:
+async def _while_wanted(reply: ResponseStream, work: Coroutine[Any, Any, T]) -> T:
     """Await `work`; cancel it when the caller abandons the reply."""
     task = asyncio.ensure_future(work)
     reply.on_abandon(task.cancel)
@@ -83,7 +83,7 @@ async def _answer(
     lease: Lease[RequestProcess],
     process: RequestProcess,
     request: MessagesRequest,
-    reply: Reply,
+    reply: ResponseStream,
 ) -> None:
     whole, headers = Answer(), dict[str, str]()
     async for event in process.answer():
@@ -110,7 +110,7 @@ def _told_headers(process: RequestProcess) -> dict[str, str]:
     return {REQUEST_ID: new_request_id(), **process.log.headers}
 
 
-def _tell(reply: Reply, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
+def _fail(reply: ResponseStream, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
     """Send an error as the API would: as a status, as an event after the answer's start, or as a connection error.
 
     A request that has run tools, or has had its time, must not be retried, and clients retry after a connection error.

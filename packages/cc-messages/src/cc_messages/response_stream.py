@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from cc_session import tell_background
 
-__all__ = ["Body", "Head", "Reply"]
+__all__ = ["Body", "Head", "ResponseStream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Head:
     """The error in the response, if it is one of ours and not of the API's."""
 
 
-class Reply:
+class ResponseStream:
     """Head and body of a response, written on the background loop and read on another.
 
     Args:
@@ -167,7 +167,7 @@ class Reply:
 class Body(httpx2.AsyncByteStream):
     """The body of a response as `httpx2` reads it."""
 
-    def __init__(self, reply: Reply, timeout: float | None) -> None:
+    def __init__(self, reply: ResponseStream, timeout: float | None) -> None:
         self._reply = reply
         self._timeout = timeout
 

@@ -32,13 +32,13 @@ from .api.models import catalogue, find, page, resolve
 from .api.passed_headers import passed_headers
 from .api.request import parse_object, parse_request
 from .api.response import document, error_response
-from .loop.cli_tools import current_beside
+from .loop.cli_tools import current_context
 from .loop.process import LoopProcess
-from .process.launch import Launches
+from .process.launch import LaunchBuilder
 from .process.process import RequestProcess
 from .process.request_launch import RequestLaunch
 from .request_handler import answer
-from .response_stream import Body, Reply
+from .response_stream import Body, ResponseStream
 
 __all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
 
@@ -105,7 +105,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         self._size, self._prewarm = size, prewarm
         self.cache_breakpoints = cache_breakpoints
         """True if requests without `cache_control` get breakpoints."""
-        self._launches = Launches(env or {}, cwd, cli_path, timeouts or Timeouts())
+        self._launches = LaunchBuilder(env or {}, cwd, cli_path, timeouts or Timeouts())
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
         self._pool = PoolOwner(
@@ -145,12 +145,12 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         parsed = parse_request(
             body,
             request.headers.get("anthropic-beta", ""),
-            current_beside(),
+            current_context(),
             passed_headers(request.headers.multi_items(), self._launches.env),
             login=self._launches.login,
             places_breakpoints=self.cache_breakpoints,
         )
-        reply = Reply(queues=True)
+        reply = ResponseStream(queues=True)
         timeout = request.extensions.get("timeout", {}).get("read")
         note = partial(self._limits.note, loop=asyncio.get_running_loop())
         start_on_background(answer, self._pool.core, self._launches.launch(parsed), parsed, reply, note)
@@ -233,7 +233,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         return f"<ClaudeCodeTransport {self.stats().summary}>"
 
 
-async def _models(core: PoolCore[RequestProcess], launches: Launches) -> JsonValue:
+async def _models(core: PoolCore[RequestProcess], launches: LaunchBuilder) -> JsonValue:
     lease = Lease[RequestProcess](launches.spare())
     try:
         return (await core.acquire(lease)).session.info.get("models", [])
@@ -248,7 +248,7 @@ class _Starter:
         launches: Records missing abilities of the CLI.
     """
 
-    def __init__(self, launches: Launches) -> None:
+    def __init__(self, launches: LaunchBuilder) -> None:
         self._launches = launches
 
     async def __call__(self, launch: Launch) -> RequestProcess:

@@ -10,13 +10,13 @@ from pydantic_ai.models import KnownModelName, Model, ModelResolutionContext
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset
 
-from cc_messages import OwnTools
+from cc_messages import ClaudeCodeTools
 from cc_session import McpServer, Policy
 
 from .model import ClaudeCodeModel
-from .own_tool_approvals import OwnToolApprovals
 from .provider import ClaudeCodeProvider
 from .settings import ClaudeCodeModelSettings
+from .tool_approvals import ClaudeCodeToolApprovals
 
 __all__ = ["ClaudeCode", "claude_code"]
 
@@ -29,7 +29,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
 
     provider: ClaudeCodeProvider | None = None
     """Process pool; by default the one of all models without a provider."""
-    tools: OwnTools | None = None
+    tools: ClaudeCodeTools | None = None
     """Claude Code's own tools that the agent's requests may use; none by default."""
     _models: dict[str, ClaudeCodeModel] = field(default_factory=dict[str, ClaudeCodeModel], init=False, repr=False)
 
@@ -50,7 +50,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
 
     def get_toolset(self) -> AbstractToolset[AgentDepsT] | None:
         """Return the toolset of tools whose calls may need an approval; None if none does."""
-        return OwnToolApprovals(self.tools.names) if self.tools is not None and self.tools.defers else None
+        return ClaudeCodeToolApprovals(self.tools.names) if self.tools is not None and self.tools.defers else None
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
@@ -99,7 +99,7 @@ def claude_code(
                 "policy, approvals, cwd and max_turns are about tools of Claude Code's own: name some with tools=…"
             )
         return ClaudeCode(provider)
-    own = OwnTools(
+    claude_code_tools = ClaudeCodeTools(
         tools=tuple(tools),
         policy=policy,
         defers=approvals,
@@ -109,4 +109,4 @@ def claude_code(
         cwd=cwd,
         max_turns=max_turns,
     )
-    return ClaudeCode(provider, own)
+    return ClaudeCode(provider, claude_code_tools)

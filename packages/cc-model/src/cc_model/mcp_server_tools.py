@@ -12,7 +12,7 @@ from functools import lru_cache
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.native_tools import MCPServerTool
 
-from cc_messages import OwnTools
+from cc_messages import ClaudeCodeTools
 from cc_session import HTTPServer, Policy, Rule
 
 __all__ = ["with_mcp_servers", "without_mcp_servers"]
@@ -21,13 +21,15 @@ __all__ = ["with_mcp_servers", "without_mcp_servers"]
 _LOTS = 32
 
 
-def with_mcp_servers(parameters: ModelRequestParameters, own: OwnTools | None) -> OwnTools | None:
+def with_mcp_servers(
+    parameters: ModelRequestParameters, claude_code_tools: ClaudeCodeTools | None
+) -> ClaudeCodeTools | None:
     """Return Claude Code's own tools for a request: the enabled ones, and the MCP servers among its native tools.
 
     Equal servers give the same tools, so that requests share processes.
     """
     servers = [tool for tool in parameters.native_tools if isinstance(tool, MCPServerTool)]
-    return _opened(own, tuple(map(_fixed, servers))) if servers else own
+    return _opened(claude_code_tools, tuple(map(_fixed, servers))) if servers else claude_code_tools
 
 
 def without_mcp_servers(parameters: ModelRequestParameters) -> ModelRequestParameters:
@@ -49,12 +51,12 @@ def _fixed(tool: MCPServerTool) -> _Server:
 
 
 @lru_cache(maxsize=_LOTS)
-def _opened(own: OwnTools | None, servers: Sequence[_Server]) -> OwnTools:
-    own = own or OwnTools(tools=())
+def _opened(claude_code_tools: ClaudeCodeTools | None, servers: Sequence[_Server]) -> ClaudeCodeTools:
+    claude_code_tools = claude_code_tools or ClaudeCodeTools(tools=())
     added = {name: HTTPServer(url, headers=dict(headers)) for name, url, headers, _ in servers}
     limits = [_all_but(name, allowed) for name, _, _, allowed in servers if allowed is not None]
-    policy = (own.policy or Policy()).with_rules(*limits) if limits else own.policy
-    return replace(own, mcp_servers={**own.mcp_servers, **added}, policy=policy)
+    policy = (claude_code_tools.policy or Policy()).with_rules(*limits) if limits else claude_code_tools.policy
+    return replace(claude_code_tools, mcp_servers={**claude_code_tools.mcp_servers, **added}, policy=policy)
 
 
 def _all_but(server: str, allowed: Sequence[str]) -> Rule:

@@ -23,16 +23,16 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import RequestUsage
 
 from cc_ipc import TransportType
-from cc_messages import Beside, CLITools, OwnTools, beside_requests
+from cc_messages import ClaudeCodeTools, CLITools, RequestContext, request_context
 from cc_types import CLIResponse
 
 from .agent_tools import AgentTools
 from .errors import ToolsetNotRegisteredError, claude_code_errors, with_plan_limit
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
-from .own_tool_approvals import without_own_tools
 from .provider import ClaudeCodeProvider, default_provider
 from .reports import add_to_stream, set_span_attributes, with_details
 from .settings import ClaudeCodeModelSettings
+from .tool_approvals import without_claude_code_tools
 from .transcript import MessageCallback, Transcript, metadata
 from .uploaded_files import with_own_files
 
@@ -199,20 +199,20 @@ class ClaudeCodeModel(AnthropicModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
         """Make one request and yield its stream. Raises the errors of `request()`, also while the stream is read."""
-        own = self._own_tools(model_settings, model_request_parameters)
-        parameters = _of_the_api(model_request_parameters, own)
+        claude_code_tools = self._claude_code_tools(model_settings, model_request_parameters)
+        parameters = _of_the_api(model_request_parameters, claude_code_tools)
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
         with claude_code_errors(self.model_name):
             async with AsyncExitStack() as stack:
                 tools = await stack.enter_async_context(self._offered(parameters, run_context))
                 # Only while the request is sent: a stream may be closed in another task than it was opened in.
-                with _beside(tools, own, transcript) as beside:
+                with _context_of_requests(tools, claude_code_tools, transcript) as context:
                     response = await stack.enter_async_context(
                         super().request_stream(
                             with_own_files(messages, self.system), model_settings, parameters, run_context
                         )
                     )
-                add_to_stream(response, beside)
+                add_to_stream(response, context)
                 yield response
             if transcript is not None:
                 await transcript.complete()
@@ -239,18 +239,20 @@ class ClaudeCodeModel(AnthropicModel):
         parameters: ModelRequestParameters,
         transcript: Transcript | None,
     ) -> ModelResponse:
-        own = self._own_tools(model_settings, parameters)
-        parameters = _of_the_api(parameters, own)
+        claude_code_tools = self._claude_code_tools(model_settings, parameters)
+        parameters = _of_the_api(parameters, claude_code_tools)
         with claude_code_errors(self.model_name):
             async with self._offered(parameters) as tools:
-                with _beside(tools, own, transcript) as beside:
+                with _context_of_requests(tools, claude_code_tools, transcript) as context:
                     response = await super().request(with_own_files(messages, self.system), model_settings, parameters)
-        return with_details(response, beside.report)
+        return with_details(response, context.report)
 
-    def _own_tools(self, model_settings: ModelSettings | None, parameters: ModelRequestParameters) -> OwnTools | None:
+    def _claude_code_tools(
+        self, model_settings: ModelSettings | None, parameters: ModelRequestParameters
+    ) -> ClaudeCodeTools | None:
         settings = cast(ClaudeCodeModelSettings, merge_model_settings(self.settings, model_settings) or {})
-        own = settings["claude_code_tools"] if "claude_code_tools" in settings else None
-        return with_mcp_servers(parameters, own)
+        claude_code_tools = settings["claude_code_tools"] if "claude_code_tools" in settings else None
+        return with_mcp_servers(parameters, claude_code_tools)
 
     @asynccontextmanager
     async def _offered(
@@ -265,19 +267,25 @@ class ClaudeCodeModel(AnthropicModel):
 
 
 @contextmanager
-def _beside(tools: CLITools | None, own: OwnTools | None, transcript: Transcript | None) -> Generator[Beside]:
-    """Open `beside_requests()`, and add its report to the current span and to the error of a used-up plan."""
-    with beside_requests(tools=tools, own=own, on_message=transcript and transcript.take) as beside:
+def _context_of_requests(
+    tools: CLITools | None, claude_code_tools: ClaudeCodeTools | None, transcript: Transcript | None
+) -> Generator[RequestContext]:
+    """Open `request_context()`, and add its report to the current span and to the error of a used-up plan."""
+    with request_context(
+        tools=tools, claude_code_tools=claude_code_tools, on_message=transcript and transcript.take
+    ) as context:
         try:
-            yield beside
+            yield context
         except ModelHTTPError as error:
-            if (refused := with_plan_limit(error, beside.report)) is error:
+            if (refused := with_plan_limit(error, context.report)) is error:
                 raise
             raise refused from None
         finally:
-            set_span_attributes(beside.report)
+            set_span_attributes(context.report)
 
 
-def _of_the_api(parameters: ModelRequestParameters, own: OwnTools | None) -> ModelRequestParameters:
+def _of_the_api(
+    parameters: ModelRequestParameters, claude_code_tools: ClaudeCodeTools | None
+) -> ModelRequestParameters:
     """Return the parameters without the tools that the CLI itself describes to the model."""
-    return without_mcp_servers(without_own_tools(parameters, own))
+    return without_mcp_servers(without_claude_code_tools(parameters, claude_code_tools))

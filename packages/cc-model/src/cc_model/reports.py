@@ -9,7 +9,7 @@ from opentelemetry.trace import Span, get_current_span
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import StreamedResponse
 
-from cc_messages import Beside, RequestReport
+from cc_messages import RequestContext, RequestReport
 
 __all__ = ["add_to_stream", "set_span_attributes", "with_details"]
 
@@ -28,11 +28,11 @@ def with_details(response: ModelResponse, report: RequestReport | None) -> Model
     return response
 
 
-def add_to_stream(stream: StreamedResponse, beside: Beside) -> None:
+def add_to_stream(stream: StreamedResponse, context: RequestContext) -> None:
     """Add the report to the `provider_details` of each response of the stream."""
     get = stream.get
     # Do not use the stream's own details: pydantic-ai adds to them at the end, and earlier responses share them.
-    stream.get = lambda: with_details(get(), beside.report)
+    stream.get = lambda: with_details(get(), context.report)
 
 
 def _details(report: RequestReport) -> dict[str, Any]:

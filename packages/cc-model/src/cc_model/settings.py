@@ -2,7 +2,7 @@
 
 from pydantic_ai.models.anthropic import AnthropicModelSettings
 
-from cc_messages import OwnTools
+from cc_messages import ClaudeCodeTools
 
 __all__ = ["ClaudeCodeModelSettings"]
 
@@ -13,5 +13,5 @@ class ClaudeCodeModelSettings(AnthropicModelSettings, total=False):
     Cache settings are the exception: Claude Code places its own breakpoints.
     """
 
-    claude_code_tools: OwnTools
+    claude_code_tools: ClaudeCodeTools
     """Claude Code's own tools for the request. `claude_code(tools=…)` sets it for an agent."""

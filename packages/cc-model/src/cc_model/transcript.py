@@ -52,7 +52,7 @@ class Transcript:
         if self._heard is not None:
             self._heard.put_nowait(message)
         if self._callback is not None:
-            self._tell(self._callback, message)
+            self._call(self._callback, message)
 
     async def complete(self) -> list[Message]:
         """Wait for the result, which comes a moment after the answer, and for the callback; return all messages.
@@ -69,7 +69,7 @@ class Transcript:
             await asyncio.wait({self._telling})
         return self.messages
 
-    def _tell(self, callback: MessageCallback, message: Message) -> None:
+    def _call(self, callback: MessageCallback, message: Message) -> None:
         try:
             told = callback(message)
         except Exception:

@@ -47,7 +47,7 @@ class LimitWatch:
         for window in limits.windows:
             if self._passes(window) and (callback := self._callback) is not None:
                 with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(_tell, callback, window, limits)
+                    loop.call_soon_threadsafe(_call, callback, window, limits)
 
     def _passes(self, window: LimitWindow) -> bool:
         """Return True if the window has just passed a new threshold."""
@@ -61,7 +61,7 @@ class LimitWatch:
         return now > before
 
 
-def _tell(callback: LimitCallback, window: LimitWindow, limits: RateLimits) -> None:
+def _call(callback: LimitCallback, window: LimitWindow, limits: RateLimits) -> None:
     try:
         callback(window, limits)
     except Exception:

@@ -16,7 +16,7 @@ from cc_session import Login
 from cc_types import JsonValue
 
 from ..loop.answer import unfolded_messages
-from ..loop.cli_tools import Beside
+from ..loop.cli_tools import RequestContext
 from ..loop.request import LoopRequest, loop_request
 from .breakpoints import with_breakpoints
 from .failure import detailed, invalid
@@ -73,7 +73,7 @@ class MessagesRequest:
     """The value of the `anthropic-beta` header, if a process has to be started with it."""
     headers: PassedHeaders = field(default_factory=PassedHeaders)
     """Other headers for the API."""
-    beside: Beside | None = None
+    context: RequestContext | None = None
     """The caller's request context."""
     loop: LoopRequest | None = None
     """The conversation and the tools, if the CLI runs the loop."""
@@ -87,7 +87,7 @@ class MessagesRequest:
 def parse_request(
     body: bytes,
     betas: str = "",
-    beside: Beside | None = None,
+    context: RequestContext | None = None,
     headers: PassedHeaders | None = None,
     *,
     login: Login = Login.API_KEY,
@@ -98,7 +98,7 @@ def parse_request(
     Args:
         body: The HTTP body.
         betas: The value of the `anthropic-beta` header.
-        beside: The caller's request context.
+        context: The caller's request context.
         headers: Headers for the API.
         login: The login of the processes.
         places_breakpoints: True if a request without cache breakpoints gets some.
@@ -115,9 +115,9 @@ def parse_request(
             model=_model(fields),
             stream=_stream(fields),
             headers=headers or PassedHeaders(),
-            beside=beside,
+            context=context,
         )
-        if (loop := loop_request(fields, beside)) is not None:
+        if (loop := loop_request(fields, context)) is not None:
             parameters = json.dumps(loop.parameters)
             request = make(extra_body=parameters, system=_texts(fields.get("system")), betas=betas, loop=loop)
             return replace(request, process_model=request.model)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from cc_types import JsonValue
 
 from ..api.message import Answer, Event
-from .cli_tools import OWN_SERVER, mcp_name
+from .cli_tools import CLAUDE_CODE_SERVER, mcp_name
 from .conversation import Block, Message
 
 __all__ = ["LoopAnswer", "unfolded", "unfolded_messages"]
@@ -85,7 +85,7 @@ class LoopAnswer:
         step.answer.feed(event)
         match event["type"]:
             case "message_start":
-                return self._tell(event) if len(self._steps) == 1 else []
+                return self._emit(event) if len(self._steps) == 1 else []
             case "content_block_start":
                 return self._begin_block(step, event)
             case "content_block_delta":
@@ -99,7 +99,7 @@ class LoopAnswer:
             case "message_stop":
                 return self._end_step(step)
             case _:
-                return self._tell(event)
+                return self._emit(event)
 
     def feed_results(self, results: Sequence[Block]) -> list[Event]:
         """Process results of tools that the CLI has run; return the events for the caller."""
@@ -121,16 +121,16 @@ class LoopAnswer:
         block = event["content_block"]
         told = {**event, "index": step.indices[event["index"]]}
         if block["type"] != "tool_use":
-            return self._tell(told)
+            return self._emit(told)
         if self._waits is not None and block["name"] not in self._own and block["name"] not in self._others:
             # Its form depends on its input, which comes later.
             step.held = [told]
             return []
-        return self._tell({**told, "content_block": self._as_told(block)})
+        return self._emit({**told, "content_block": self._as_told(block)})
 
     def _tell_or_hold(self, step: "_Step", event: Event) -> list[Event]:
         if not step.held:
-            return self._tell(event)
+            return self._emit(event)
         step.held.append(event)
         return []
 
@@ -144,7 +144,7 @@ class LoopAnswer:
             step.waiting.add(call["id"])
         else:
             start = {**start, "content_block": self._as_told(start["content_block"])}
-        return [told for event in (start, *rest) for told in self._tell(event)]
+        return [told for event in (start, *rest) for told in self._emit(event)]
 
     def _as_told(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """Return a call as the caller knows it: its own tools by name, the CLI's as tools of another server."""
@@ -161,8 +161,8 @@ class LoopAnswer:
         if block["type"] == "tool_use" and not block["input"] and event["index"] not in step.has_input:
             # Clients join the arguments from the deltas, and there would be none.
             delta = {"type": "input_json_delta", "partial_json": "{}"}
-            events += self._tell({"type": "content_block_delta", "index": index, "delta": delta})
-        return events + self._tell({**event, "index": index})
+            events += self._emit({"type": "content_block_delta", "index": index, "delta": delta})
+        return events + self._emit({**event, "index": index})
 
     def _end_step(self, step: "_Step") -> list[Event]:
         step.has_ended = True
@@ -181,15 +181,15 @@ class LoopAnswer:
         end = step.end
         if len(self._steps) > 1:
             end = {**end, "usage": _total([step.answer.usage for step in self._steps])}
-        return self._tell(end) + self._tell({"type": "message_stop"})
+        return self._emit(end) + self._emit({"type": "message_stop"})
 
     def _tell_block(self, block: dict[str, Any]) -> list[Event]:
         index = self._next_index
         self._next_index += 1
         start: Event = {"type": "content_block_start", "index": index, "content_block": block}
-        return self._tell(start) + self._tell({"type": "content_block_stop", "index": index})
+        return self._emit(start) + self._emit({"type": "content_block_stop", "index": index})
 
-    def _tell(self, event: Event) -> list[Event]:
+    def _emit(self, event: Event) -> list[Event]:
         self.told.feed(event)
         return [event]
 
@@ -255,7 +255,7 @@ def _is_folded(block: Block) -> bool:
 
 def _as_tool_use(block: Block) -> Block:
     server, tool = str(block.get("server_name")), str(block.get("name"))
-    name = tool if server == OWN_SERVER else mcp_name(server, tool)
+    name = tool if server == CLAUDE_CODE_SERVER else mcp_name(server, tool)
     return {"type": "tool_use", "id": block.get("id"), "name": name, "input": block.get("input")}
 
 
@@ -298,7 +298,7 @@ def _server_and_tool(name: str) -> tuple[str, str]:
         server, found, tool = name.removeprefix("mcp__").partition("__")
         if found:
             return server, tool
-    return OWN_SERVER, name
+    return CLAUDE_CODE_SERVER, name
 
 
 def _total(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -17,9 +17,9 @@ from cc_session import Ask, McpServer, Policy, Rule, is_known_tool
 
 if TYPE_CHECKING:
     from .approvals import Approvals
-    from .cli_tools import Beside
+    from .cli_tools import RequestContext
 
-__all__ = ["Caller", "OwnTools", "with_own_tools"]
+__all__ = ["ClaudeCodeTools", "PermissionAsker", "with_claude_code_tools"]
 
 # `Read`, `Bash(git *)`, `mcp__server__tool`, as the CLI's rules name them.
 _ALLOWED = re.compile(r"(?P<tool>[A-Za-z0-9_*-]+)(?:\(.*\))?", re.DOTALL)
@@ -29,7 +29,7 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OwnTools:
+class ClaudeCodeTools:
     """Claude Code's own tools that a request may use. Two instances are never equal: they share no processes.
 
     Raises:
@@ -81,36 +81,40 @@ class OwnTools:
         return frozenset(name for name in self.names if not is_known_tool(name))
 
 
-def with_own_tools(options: ClaudeAgentOptions, own: OwnTools) -> ClaudeAgentOptions:
-    """Return the options of a sealed process, opened as far as `own` allows."""
-    if not _IN_BARE_MODE.issuperset(own.names):
+def with_claude_code_tools(options: ClaudeAgentOptions, claude_code_tools: ClaudeCodeTools) -> ClaudeAgentOptions:
+    """Return the options of a sealed process, opened as far as `claude_code_tools` allows."""
+    if not _IN_BARE_MODE.issuperset(claude_code_tools.names):
         options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
     return replace(
         options,
-        tools=[name for name in own.names if not name.startswith("mcp__")],
-        allowed_tools=[*options.allowed_tools, *own.tools, *(f"mcp__{name}" for name in own.mcp_servers)],
-        max_turns=own.max_turns,
-        cwd=own.cwd or options.cwd,
-        agents=dict(own.agents) or None,
+        tools=[name for name in claude_code_tools.names if not name.startswith("mcp__")],
+        allowed_tools=[
+            *options.allowed_tools,
+            *claude_code_tools.tools,
+            *(f"mcp__{name}" for name in claude_code_tools.mcp_servers),
+        ],
+        max_turns=claude_code_tools.max_turns,
+        cwd=claude_code_tools.cwd or options.cwd,
+        agents=dict(claude_code_tools.agents) or None,
     )
 
 
 _ENDED = "the request that the call belongs to has ended"
 
 
-class Caller:
+class PermissionAsker:
     """The caller whose request the process works on now, for permission questions."""
 
     def __init__(self) -> None:
-        self.beside: Beside | None = None
+        self.context: RequestContext | None = None
         self.approvals: Approvals | None = None
 
-    def policy(self, own: OwnTools) -> Policy | None:
+    def policy(self, claude_code_tools: ClaudeCodeTools) -> Policy | None:
         """The policy of the tools, which asks in the current caller's event loop."""
-        policy = own.policy
-        if policy is None or (policy.ask is None and not own.defers):
+        policy = claude_code_tools.policy
+        if policy is None or (policy.ask is None and not claude_code_tools.defers):
             return policy
-        ask = self._ask_later if own.defers else self._ask_there(policy)
+        ask = self._ask_later if claude_code_tools.defers else self._ask_there(policy)
         return Policy(policy.rules, default=policy.default, ask=ask, timeout=policy.timeout)
 
     async def _ask_later(self, tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
@@ -122,9 +126,9 @@ class Caller:
         ask = policy.ask
 
         async def ask_there(tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-            if self.beside is None or ask is None:
+            if self.context is None or ask is None:
                 raise RuntimeError(_ENDED)
-            return await self.beside.there(_asked(ask, tool, given, context))
+            return await self.context.there(_asked(ask, tool, given, context))
 
         return ask_there
 

@@ -1,7 +1,7 @@
 """Tools in the CLI's own loop: request options outside the body, and their way to the transport.
 
 The Messages API cannot carry a function. So a caller that wants the CLI to run the loop sets it around the request, and
-the transport finds it in the request context: `with beside_requests(tools=…): await client.messages.create(…)`. The
+the transport finds it in the request context: `with request_context(tools=…): await client.messages.create(…)`. The
 body is unchanged: its `tools` describe the tools to the model, and `CLITools` selects the tools that the CLI calls by
 itself. A call of any other tool ends the answer, as in any Messages API response.
 """
@@ -24,12 +24,12 @@ from cc_ipc import ToolSchema
 from cc_session import TOOL_META
 from cc_types import JsonValue
 
-from .claude_code_tools import OwnTools
+from .claude_code_tools import ClaudeCodeTools
 
 if TYPE_CHECKING:
     from ..report import RequestReport
 
-__all__ = ["Beside", "CLICall", "CLITools", "ToolServerKey", "beside_requests", "current_beside", "mcp_name"]
+__all__ = ["CLICall", "CLITools", "RequestContext", "ToolServerKey", "current_context", "mcp_name", "request_context"]
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 # It is a part of the tools' names, `mcp__NAME__TOOL`, and the CLI replaces all other characters.
 _SERVER_NAME = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]*(?<!_)")
 
-OWN_SERVER = "claude-code"
+CLAUDE_CODE_SERVER = "claude-code"
 """The server name for the CLI's own tools in answers."""
 
 
@@ -65,7 +65,7 @@ class CLITools:
     names: frozenset[str]
     """Their names in the request's body."""
     call: Callable[[CLICall], Awaitable[Mapping[str, object]]]
-    """Runs a call, in the event loop and the context of `beside_requests()`, and returns a tool result in MCP's form:
+    """Runs a call, in the event loop and the context of `request_context()`, and returns a tool result in MCP's form:
     `{"content": [{"type": "text", "text": …}], "isError": …}`. Its exception becomes the tool's error for the model."""
     server_name: str = "tools"
     """The name of their MCP server in the CLI."""
@@ -75,10 +75,10 @@ class CLITools:
     """Tools of which no two calls may run at the same time."""
 
     def __post_init__(self) -> None:
-        if _SERVER_NAME.fullmatch(self.server_name) is None or self.server_name == OWN_SERVER:
+        if _SERVER_NAME.fullmatch(self.server_name) is None or self.server_name == CLAUDE_CODE_SERVER:
             raise ValueError(
                 f"{self.server_name!r} cannot be the name of an MCP server: it needs letters, digits, '-' and single "
-                f"'_', begins with a letter or digit, and is not {OWN_SERVER!r}"
+                f"'_', begins with a letter or digit, and is not {CLAUDE_CODE_SERVER!r}"
             )
 
 
@@ -124,21 +124,24 @@ def _schema(tool: Mapping[str, JsonValue]) -> ToolSchema:
     return cast("ToolSchema", schema)
 
 
-class Beside:
+class RequestContext:
     """Request context: the options of a request, and the event loop and context in which the caller's code runs."""
 
     def __init__(
-        self, tools: CLITools | None, own: OwnTools | None, on_message: Callable[[Message], object] | None
+        self,
+        tools: CLITools | None,
+        claude_code_tools: ClaudeCodeTools | None,
+        on_message: Callable[[Message], object] | None,
     ) -> None:
         self.tools = tools
-        self.own = own
+        self.claude_code_tools = claude_code_tools
         self.report: RequestReport | None = None
         """Report about the last request; None before its process was ready."""
         self._on_message = on_message
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
 
-    def tell(self, message: Message) -> None:
+    def deliver(self, message: Message) -> None:
         """Pass a message to the caller, without waiting."""
         if self._on_message is None:
             return
@@ -169,34 +172,37 @@ class Beside:
         return await asyncio.wrap_future(future)
 
 
-_beside: ContextVar[Beside | None] = ContextVar("cc_messages_beside", default=None)
+_context_of_requests: ContextVar[RequestContext | None] = ContextVar("cc_messages_request_context", default=None)
 
 
 @contextmanager
-def beside_requests(
-    *, tools: CLITools | None = None, own: OwnTools | None = None, on_message: Callable[[Message], object] | None = None
-) -> Generator[Beside]:
+def request_context(
+    *,
+    tools: CLITools | None = None,
+    claude_code_tools: ClaudeCodeTools | None = None,
+    on_message: Callable[[Message], object] | None = None,
+) -> Generator[RequestContext]:
     """Set the options of the requests made within, in this task and those started from it.
 
-    Yields the `Beside`, whose `report` is set as soon as the response has begun.
+    Yields the `RequestContext`, whose `report` is set as soon as the response has begun.
 
     Args:
         tools: Tools for the CLI's own loop.
-        own: Tools of Claude Code itself, allowed for these requests.
+        claude_code_tools: Tools of Claude Code itself, allowed for these requests.
         on_message: Called in the current event loop with every message of the CLI that belongs to such a request, in
             order, up to and with the turn's `ResultMessage`. The last ones may come after the response.
     """
-    beside = Beside(tools, own, on_message)
-    token = _beside.set(beside)
+    context = RequestContext(tools, claude_code_tools, on_message)
+    token = _context_of_requests.set(context)
     try:
-        yield beside
+        yield context
     finally:
-        _beside.reset(token)
+        _context_of_requests.reset(token)
 
 
-def current_beside() -> Beside | None:
+def current_context() -> RequestContext | None:
     """Return the options of the current task's requests."""
-    return _beside.get()
+    return _context_of_requests.get()
 
 
 async def _awaited(function: Callable[[CLICall], Awaitable[T]], call: CLICall) -> T:

@@ -18,7 +18,7 @@ from ..process.process import RequestProcess
 from ..process.request_launch import RequestLaunch
 from ..process.turn_reader import Reading
 from .approvals import Approvals, approved_calls
-from .claude_code_tools import Caller, OwnTools
+from .claude_code_tools import ClaudeCodeTools, PermissionAsker
 from .cli_tools import ToolServerKey
 from .request import LoopRequest
 from .skill_folder import SkillFolder, skill_places, with_skills
@@ -32,7 +32,7 @@ class LoopProcess(RequestProcess):
     """A process for requests with tools that the CLI calls."""
 
     _has_history = True
-    _caller: Caller
+    _caller: PermissionAsker
     _tools: ToolServer | None
     _belongings: AsyncExitStack
     """The server, the folder and the session, closed with the process."""
@@ -41,7 +41,7 @@ class LoopProcess(RequestProcess):
     @classmethod
     async def start(cls, launch: Launch) -> Self:
         launch = cast(RequestLaunch, launch)
-        caller, log = Caller(), APILog()
+        caller, log = PermissionAsker(), APILog()
         async with AsyncExitStack() as belongings:
             options = replace(launch.options, stderr=log.take)
             tools = None
@@ -49,9 +49,9 @@ class LoopProcess(RequestProcess):
                 tools = ToolServer(launch.tool_server)
                 belongings.push_async_callback(tools.stop)
                 options = with_tool_server(options, launch.tool_server.name, await tools.start())
-            if launch.own is not None:
-                options = _with_skills(options, launch.own, belongings)
-            policy = None if launch.own is None else caller.policy(launch.own)
+            if launch.claude_code_tools is not None:
+                options = _with_skills(options, launch.claude_code_tools, belongings)
+            policy = None if launch.claude_code_tools is None else caller.policy(launch.claude_code_tools)
             session = await cls.open(replace(launch, policy=policy), options)
             belongings.push_async_callback(session.close)
             if launch.tool_server is not None and launch.tool_server.transport == "stdio":
@@ -80,7 +80,7 @@ class LoopProcess(RequestProcess):
         try:
             await super().reset(by)
         finally:
-            self._caller.beside = self._caller.approvals = None
+            self._caller.context = self._caller.approvals = None
             if self._tools is not None:
                 self._tools.unbind()
 
@@ -94,15 +94,15 @@ class LoopProcess(RequestProcess):
     @override
     def _new_reading(self) -> Reading:
         request = cast(MessagesRequest, self._request)
-        beside, loop = request.beside, _loop(request)
-        assert beside is not None  # noqa: S101  # or there would be no loop
-        self._caller.beside = beside
+        context, loop = request.context, _loop(request)
+        assert context is not None  # noqa: S101  # or there would be no loop
+        self._caller.context = context
         self._caller.approvals = _approvals(loop)
         if self._tools is not None:
-            self._tools.bind(beside.call)
-        own = beside.tools.names if beside.tools is not None else frozenset[str]()
-        doubtful = frozenset[str]() if loop.own is None else loop.own.unknown_names
-        return LoopReading(loop.tool_server, own, self._caller.approvals, doubtful)
+            self._tools.bind(context.call)
+        names = context.tools.names if context.tools is not None else frozenset[str]()
+        doubtful = frozenset[str]() if loop.claude_code_tools is None else loop.claude_code_tools.unknown_names
+        return LoopReading(loop.tool_server, names, self._caller.approvals, doubtful)
 
     @override
     def _prompt(self) -> Content:
@@ -144,14 +144,16 @@ async def _check_tools(session: PooledSession, key: ToolServerKey, seconds: floa
         raise CLIConnectionError(reason=f"the bridge ended before Claude Code knew {', '.join(sorted(missing))}")
 
 
-def _with_skills(options: ClaudeAgentOptions, own: OwnTools, belongings: AsyncExitStack) -> ClaudeAgentOptions:
-    if not own.skills:
+def _with_skills(
+    options: ClaudeAgentOptions, claude_code_tools: ClaudeCodeTools, belongings: AsyncExitStack
+) -> ClaudeAgentOptions:
+    if not claude_code_tools.skills:
         return options
     env: Mapping[str, str] = {**environ, **options.env}
-    folder = SkillFolder(own.skills, skill_places(options.cwd, env))
+    folder = SkillFolder(claude_code_tools.skills, skill_places(options.cwd, env))
     # With the folder, which is removed when it is garbage-collected.
     belongings.callback(SkillFolder.close, folder)
-    return with_skills(options, own, folder)
+    return with_skills(options, claude_code_tools, folder)
 
 
 def _loop(request: MessagesRequest) -> LoopRequest:
@@ -160,7 +162,7 @@ def _loop(request: MessagesRequest) -> LoopRequest:
 
 
 def _approvals(loop: LoopRequest) -> Approvals | None:
-    own = loop.own
-    if own is None or not own.defers or own.policy is None:
+    claude_code_tools = loop.claude_code_tools
+    if claude_code_tools is None or not claude_code_tools.defers or claude_code_tools.policy is None:
         return None
-    return Approvals(own.policy, approved_calls(loop.messages))
+    return Approvals(claude_code_tools.policy, approved_calls(loop.messages))

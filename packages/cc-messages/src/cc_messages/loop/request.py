@@ -13,8 +13,8 @@ from cc_types import JsonValue
 
 from ..api.failure import invalid
 from .answer import unfolded
-from .claude_code_tools import OwnTools
-from .cli_tools import Beside, ToolServerKey
+from .claude_code_tools import ClaudeCodeTools
+from .cli_tools import RequestContext, ToolServerKey
 from .conversation import Block, Message, as_blocks, check_message, check_pairs, merged, without_cache_control
 
 __all__ = ["LoopRequest", "loop_request"]
@@ -40,43 +40,43 @@ class LoopRequest:
     """The fields of the body for the API, besides the conversation."""
     tool_server: ToolServerKey | None
     """The tools of the request that the CLI knows; None if it knows none."""
-    own: OwnTools | None
+    claude_code_tools: ClaudeCodeTools | None
     """The CLI's own tools; None if it has none."""
 
 
-def loop_request(fields: _Object, beside: Beside | None) -> LoopRequest | None:
+def loop_request(fields: _Object, context: RequestContext | None) -> LoopRequest | None:
     """Parse a request's body for the CLI's loop; return None if the caller owns the loop.
 
     Raises:
         APIError: The CLI could not carry it (status 400).
     """
-    server = _tool_server(fields, beside)
-    own = beside.own if beside is not None else None
-    if server is None and own is None:
+    server = _tool_server(fields, context)
+    claude_code_tools = context.claude_code_tools if context is not None else None
+    if server is None and claude_code_tools is None:
         return None
     messages = _messages(cast("list[JsonValue]", fields["messages"]), server)
     parameters: _Object = {
         name: value for name, value in fields.items() if name not in _OF_THE_CLI and value is not None
     }
-    return LoopRequest(messages, _with_cli_tools(parameters, server, own), server, own)
+    return LoopRequest(messages, _with_cli_tools(parameters, server, claude_code_tools), server, claude_code_tools)
 
 
-def _tool_server(fields: _Object, beside: Beside | None) -> ToolServerKey | None:
-    tools = beside.tools if beside is not None else None
-    own = beside.own if beside is not None else None
+def _tool_server(fields: _Object, context: RequestContext | None) -> ToolServerKey | None:
+    tools = context.tools if context is not None else None
+    claude_code_tools = context.claude_code_tools if context is not None else None
     described = fields.get("tools")
-    if not isinstance(described, list) or not described or (tools is None and own is None):
+    if not isinstance(described, list) or not described or (tools is None and claude_code_tools is None):
         return None
     sequential = tools.sequential if tools is not None else frozenset[str]()
     listed = [_listed(tool, f"tools.{index}", sequential) for index, tool in enumerate(described)]
-    if own is not None:
+    if claude_code_tools is not None:
         for index, tool in enumerate(described):
-            _check_beside_own(cast(_Object, tool), own, f"tools.{index}")
+            _check_other_tool(cast(_Object, tool), claude_code_tools, f"tools.{index}")
     names = frozenset[object](tool["name"] for tool in listed)
     text = json.dumps(listed, sort_keys=True)
     if tools is not None and names & tools.names:
         return ToolServerKey(tools.server_name, tools.transport, text)
-    return ToolServerKey(_SERVER_NAME, "sdk", text, is_plain=True) if own is not None else None
+    return ToolServerKey(_SERVER_NAME, "sdk", text, is_plain=True) if claude_code_tools is not None else None
 
 
 def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tuple[Message, ...]:
@@ -104,10 +104,12 @@ def _message(message: JsonValue, place: str) -> Message:
     return read
 
 
-def _with_cli_tools(parameters: _Object, server: ToolServerKey | None, own: OwnTools | None) -> _Object:
+def _with_cli_tools(
+    parameters: _Object, server: ToolServerKey | None, claude_code_tools: ClaudeCodeTools | None
+) -> _Object:
     """Give tools the CLI's names. If the CLI has tools of its own, it describes all tools itself."""
     changed = dict(parameters)
-    if own is not None:
+    if claude_code_tools is not None:
         changed.pop("tools", None)
     if server is None:
         return changed
@@ -149,8 +151,8 @@ def _listed(tool: JsonValue, place: str, sequential: Collection[str]) -> _Object
     }
 
 
-def _check_beside_own(tool: _Object, own: OwnTools, place: str) -> None:
-    if tool["name"] in own.names:
+def _check_other_tool(tool: _Object, claude_code_tools: ClaudeCodeTools, place: str) -> None:
+    if tool["name"] in claude_code_tools.names:
         raise invalid(f"{place}: {tool['name']!r} is the name of a tool of Claude Code's that this request allows")
     for name, value in tool.items():
         if name not in _TOLD and value is not None:

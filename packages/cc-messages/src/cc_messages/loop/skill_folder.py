@@ -15,7 +15,7 @@ from pathlib import Path
 from claude_agent_sdk import ClaudeAgentOptions
 
 from ..api.failure import invalid
-from .claude_code_tools import OwnTools
+from .claude_code_tools import ClaudeCodeTools
 
 __all__ = ["PLUGIN", "SkillFolder", "skill_places", "with_skills"]
 
@@ -62,7 +62,9 @@ def _found(name: str, places: Sequence[Path]) -> Path:
     raise invalid(f"There is no skill {name!r} in {' or '.join(map(str, places))}")
 
 
-def with_skills(options: ClaudeAgentOptions, own: OwnTools, folder: SkillFolder) -> ClaudeAgentOptions:
-    """Return options with the skills of `own`, linked in `folder`."""
-    names = [known for name in own.skills for known in (name, f"{PLUGIN}:{name}")]
+def with_skills(
+    options: ClaudeAgentOptions, claude_code_tools: ClaudeCodeTools, folder: SkillFolder
+) -> ClaudeAgentOptions:
+    """Return options with the skills of `claude_code_tools`, linked in `folder`."""
+    names = [known for name in claude_code_tools.skills for known in (name, f"{PLUGIN}:{name}")]
     return replace(options, plugins=[{"type": "local", "path": str(folder.path)}], skills=names)

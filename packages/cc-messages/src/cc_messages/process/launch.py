@@ -12,7 +12,7 @@ from cc_session import Login, Timeouts, login_of, sealed_options
 
 from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..api.token_count import APIAccess
-from ..loop.claude_code_tools import with_own_tools
+from ..loop.claude_code_tools import with_claude_code_tools
 from ..loop.request import LoopRequest
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
@@ -20,7 +20,7 @@ from .claim import CLAIM_ARGUMENTS
 from .request_launch import NO_COMMANDS, RequestLaunch
 from .single_call import LIMIT_ENV, Allowance
 
-__all__ = ["Launches"]
+__all__ = ["LaunchBuilder"]
 
 # A tool's side effects cannot be repeated, so the CLI retries a failed API call of its loop: as often as the API's own
 # clients do.
@@ -32,7 +32,7 @@ _PLAIN_NAMES = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
 _BETAS = "ANTHROPIC_BETAS"
 
 
-class Launches:
+class LaunchBuilder:
     """Builds the launches of processes from the transport's arguments; does not know the transport itself.
 
     Args:
@@ -98,8 +98,8 @@ class Launches:
     def _loop(self, request: MessagesRequest, loop: LoopRequest) -> RequestLaunch:
         plain = _PLAIN_NAMES if loop.tool_server is not None and loop.tool_server.is_plain else {}
         options = self._sealed(request.system, request.process_model, {**_betas(request), **_LOOP_ENV, **plain})
-        if loop.own is not None:
-            options = with_own_tools(options, loop.own)
+        if loop.claude_code_tools is not None:
+            options = with_claude_code_tools(options, loop.claude_code_tools)
         return self._launch(options, loop)
 
     def _sealed(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> ClaudeAgentOptions:
@@ -111,19 +111,21 @@ class Launches:
         return replace(options, env={**options.env, **env, **self._env, **betas})
 
     def _launch(self, options: ClaudeAgentOptions, loop: LoopRequest | None) -> RequestLaunch:
-        own, login = None if loop is None else loop.own, self.login
-        if own is None:  # otherwise programs started by its tools would log their API calls, too
+        claude_code_tools, login = None if loop is None else loop.claude_code_tools, self.login
+        if claude_code_tools is None:  # otherwise programs started by its tools would log their API calls, too
             arguments = {**options.extra_args, **LOG_ARGUMENTS}
             options = replace(options, env={**LOG_ENV, **options.env}, extra_args=arguments)
         return RequestLaunch(
             options=options,
             policy=None,
             hooks=(),
-            mcp_servers=None if own is None or not own.mcp_servers else dict(own.mcp_servers),
+            mcp_servers=None
+            if claude_code_tools is None or not claude_code_tools.mcp_servers
+            else dict(claude_code_tools.mcp_servers),
             require_mcp=True,
             timeouts=self._timeouts,
             tool_server=None if loop is None else loop.tool_server,
-            own=own,
+            claude_code_tools=claude_code_tools,
             abilities=self.abilities,
             allowance=self._allowances.setdefault(login, Allowance(has_message=not login.is_in_environment)),
         )

@@ -25,7 +25,7 @@ from ..api.request import MessagesRequest
 from .api_log import APILog
 from .claim import claim
 from .request_launch import NO_COMMANDS, RequestLaunch
-from .single_call import MOST_TOKENS, STEP_TOKENS, mark
+from .single_call import MOST_TOKENS, STEP_TOKENS, allow_prompt
 from .turn_reader import Reading
 
 __all__ = ["RequestProcess"]
@@ -58,12 +58,12 @@ class RequestProcess(Worker):
         self._allowance, self._abilities = launch.allowance, launch.abilities
         self._allowed = 0
         self._is_unclaimed = launch.is_spare
-        self._told: dict[str, str] = {}
+        self._applied: dict[str, str] = {}
         self._forgotten: str | None = None
         self._request: MessagesRequest | None = None
         self.on_limits: Callable[[RateLimits], object] | None = None
         """Called with the limits of an API response."""
-        self._has_log = launch.own is None
+        self._has_log = launch.claude_code_tools is None
         self._heard: RateLimits | None = None
         self._reading = Reading()
         self._stream: TurnStream | None = None
@@ -92,11 +92,11 @@ class RequestProcess(Worker):
         await self._abilities.probe(self.session)
         self._allowance.begin(self.session.info)
         self._allowed = self._allowance.tokens
-        await self._mark()
+        await self._allow_prompt()
 
-    async def _mark(self) -> None:
+    async def _allow_prompt(self) -> None:
         """Allow prompts up to their length in the CLI's count, as far as known."""
-        await mark(self.session, self._allowed)
+        await allow_prompt(self.session, self._allowed)
 
     def _raise_allowance(self) -> None:
         # A new process shows how long the CLI counts prompts; a used one may hold a rest of an earlier request.
@@ -122,17 +122,17 @@ class RequestProcess(Worker):
             await claim(self.session, request.system)
             self._is_unclaimed = False
             await self.begin()
-        await self._tell_process(launch.options.model, request.env)
+        await self._apply_parameters(launch.options.model, request.env)
 
-    async def _tell_process(self, model: str | None, env: Mapping[str, str]) -> None:
+    async def _apply_parameters(self, model: str | None, env: Mapping[str, str]) -> None:
         """Set the model and the variables, if they differ, in one control request: it takes some 6 ms."""
-        changed = {name: value for name, value in env.items() if self._told.get(name) != value}
+        changed = {name: value for name, value in env.items() if self._applied.get(name) != value}
         settings: dict[str, JsonValue] = {"env": {**changed}} if changed else {}
         if model != self.model:
             settings["model"] = model
         if settings:
             await self.session.control("apply_flag_settings", settings=settings)
-            self._told |= changed
+            self._applied |= changed
             self.model = model
         else:
             await self.ping()
@@ -164,7 +164,7 @@ class RequestProcess(Worker):
             self.on_limits(limits)
         return limits
 
-    def _hear(self, message: Message) -> None:
+    def _note_limit_event(self, message: Message) -> None:
         """Read the limits from a message of the CLI, sent when they have changed."""
         if isinstance(message, RateLimitEvent) and not self._has_log:
             self._heard = RateLimits.from_event(message.rate_limit_info.raw) or self._heard
@@ -219,7 +219,7 @@ class RequestProcess(Worker):
             is_retried = True
             await self._end_turn()
             await self._forget()
-            await self._mark()
+            await self._allow_prompt()
 
     async def _events_of_turn(self) -> AsyncIterator[Event]:
         stream = await self._turn.enter_async_context(self.session.stream(self._prompt()))
@@ -228,13 +228,13 @@ class RequestProcess(Worker):
         try:
             early: list[Message] = []
             async for message in stream:
-                self._hear(message)
+                self._note_limit_event(message)
                 events = self._reading.feed(message)
                 early.append(message)
                 # A turn stopped before its API call is not reported.
                 if self._reading.answer.has_begun or (self._reading.has_ended and not self._reading.was_blocked):
                     for told in early:
-                        self._tell(told)
+                        self._deliver(told)
                     early.clear()
                 for event in events:
                     yield event
@@ -248,14 +248,14 @@ class RequestProcess(Worker):
         if self._stream is not None and not self._reading.answer.is_complete:
             self._stream.give_up(CLIConnectionError(reason="The API has refused the request"))
 
-    def _tell(self, message: Message) -> None:
+    def _deliver(self, message: Message) -> None:
         """Pass a message to the caller, if it listens."""
-        beside = None if self._request is None else self._request.beside
-        if beside is None:
+        context = None if self._request is None else self._request.context
+        if context is None:
             return
         if isinstance(message, ResultMessage):
             message = self._with_cost(message)
-        beside.tell(message)
+        context.deliver(message)
 
     def _with_cost(self, result: ResultMessage) -> ResultMessage:
         """Return the result with the cost of this request alone."""
@@ -274,8 +274,8 @@ class RequestProcess(Worker):
                 if not self._reading.ends_by_itself:
                     await self.session.interrupt()
                 async for message in stream:
-                    self._hear(message)
-                    self._tell(message)
+                    self._note_limit_event(message)
+                    self._deliver(message)
         except ClaudeCodeError as error:
             logger.debug("A turn was ended: %s", error)
         finally:
@@ -302,4 +302,4 @@ class RequestProcess(Worker):
         if NO_COMMANDS.keys() <= self.launch.options.extra_args.keys():  # the first process, used for the probe
             raise CLIConnectionError(reason="this process takes no command that clears its conversation")
         await self.session.reset(tools_changed=True)
-        await self._mark()
+        await self._allow_prompt()

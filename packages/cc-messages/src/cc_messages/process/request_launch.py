@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from cc_session import Launch
 
-from ..loop.claude_code_tools import OwnTools
+from ..loop.claude_code_tools import ClaudeCodeTools
 from ..loop.cli_tools import ToolServerKey
 from .abilities import Abilities
 from .single_call import Allowance
@@ -24,7 +24,7 @@ class RequestLaunch(Launch):
 
     tool_server: ToolServerKey | None = None
     """The tools of the requests that the CLI knows; None if it knows none."""
-    own: OwnTools | None = None
+    claude_code_tools: ClaudeCodeTools | None = None
     """The CLI's own tools; None if it has none."""
     allowance: Allowance = field(default_factory=Allowance, compare=False)
     """The length of the prompt, in the processes' count."""
@@ -33,9 +33,9 @@ class RequestLaunch(Launch):
 
     @override
     def _companions(self) -> Hashable:
-        return (self.tool_server, self.own)
+        return (self.tool_server, self.claude_code_tools)
 
     @property
     def has_loop(self) -> bool:
         """True if the CLI calls tools and asks the API again by itself; if not, it makes one API call per request."""
-        return self.tool_server is not None or self.own is not None
+        return self.tool_server is not None or self.claude_code_tools is not None

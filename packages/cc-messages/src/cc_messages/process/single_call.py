@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from cc_session import Session
 from cc_types import JsonValue
 
-__all__ = ["LIMIT_ENV", "MOST_TOKENS", "STEP_TOKENS", "Allowance", "mark"]
+__all__ = ["LIMIT_ENV", "MOST_TOKENS", "STEP_TOKENS", "Allowance", "allow_prompt"]
 
 LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
 """Environment variables for a process from its start on."""
@@ -63,7 +63,7 @@ class Allowance:
         return self.tokens
 
 
-async def mark(session: Session, tokens: int) -> None:
+async def allow_prompt(session: Session, tokens: int) -> None:
     """Allow each prompt of `tokens` that follows directly on this, and only its first API call.
 
     Raises:

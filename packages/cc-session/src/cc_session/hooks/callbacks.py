@@ -17,7 +17,7 @@ from typing import TypeVar, cast
 
 from ..background import caller_loop
 
-__all__ = ["Callers", "in_thread", "mark_of_programs"]
+__all__ = ["CallbackRunner", "in_thread", "mark_of_programs"]
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class QuitError(RuntimeError):
         super().__init__(f"it raised {error!r}")
 
 
-class Callers:
+class CallbackRunner:
     """Event loop of a session's caller; one caller at a time has a turn."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
@@ -50,7 +50,7 @@ class Callers:
     async def call_here(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
         """Call as `call()`, but run a coroutine function on this loop; set `mark_of_programs`."""
         mark_of_programs.set(self.mark)
-        return await Callers(None).call(function, *args)
+        return await CallbackRunner(None).call(function, *args)
 
     async def call(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
         """Call a function, and await its result if it is awaitable."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from claude_agent_sdk import HookCallback, HookContext, HookJSONOutput, HookMatcher
 
-from .callbacks import Callers
+from .callbacks import CallbackRunner
 from .hook import Hook, HookResult
 
 __all__ = ["denied", "for_the_cli", "keeping_in_memory"]
@@ -53,9 +53,9 @@ _FIELDS = frozenset(
 _DECISIONS = frozenset({"allow", "ask", "defer", "deny"})
 
 
-def for_the_cli(hook: Hook[Any], callers: Callers) -> HookMatcher:
+def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher:
     """Return a hook in the SDK's form."""
-    call = callers.call_here if hook.runs_here else callers.call
+    call = callback_runner.call_here if hook.runs_here else callback_runner.call
 
     async def answer(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
         try:

@@ -19,7 +19,7 @@ from .sdk_servers import add_bridge, remove_bridge
 from .servers import WireServers
 
 if TYPE_CHECKING:
-    from ..process.connection import Connection
+    from ..process.connection import CLIConnection
 
 __all__ = ["McpControl"]
 
@@ -39,7 +39,7 @@ _WORDS: Mapping[str, str] = {
 class McpControl:
     """Control of the MCP servers of one CLI."""
 
-    def __init__(self, connection: "Connection", *, keeps: Iterable[str], allows_tools: bool) -> None:
+    def __init__(self, connection: "CLIConnection", *, keeps: Iterable[str], allows_tools: bool) -> None:
         """Take the names of the initial in-process servers, and whether tools of other servers may be called."""
         self._connection = connection
         # The CLI would drop them with the replaced set, but not the programs and URLs that it began with.

@@ -29,7 +29,7 @@ from claude_agent_sdk import (
     ToolPermissionContext,
 )
 
-from ..hooks.callbacks import Callers, in_thread
+from ..hooks.callbacks import CallbackRunner, in_thread
 from ..hooks.calls import denied, for_the_cli
 from ..hooks.hook import Hook, HookResult
 from ..timeouts import Timeouts
@@ -57,9 +57,11 @@ class _Call:
 class PolicyGate:
     """Policy of one session, as callbacks of the CLI."""
 
-    def __init__(self, policy: Policy, others_ask: Ask | None, callers: Callers, timeouts: Timeouts) -> None:
+    def __init__(
+        self, policy: Policy, others_ask: Ask | None, callback_runner: CallbackRunner, timeouts: Timeouts
+    ) -> None:
         self._policy = policy
-        self._callers = callers
+        self._callback_runner = callback_runner
         self._ask = policy.ask or others_ask
         self._ask_seconds = policy.timeout if policy.timeout is not None else timeouts.permission
         self._seconds = timeouts.hook
@@ -76,7 +78,7 @@ class PolicyGate:
         """Return the hook that all calls pass."""
         # Its own deadline comes after that of the verdict, which denies by itself.
         hook: Hook[Any] = Hook("PreToolUse", self._before_tool, timeout=self._seconds + 1, runs_here=True)
-        return for_the_cli(hook, self._callers)
+        return for_the_cli(hook, self._callback_runner)
 
     def guarded(self, event: str, callback: HookCallback) -> HookCallback:
         """Return another hook, limited by the policy."""
@@ -163,7 +165,7 @@ class PolicyGate:
             return PermissionResultDeny(message=f"{tool} needs a permission. {_NOBODY_TO_ASK}")
         try:
             async with asyncio.timeout(self._ask_seconds):
-                answer = await self._callers.call(self._ask, tool, input, context)
+                answer = await self._callback_runner.call(self._ask, tool, input, context)
             if isinstance(answer, PermissionResultAllow) and answer.updated_input is not None:
                 verdict = await self._verdict(tool, answer.updated_input)
                 if verdict.behavior == "deny":

@@ -19,13 +19,13 @@ from ..errors import QueueTimeoutError
 from ..session.session import Session
 from ..session.turn import Turn
 from .launch import Launch
-from .processes import Fleet, PoolLimits, PoolMember
+from .processes import PoolLimits, PoolMember, ProcessSet
 from .stats import PoolStats
 
 __all__ = ["Lease", "PoolCore"]
 
 
-class Lendable(PoolMember, Protocol):
+class LeasableProcess(PoolMember, Protocol):
     """A process from a lease's point of view; `Worker` is one."""
 
     @property
@@ -46,7 +46,7 @@ class Lendable(PoolMember, Protocol):
         ...
 
 
-W = TypeVar("W", bound=Lendable)
+W = TypeVar("W", bound=LeasableProcess)
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class PoolCore(Generic[W]):
     ) -> None:
         self._spare = spare
         self._limits = limits
-        self._fleet = Fleet(limits, self._spares, self._decide, self._fail, start)
+        self._processes = ProcessSet(limits, self._spares, self._decide, self._fail, start)
         self._waiting: list[Lease[W]] = []
         self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
         self._keeps_spares = False
@@ -163,7 +163,7 @@ class PoolCore(Generic[W]):
                 raise  # another process would refuse it as well
             except ClaudeCodeError:
                 lease.worker = None
-                self._fleet.end(worker, "dead")
+                self._processes.end(worker, "dead")
                 failures += 1
                 if failures > self._limits.size:  # more than all idle ones that may have died
                     raise
@@ -205,7 +205,7 @@ class PoolCore(Generic[W]):
         if lease.coming is not None:
             lease.coming.cancel()
         if lease.worker is not None:
-            self._fleet.give_back(lease.worker)
+            self._processes.give_back(lease.worker)
         else:
             self._decide()
 
@@ -235,22 +235,22 @@ class PoolCore(Generic[W]):
         for future in (*waiting, *(done for _, _, done in self._warming)):
             if future is not None and not future.done():
                 future.set_exception(_closed())
-        await self._fleet.aclose()
+        await self._processes.aclose()
 
     def pids(self) -> list[int]:
         """Return the running processes. May be called from any thread."""
-        return [pid for worker in self._fleet.workers.copy() if (pid := worker.pid) is not None]
+        return [pid for worker in self._processes.workers.copy() if (pid := worker.pid) is not None]
 
     def stats(self) -> PoolStats:
         """Return the current figures. May be called from any thread."""
-        fleet = self._fleet
-        states = Counter(worker.state for worker in fleet.workers.copy())
+        processes = self._processes
+        states = Counter(worker.state for worker in processes.workers.copy())
         return PoolStats(
             size=self._limits.size,
             idle=states["idle"],
             busy=states["busy"],
             resetting=states["resetting"],
-            starting=len(fleet.starting),
+            starting=len(processes.starting),
             waiting=len(self._waiting),
             leases=self._leases,
             reuses=self._reuses,
@@ -258,12 +258,12 @@ class PoolCore(Generic[W]):
             waiting_seconds=max((time.monotonic() - lease.asked_at for lease in self._waiting.copy()), default=0.0),
             queue_seconds=tuple(self._queue_seconds.copy()),
             queue_timeouts=self._queue_timeouts,
-            starts=fleet.starts,
-            failed_starts=fleet.failed_starts,
-            resets=fleet.resets,
-            recycled=dict(fleet.recycled),
-            start_seconds=tuple(fleet.start_seconds.copy()),
-            memory_mb=fleet.memory_mb(),
+            starts=processes.starts,
+            failed_starts=processes.failed_starts,
+            resets=processes.resets,
+            recycled=dict(processes.recycled),
+            start_seconds=tuple(processes.start_seconds.copy()),
+            memory_mb=processes.memory_mb(),
         )
 
     def _ask_for(self, lease: Lease[W], *, first: bool) -> asyncio.Future[W]:
@@ -288,7 +288,7 @@ class PoolCore(Generic[W]):
             raise QueueTimeoutError(
                 seconds=seconds,
                 size=self._limits.size,
-                busy_seconds=self._fleet.busy_seconds(),
+                busy_seconds=self._processes.busy_seconds(),
                 waiting=len(self._waiting),
             ) from None
 
@@ -296,22 +296,22 @@ class PoolCore(Generic[W]):
         """Assign available processes to waiting leases, and start missing ones."""
         if self.is_closed:
             return
-        self._fleet.end_unfit()
-        coming = self._fleet.coming()
+        self._processes.end_unfit()
+        coming = self._processes.coming()
         for lease in [*self._waiting]:
             if lease.coming is not None and lease.coming.cancelled():
                 continue  # its caller was cancelled, and returns it in its next step
             key = lease.launch.key
-            idle, spare = self._fleet.idle_with(lease.launch), self._fleet.idle_with(lease.launch.spare)
+            idle, spare = self._processes.idle_with(lease.launch), self._processes.idle_with(lease.launch.spare)
             match next_step(has_idle=bool(idle), has_spare=bool(spare), has_coming=coming[key] > 0):
                 case Step.TAKE:
-                    self._hand_over(lease, self._fleet.take(idle, lease.launch))
+                    self._hand_over(lease, self._processes.take(idle, lease.launch))
                 case Step.TAKE_SPARE:
-                    self._hand_over(lease, self._fleet.take(spare, lease.launch))
+                    self._hand_over(lease, self._processes.take(spare, lease.launch))
                 case Step.WAIT:
                     coming[key] -= 1
                 case Step.START:
-                    self._fleet.start(lease.launch, may_evict=True)
+                    self._processes.start(lease.launch, may_evict=True)
         self._warm_up()
         self._start_spares()
 
@@ -325,10 +325,10 @@ class PoolCore(Generic[W]):
         for launch, count, done in self._warming:
             if done.done():
                 continue
-            missing = count - self._fleet.count(launch.key)
+            missing = count - self._processes.count(launch.key)
             if missing > 0:
-                for _ in range(missing - self._fleet.count_starting(launch.key)):
-                    self._fleet.start(launch, may_evict=True)
+                for _ in range(missing - self._processes.count_starting(launch.key)):
+                    self._processes.start(launch, may_evict=True)
                 return  # one after another: they might take the places from each other for ever
             done.set_result(None)
 
@@ -337,12 +337,12 @@ class PoolCore(Generic[W]):
             return
         launch = self._spare()
         key = launch.key
-        idle = self._fleet.idle
+        idle = self._processes.idle
         clean = sum(worker.launch.key == key for worker in idle)
         # A process that can be adapted is worth more than the longest unused of several that cannot.
         may_evict = launch.is_spare and len(idle) - clean > 1
-        for _ in range(self._limits.prewarm - clean - self._fleet.coming()[key]):
-            self._fleet.start(launch, may_evict=may_evict)
+        for _ in range(self._limits.prewarm - clean - self._processes.coming()[key]):
+            self._processes.start(launch, may_evict=may_evict)
 
     def _spares(self, key: Hashable) -> int:
         wanted = [count for launch, count, done in self._warming if launch.key == key and not done.done()]

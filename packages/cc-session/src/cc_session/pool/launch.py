@@ -60,8 +60,8 @@ class Launch:
     """Equal for two launches whose processes can serve each other's leases."""
 
     def __post_init__(self) -> None:
-        equipment = (self.policy, self.hooks, self.mcp_servers, self.require_mcp, self.timeouts)
-        key = (_keys.frozen((self._fixed(), *equipment)), _keys.environment(), self._companions())
+        extensions = (self.policy, self.hooks, self.mcp_servers, self.require_mcp, self.timeouts)
+        key = (_keys.frozen((self._fixed(), *extensions)), _keys.environment(), self._companions())
         object.__setattr__(self, "key", key)
 
     def _companions(self) -> Hashable:

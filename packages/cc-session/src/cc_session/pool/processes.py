@@ -17,7 +17,7 @@ from ..process import connection
 from ..process.memory import Memory, memory_of
 from .launch import Launch
 
-__all__ = ["Fleet", "PoolLimits", "PoolMember", "ResetBy"]
+__all__ = ["PoolLimits", "PoolMember", "ProcessSet", "ResetBy"]
 
 ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
 """Method of a reset to an empty conversation."""
@@ -120,7 +120,7 @@ class PoolLimits:
             raise ValueError(f"reset is {self.reset!r}: it must be 'rewind', 'clear' or 'fresh'")
 
 
-class Fleet(Generic[W]):
+class ProcessSet(Generic[W]):
     """At most `limits.size` processes. Lives on the background loop.
 
     Args:

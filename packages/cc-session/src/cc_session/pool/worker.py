@@ -17,8 +17,8 @@ from claude_agent_sdk import ClaudeAgentOptions
 from cc_types import ControlRequestError, JsonValue
 
 from ..process.memory import Memory
-from ..process.side_effects import Traces
-from ..session.lease import Borrowed, Term
+from ..process.side_effects import SideEffects
+from ..session.lease import LeasedObject, LeaseTerm
 from ..session.session import Session
 from . import launch_key as _keys
 from .launch import Launch
@@ -38,29 +38,29 @@ class PooledSession(Session):
     """A session that can be leased."""
 
     @property
-    def traces(self) -> Traces:
+    def side_effects(self) -> SideEffects:
         """Side effects on the process that a rewind does not undo."""
-        return self._driver.traces
+        return self._core.side_effects
 
     @property
     def cwd(self) -> str | None:
         """Working folder of the process, if it runs on this machine."""
-        return self._driver.connection.cwd
+        return self._core.connection.cwd
 
-    def lent_for(self, term: Term) -> Session:
+    def lent_for(self, term: LeaseTerm) -> Session:
         """Return a facade of the session that is valid until `term` ends."""
-        return Session(Borrowed(self._driver, term).as_driver)
+        return Session(LeasedObject(self._core, term).as_core)
 
     def forget_stderr(self) -> None:
         """Drop the process's stderr output: it belongs to an earlier lease."""
-        if self._driver.process is not None:
-            self._driver.process.forget_stderr()
+        if self._core.process is not None:
+            self._core.process.forget_stderr()
 
     async def vacate(self) -> None:
         """End a running turn. Bounded by `timeouts.close`, after which the session is dead."""
-        if (exchange := self._driver.exchange) is not None:
-            self._driver.leave(exchange)
-            await self._driver.drained()
+        if (sent := self._core.sent) is not None:
+            self._core.leave(sent)
+            await self._core.drained()
 
 
 class Worker:
@@ -83,7 +83,7 @@ class Worker:
         self.started_at = self.since
         """Time when its process was ready, on the monotonic clock."""
         self._day = datetime.date.today()
-        self._term = Term()
+        self._term = LeaseTerm()
 
     @classmethod
     async def start(cls, launch: Launch) -> Self:
@@ -123,7 +123,7 @@ class Worker:
     @property
     def has_answered(self) -> bool:
         """True if any part of an answer has arrived in this lease."""
-        return self.session.traces.answered
+        return self.session.side_effects.answered
 
     @property
     def is_of_another_day(self) -> bool:
@@ -148,7 +148,7 @@ class Worker:
         if mode != self.mode:
             await self.session.control("set_permission_mode", mode=mode)
             self.mode = mode
-        self.session.traces.clear()
+        self.session.side_effects.clear()
 
     async def _set_model(self, model: str | None) -> None:
         # Not by `set_model`: for a model that is new to the process the CLI then makes its own API call.
@@ -168,7 +168,7 @@ class Worker:
     def lend(self) -> Session:
         """Return a facade for one lease, for a caller that may keep it."""
         self.uses += 1
-        self._term = Term()
+        self._term = LeaseTerm()
         return self.session.lent_for(self._term)
 
     def keep(self) -> Session:
@@ -183,11 +183,11 @@ class Worker:
     @property
     def is_untouched(self) -> bool:
         """True if the lease did nothing that must be undone."""
-        return self.session.state == "idle" and self.session.traces.is_empty and not self._term.calls
+        return self.session.state == "idle" and self.session.side_effects.is_empty and not self._term.calls
 
     def unfit(self, by: ResetBy) -> str | None:
         """Return the reason why a reset cannot equal a fresh process, or None if it can."""
-        traces = self.session.traces
+        side_effects = self.session.side_effects
         if self.session.state == "dead":
             return "dead"
         if self.is_of_another_day:
@@ -196,9 +196,9 @@ class Worker:
             return None
         if by == "fresh" or _keys.serves_once(self.launch.options):
             return "fresh"
-        if traces.others or traces.mode not in (None, *_keys.EXACT_MODES):
+        if side_effects.others or side_effects.mode not in (None, *_keys.EXACT_MODES):
             return "changed"
-        if traces.called_tools and not _forgets_tools(self.launch.options):
+        if side_effects.called_tools and not _forgets_tools(self.launch.options):
             return "tools"
         return None
 
@@ -211,17 +211,17 @@ class Worker:
         if self._term.calls:
             await asyncio.wait(self._term.calls)
         await self.session.vacate()
-        traces = self.session.traces
+        side_effects = self.session.side_effects
         await self.session.reset(tools_changed=by == "clear")
-        if traces.model:
+        if side_effects.model:
             await self._set_model(self.model)
-        if traces.mode is not None:
+        if side_effects.mode is not None:
             await self.session.control("set_permission_mode", mode=self.mode)
-        if traces.env:
-            await self.session.control("apply_flag_settings", settings={"env": self._env_before(traces.env)})
+        if side_effects.env:
+            await self.session.control("apply_flag_settings", settings={"env": self._env_before(side_effects.env)})
         if self.session.state != "idle":
             raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")
-        traces.clear()
+        side_effects.clear()
 
     def _env_before(self, names: set[str]) -> dict[str, JsonValue]:
         env = {**os.environ, **self.launch.options.env}

@@ -26,7 +26,7 @@ from typing_extensions import override
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
 from .last_words import LastWords
 from .process_tree import end_all, family_of
-from .watchdog import Guard
+from .watchdog import Watchdog
 
 __all__ = ["CLIProcess", "Phase"]
 
@@ -67,7 +67,7 @@ class CLIProcess(Transport):
         self._max_line = options.max_buffer_size or _MAX_LINE_BYTES
         self._folder = folder
         self._close_seconds = close_seconds
-        self._guard: Guard | None = None
+        self._watchdog: Watchdog | None = None
         self._is_closing = False
         self._close_lock = anyio.Lock()
         self.phase: Phase = "connect"
@@ -110,7 +110,7 @@ class CLIProcess(Transport):
     async def connect(self) -> None:
         await self._inner.connect()
         if self._process is not None and not self._is_closing:
-            self._guard = await Guard.over(self._process.pid, self._folder)
+            self._watchdog = await Watchdog.over(self._process.pid, self._folder)
         if self._is_closing:
             # Closed during its start, when there was nothing to close yet.
             await self.close()
@@ -154,8 +154,8 @@ class CLIProcess(Transport):
                     if process is not None and process.returncode is None:
                         with suppress(ProcessLookupError):
                             process.kill()
-                    if self._guard is not None:
-                        await self._guard.release()
+                    if self._watchdog is not None:
+                        await self._watchdog.release()
                 # The rest takes no time: the process has ended.
                 await self._inner.close()
 

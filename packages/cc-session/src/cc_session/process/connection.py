@@ -22,7 +22,7 @@ from .private_folder import PrivateFolder
 from .process_tree import MARK
 from .sdk_errors import translated
 
-__all__ = ["Connection", "closing_ones_closed"]
+__all__ = ["CLIConnection", "closing_ones_closed"]
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _CLOSE_FACTOR = 2
 
 
-class Connection:
+class CLIConnection:
     """One process, or the peer of a caller's transport, and why it ended."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Connection:
         """True after `close()`, perhaps by a cancelled `open()`."""
         return self._closing is not None
 
-    async def open(self, unpack: Callable[["Connection"], Awaitable[None]]) -> None:
+    async def open(self, unpack: Callable[["CLIConnection"], Awaitable[None]]) -> None:
         """Start the CLI, wait until it is ready, and `unpack`; clean up if any of that fails."""
         try:
             await self._connect()
@@ -253,7 +253,7 @@ def _ignore_outcome(task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-_open_connections: set[Connection] = set()
+_open_connections: set[CLIConnection] = set()
 
 
 async def closing_ones_closed() -> None:

@@ -18,7 +18,7 @@ from typing_extensions import override
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
 from .activity import Activity, is_response
-from .side_effects import Traces
+from .side_effects import SideEffects
 
 __all__ = ["ControlTransport"]
 
@@ -36,7 +36,7 @@ class ControlTransport(Transport):
 
     def __init__(self, inner: Transport, *, close_seconds: float) -> None:
         self.inner = inner
-        self.traces = Traces()
+        self.side_effects = SideEffects()
         self.activity = Activity()
         self._close_seconds = close_seconds
         self._closing: asyncio.Future[None] | None = None
@@ -92,7 +92,7 @@ class ControlTransport(Transport):
 
     @override
     async def write(self, data: str) -> None:
-        self.traces.sent(data)
+        self.side_effects.sent(data)
         self.activity.sent(data)
         try:
             await self.inner.write(data)
@@ -110,7 +110,7 @@ class ControlTransport(Transport):
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         try:
             async for message in self.inner.read_messages():
-                self.traces.received(message)
+                self.side_effects.received(message)
                 self.activity.received(message)
                 if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
                     yield message

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-__all__ = ["Traces"]
+__all__ = ["SideEffects"]
 
 # They only read, or end or drop data that a rewind drops too.
 _HARMLESS = frozenset(
@@ -39,7 +39,7 @@ _ASSISTANT = '{"type": "assistant"'
 _VERBATIM = ('"client_composed": true}', '"client_composed": true, "shouldQuery": false}')
 
 
-class Traces:
+class SideEffects:
     """Side effects to undo, and those that cannot be undone. Kept by the transport of each session."""
 
     def __init__(self) -> None:

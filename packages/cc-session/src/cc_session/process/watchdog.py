@@ -16,7 +16,7 @@ from anyio.abc import Process
 
 from .process_tree import MARK
 
-__all__ = ["Guard"]
+__all__ = ["Watchdog"]
 
 # Signals of a terminal to all its processes must not end the watchdog before its work is done. All processes get TERM,
 # and KILL after half a second; the search takes time on a busy machine.
@@ -46,7 +46,7 @@ rm -rf -- "$2"
 _RELEASE_SECONDS = 1.0
 
 
-class Guard:
+class Watchdog:
     """Watchdog of one process. Call `release()` when it has ended."""
 
     def __init__(self, shell: Process, word: int) -> None:
@@ -55,7 +55,7 @@ class Guard:
         _guards.add(self)
 
     @classmethod
-    async def over(cls, pid: int, folder: Path) -> "Guard | None":
+    async def over(cls, pid: int, folder: Path) -> "Watchdog | None":
         """Start a watchdog for the process `pid` and its folder; None without POSIX shell."""
         if os.name != "posix":
             return None
@@ -91,12 +91,12 @@ class Guard:
         os.close(self._word)
 
 
-_guards: set[Guard] = set()
+_guards: set[Watchdog] = set()
 
 
 def _disown_all() -> None:
-    for guard in _guards:
-        guard.disown()
+    for watchdog in _guards:
+        watchdog.disown()
     _guards.clear()
 
 

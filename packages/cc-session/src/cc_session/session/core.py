@@ -18,16 +18,17 @@ from ..errors import CLIConnectionError, SessionBusyError
 from ..mcp.tool_calls import SuspendedCalls, with_tools
 from ..policy.gate import without_warnings
 from ..process.cli_process import CLIProcess
-from ..process.connection import Connection, closing_ones_closed
+from ..process.connection import CLIConnection, closing_ones_closed
 from ..process.frames import Content, assistant_frame, frame_line, user_frame
-from ..process.side_effects import Traces
+from ..process.side_effects import SideEffects
 from ..timeouts import Timeouts
-from .extensions import Equipment
+from .extensions import Extensions
 from .history import History
-from .sent_message import Exchange
+from .sent_message import SentMessage
 from .spending import Ledger
+from .turn_state import TurnEvent, TurnState
 
-__all__ = ["Driver", "closing_ones_closed"]
+__all__ = ["SessionCore", "closing_ones_closed"]
 
 # An interrupt in the first milliseconds of a turn is lost; the CLI's answer says so. An effective one takes about 20
 # ms.
@@ -35,19 +36,19 @@ _QUEUED_SECONDS = 0.005
 _INTERRUPT_AGAIN_SECONDS = 0.05
 
 
-class Driver:
+class SessionCore:
     """One conversation in one process."""
 
     def __init__(
-        self, equipment: Equipment, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
+        self, extensions: Extensions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
     ) -> None:
-        self.equipment = equipment
+        self.extensions = extensions
         self.calls = calls
-        options = with_tools(equipment.options, calls) if calls.tools else equipment.options
+        options = with_tools(extensions.options, calls) if calls.tools else extensions.options
         # The CLI must not watch this budget: once it is spent there, it blocks every later turn.
         self.max_cost_usd = options.max_budget_usd
         options = replace(options, max_budget_usd=None)
-        self.connection = Connection(
+        self.connection = CLIConnection(
             options,
             timeouts,
             transport,
@@ -59,19 +60,19 @@ class Driver:
         self.ledger = Ledger()
         self.turns = 0
         """Number of turns begun."""
-        self.exchange: Exchange | None = None
+        self.sent: SentMessage | None = None
         """Last message sent, until its result was read."""
         self._between: list[Message] = []
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
-        cls, equipment: Equipment, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
+        cls, extensions: Extensions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
     ) -> Self:
         """Start a process and wait until it is ready; leave nothing behind on failure."""
-        driver = cls(equipment, calls, timeouts, transport)
-        await driver.connection.open(driver._prepare)
-        return driver
+        core = cls(extensions, calls, timeouts, transport)
+        await core.connection.open(core._prepare)
+        return core
 
     @property
     def process(self) -> CLIProcess | None:
@@ -94,9 +95,9 @@ class Driver:
         return self.connection.timeouts
 
     @property
-    def traces(self) -> Traces:
+    def side_effects(self) -> SideEffects:
         """Side effects on the process that a rewind does not undo."""
-        return self.connection.transport.traces
+        return self.connection.transport.side_effects
 
     @property
     def info(self) -> dict[str, JsonValue]:
@@ -119,13 +120,13 @@ class Driver:
 
     async def add_user(self, content: Content) -> str:
         """Append a user message and wait until the CLI has accepted it."""
-        exchange = Exchange(user_frame(content, ask=False), asks=False)
+        sent = SentMessage(user_frame(content, ask=False), asks=False)
         async with self._within_control_timeout("user message"):
-            await self.begin(exchange)
+            await self.begin(sent)
             # A frame written before the CLI's result of no turns may overtake this one.
-            await exchange.has_ended.wait()
+            await sent.has_ended.wait()
             self.connection.check()
-        return exchange.uuid
+        return sent.uuid
 
     async def add_assistant(self, content: Content, model: str, input_tokens: int) -> str:
         """Append an assistant message; the CLI sends no answer to it."""
@@ -137,51 +138,52 @@ class Driver:
             await self.connection.write(line)
         return cast(str, frame["uuid"])
 
-    async def ask(self, content: Content) -> Exchange:
+    async def ask(self, content: Content) -> SentMessage:
         """Append a user message that asks for an answer."""
-        exchange = Exchange(user_frame(content, ask=True), asks=True)
-        await self.begin(exchange, is_turn=True)
-        return exchange
+        sent = SentMessage(user_frame(content, ask=True), asks=True)
+        await self.begin(sent, is_turn=True)
+        return sent
 
-    async def next(self, exchange: Exchange) -> Message:
-        """Return the next message of an exchange."""
-        message = await exchange.next()
-        if exchange.is_read:
-            self.finish(exchange)
+    async def next(self, sent: SentMessage) -> Message:
+        """Return the next message of a turn."""
+        message = await sent.next()
+        if sent.is_read:
+            self.finish(sent)
         return message
 
-    async def begin(self, exchange: Exchange, *, is_turn: bool = False) -> None:
+    async def begin(self, sent: SentMessage, *, is_turn: bool = False) -> None:
         """Send a message when the CLI has finished the one before it."""
         await self._vacate()
-        if exchange.is_left:  # by a caller that was cancelled before this point
+        if sent.state is TurnState.OVER:  # left by a caller that was cancelled before this point
             raise asyncio.CancelledError
-        self.exchange = exchange
-        self.equipment.callers.remember()
-        if exchange.asks:
+        sent.enter(TurnEvent.SEND)
+        self.sent = sent
+        self.extensions.callback_runner.remember()
+        if sent.asks:
             self.connection.set_phase("turn")
             self.turns += is_turn
-            exchange.begin_with(self._between)
+            sent.begin_with(self._between)
             self._between.clear()
-        self.history.add_user(exchange.uuid, is_command=exchange.is_command)
-        await self.connection.write(exchange.line)
+        self.history.add_user(sent.uuid, is_command=sent.is_command)
+        await self.connection.write(sent.line)
 
-    def finish(self, exchange: Exchange) -> None:
-        """Release an exchange whose result was read."""
-        exchange.is_read = True
-        if self.exchange is exchange:
-            self.exchange = None
+    def finish(self, sent: SentMessage) -> None:
+        """Release a turn whose result was received."""
+        sent.take_all()
+        if self.sent is sent:
+            self.sent = None
 
-    def leave(self, exchange: Exchange, error: Exception | None = None) -> None:
+    def leave(self, sent: SentMessage, error: Exception | None = None) -> None:
         """End a turn that has no reader any more: interrupt it, or else discard its process.
 
         Args:
-            exchange: The turn; nothing happens if it has ended or never begun.
+            sent: The turn; nothing happens if it has ended or never begun.
             error: The error for its reader, if it does not end by itself.
         """
-        exchange.is_left = True
-        exchange.give_up(error or CLIConnectionError(reason="This turn was left", advice="Begin another one."))
-        if self.exchange is exchange and not exchange.has_ended.is_set() and not self._is_draining():
-            self._draining = asyncio.ensure_future(self._drain(exchange))
+        sent.enter(TurnEvent.LEAVE)
+        sent.give_up(error or CLIConnectionError(reason="This turn was left", advice="Begin another one."))
+        if self.sent is sent and not sent.has_ended.is_set() and not self._is_draining():
+            self._draining = asyncio.ensure_future(self._drain(sent))
 
     async def drained(self) -> None:
         """Wait until the abandoned turn has ended. Bounded by `timeouts.close`."""
@@ -208,36 +210,36 @@ class Driver:
     async def clear(self) -> None:
         """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo of itself."""
         await self.drained()
-        exchange = Exchange(user_frame("/clear", ask=True, verbatim=False), asks=True, is_command=True)
+        sent = SentMessage(user_frame("/clear", ask=True, verbatim=False), asks=True, is_command=True)
         try:
             async with self._within_control_timeout("/clear"):
-                await self.begin(exchange)
-                await exchange.wait_for_result()
+                await self.begin(sent)
+                await sent.wait_for_result()
         except BaseException:
-            self.leave(exchange)
+            self.leave(sent)
             raise
-        self.finish(exchange)
+        self.finish(sent)
 
     async def interrupt(self) -> None:
         """End the running turn, if any."""
         self.connection.check()
-        exchange = self.exchange
-        if exchange is None or not exchange.asks:
+        sent = self.sent
+        if sent is None or not sent.asks:
             # Not one of our turns; the CLI may have begun one by itself.
             await self.control("interrupt", {})
             return
         async with self._within_control_timeout("interrupt"):
-            await self.interrupt_turn(exchange)
+            await self.interrupt_turn(sent)
         self.connection.check()
 
-    async def interrupt_turn(self, exchange: Exchange) -> None:
+    async def interrupt_turn(self, sent: SentMessage) -> None:
         """End only this turn, and return when it has ended."""
-        while not exchange.has_ended.is_set():
+        while not sent.has_ended.is_set():
             queued = (await self.control("interrupt", {})).get("still_queued")
-            is_lost = isinstance(queued, list) and exchange.uuid in queued
+            is_lost = isinstance(queued, list) and sent.uuid in queued
             with suppress(TimeoutError):
                 async with asyncio.timeout(_QUEUED_SECONDS if is_lost else _INTERRUPT_AGAIN_SECONDS):
-                    await exchange.has_ended.wait()
+                    await sent.has_ended.wait()
 
     async def control(
         self, subtype: str, fields: dict[str, JsonValue], seconds: float | None = None
@@ -256,8 +258,8 @@ class Driver:
         """End the process and delete its folder. The first call does it, all calls wait for it."""
         await self.connection.close()
 
-    async def _prepare(self, connection: Connection) -> None:
-        await self.equipment.unpack(connection)
+    async def _prepare(self, connection: CLIConnection) -> None:
+        await self.extensions.unpack(connection)
         if self.history.is_resumed:
             self.ledger.begin_at(await self.usage())
 
@@ -266,23 +268,23 @@ class Driver:
             self.ledger.take(message)
         elif isinstance(message, ConversationResetMessage):
             self.history.clear()
-        exchange = self.exchange
-        if exchange is None or exchange.has_ended.is_set():
+        sent = self.sent
+        if sent is None or sent.has_ended.is_set():
             self._between.append(message)
             return
-        exchange.put(message, self.ledger.settle)
-        if exchange.has_ended.is_set():
+        sent.put(message, self.ledger.end_turn)
+        if sent.has_ended.is_set():
             self.connection.set_phase(None)
             self.calls.cancel()
 
     def _end(self, error: Exception) -> None:
         self.calls.end(error)
-        if self.exchange is not None:
-            self.exchange.fail(error)
+        if self.sent is not None:
+            self.sent.fail(error)
 
     async def _rewind(self, target_uuid: str) -> dict[str, JsonValue]:
-        exchange = self.exchange
-        if exchange is not None and not exchange.asks:
+        sent = self.sent
+        if sent is not None and not sent.asks:
             await self._vacate()
         answer = await self.control(
             "rewind_conversation",
@@ -295,31 +297,31 @@ class Driver:
         )
         if answer.get("rewound") is True:
             self.history.rewind(target_uuid)
-            if exchange is not None:
-                exchange.is_dropped = True
+            if sent is not None:
+                sent.enter(TurnEvent.DROP)
         return answer
 
     def _is_draining(self) -> bool:
         return self._draining is not None and not self._draining.done()
 
-    async def _drain(self, exchange: Exchange) -> None:
+    async def _drain(self, sent: SentMessage) -> None:
         try:
             async with asyncio.timeout(self.timeouts.close):
-                await self.interrupt_turn(exchange)
+                await self.interrupt_turn(sent)
         except (TimeoutError, ClaudeCodeError):
             self.connection.discard("A turn that was left did not end in time, so its process was discarded")
 
     async def _vacate(self) -> None:
         """Wait until the CLI has finished the last message. If that one asked for an answer, its caller reads it."""
         self.connection.check()
-        while (exchange := self.exchange) is not None:
-            if exchange.asks and not exchange.is_over_with:
+        while (sent := self.sent) is not None:
+            if sent.waits_for_reader:
                 raise SessionBusyError()
             async with self._within_control_timeout("user message"):
-                await exchange.has_ended.wait()
+                await sent.has_ended.wait()
             self.connection.check()
-            if self.exchange is exchange:
-                self.exchange = None
+            if self.sent is sent:
+                self.sent = None
 
     @asynccontextmanager
     async def _within_control_timeout(self, subtype: str) -> AsyncGenerator[None]:

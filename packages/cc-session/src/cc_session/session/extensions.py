@@ -22,7 +22,7 @@ from claude_agent_sdk.types import HookEvent
 from cc_types import ControlRequestError, JsonValue
 
 from ..errors import HooksDisabledError
-from ..hooks.callbacks import Callers
+from ..hooks.callbacks import CallbackRunner
 from ..hooks.calls import for_the_cli, keeping_in_memory
 from ..hooks.hook import Hook
 from ..mcp.control import McpControl
@@ -30,11 +30,11 @@ from ..mcp.servers import McpServer, WireServers, wire_servers
 from ..mcp.tool_calls import SERVER_NAME
 from ..policy.gate import PolicyGate, kept_in_memory
 from ..policy.policy import Policy
-from ..process.connection import Connection
+from ..process.connection import CLIConnection
 from ..process.options import is_sealed
 from ..timeouts import Timeouts
 
-__all__ = ["Equipment", "check_mode", "check_together", "hooked", "turn_hooks_on", "without_bare"]
+__all__ = ["Extensions", "check_mode", "check_together", "hooked", "turn_hooks_on", "without_bare"]
 
 # This variable makes the CLI run bare, with hooks off, wherever it is set: options, environment, or a user's settings
 # file.
@@ -83,12 +83,12 @@ def without_bare(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
 
 
 def hooked(
-    options: ClaudeAgentOptions, hooks: Sequence[Hook[Any]], gate: PolicyGate | None, callers: Callers
+    options: ClaudeAgentOptions, hooks: Sequence[Hook[Any]], gate: PolicyGate | None, callback_runner: CallbackRunner
 ) -> ClaudeAgentOptions:
     """Return options with hooks and a policy in them."""
     matchers: dict[str, list[HookMatcher]] = {event: [*given] for event, given in (options.hooks or {}).items()}
     for hook in hooks:
-        matchers.setdefault(hook.event, []).append(for_the_cli(hook, callers))
+        matchers.setdefault(hook.event, []).append(for_the_cli(hook, callback_runner))
     matchers = {event: [_tamed(event, given, gate) for given in all_given] for event, all_given in matchers.items()}
     if gate is not None:
         matchers.setdefault("PreToolUse", []).insert(0, gate.hook())
@@ -102,7 +102,7 @@ def hooked(
     return replace(options, hooks=cast("dict[HookEvent, list[HookMatcher]]", matchers) or None)
 
 
-async def turn_hooks_on(connection: Connection, *, has_policy: bool) -> None:
+async def turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None:
     """Ensure that hooks run, and only those of a policy where there is one.
 
     Raises:
@@ -139,7 +139,7 @@ def _in_memory(callback: CanUseTool) -> CanUseTool:
     return can_use_tool
 
 
-class Equipment:
+class Extensions:
     """The policy, hooks and MCP servers of one session. Created on the loop of its caller.
 
     Raises:
@@ -162,7 +162,7 @@ class Equipment:
         if not_hooks := [hook for hook in hooks if type(hook) is not Hook]:
             raise TypeError(f"a hook is made by hook() or command_hook(), not {not_hooks[0]!r}")
         self._loop = asyncio.get_running_loop()
-        self.callers = Callers(self._loop)
+        self.callback_runner = CallbackRunner(self._loop)
         """Caller of hooks and permission callbacks."""
         self._require_mcp = require_mcp
         self._has_policy = policy is not None
@@ -175,11 +175,11 @@ class Equipment:
         # A sealed process is given a server only for its tools, so allow them.
         self._breaks_seal = mcp_servers is not None and is_sealed(options)
         self._mcp: McpControl | None = None
-        gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callers, timeouts)
+        gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callback_runner, timeouts)
         if self._has_hooks:
             check_together(options, policy)
             options = without_bare(options)
-        options = hooked(options, hooks, gate, self.callers)
+        options = hooked(options, hooks, gate, self.callback_runner)
         if self._breaks_seal and options.max_turns == 1:
             # The CLI's own loop continues after a tool, which takes a second API call.
             options = replace(options, max_turns=None)
@@ -192,14 +192,14 @@ class Equipment:
         """Return servers in the CLI's format. Raises the errors of the class."""
         return wire_servers(servers, taken={*self._others, SERVER_NAME})
 
-    async def unpack(self, connection: Connection) -> None:
+    async def unpack(self, connection: CLIConnection) -> None:
         """Send the CLI, now that it runs, the settings that are no options.
 
         Raises:
             HooksDisabledError: The CLI would not run the hooks.
             McpServerFailedError: A server did not start.
         """
-        self.callers.mark = connection.mark
+        self.callback_runner.mark = connection.mark
         allows_tools = self._breaks_seal and not self._has_policy
         self._mcp = McpControl(connection, keeps=self._keeps, allows_tools=allows_tools)
         if self._has_hooks:
@@ -207,7 +207,7 @@ class Equipment:
         if self._servers is not None:
             await self._mcp.replace(self._servers, require=self._require_mcp, loop=self._loop)
         # This is its initial state, and no change by a caller.
-        connection.transport.traces.clear()
+        connection.transport.side_effects.clear()
 
     @property
     def mcp(self) -> McpControl:

@@ -1,8 +1,8 @@
-"""A driver that is valid only for the duration of a lease.
+"""A session core that is valid only for the duration of a lease.
 
 A caller that keeps a leased session may use it later by mistake, or from another thread at the moment of its return. So
-a lease has its own facade with a `Borrowed` driver behind it. Each call checks, on the background loop, that the lease
-is valid; the end of the lease cancels running calls.
+a lease has its own facade with a `LeasedObject` behind it. Each call checks, on the background loop, that the lease is
+valid; the end of the lease cancels running calls.
 """
 
 import asyncio
@@ -14,19 +14,19 @@ from cc_types import CLIConnectionError
 
 from ..mcp.control import McpControl
 from ..mcp.tool_calls import SuspendedCalls
-from .core import Driver
-from .extensions import Equipment
+from .core import SessionCore
+from .extensions import Extensions
 
-__all__ = ["Borrowed", "Term"]
+__all__ = ["LeaseTerm", "LeasedObject"]
 
 # Calls that may come late, and then have no effect: leaving a turn, and closing.
 _DONE_ANYWAY = frozenset({"close", "drained", "leave"})
 
-# Parts of a driver that a session's facade calls, and that are leased with it.
-_PARTS = (Equipment, McpControl, SuspendedCalls)
+# Parts of a session core that a session's facade calls, and that are leased with it.
+_PARTS = (Extensions, McpControl, SuspendedCalls)
 
 
-class Term:
+class LeaseTerm:
     """Duration of a session's lease, and its running calls."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Term:
         """Error that later calls raise."""
         self.calls: set[asyncio.Future[object]] = set()
         """Running calls."""
-        self.instead: dict[str, object] = {}
+        self.stale_state: dict[str, object] = {}
         """State that the session shows later: a dead one."""
 
     def finish(self) -> None:
@@ -42,31 +42,31 @@ class Term:
         self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another one.")
         calls = SuspendedCalls(())
         calls.end(self.end)
-        self.instead = {
-            "calls": calls, "death": None, "end": self.end, "exchange": None, "last_user_uuid": None, "process": None,
+        self.stale_state = {
+            "calls": calls, "death": None, "end": self.end, "sent": None, "last_user_uuid": None, "process": None,
         }  # fmt: skip
         for call in self.calls:
             call.cancel()
 
 
-class Borrowed:
-    """Forwards everything to a driver, or a part of one, until the term has ended."""
+class LeasedObject:
+    """Forwards everything to a session core, or a part of one, until the term has ended."""
 
-    def __init__(self, lent: object, term: Term) -> None:
+    def __init__(self, lent: object, term: LeaseTerm) -> None:
         self._lent = lent
         self._term = term
 
     @property
-    def as_driver(self) -> Driver:
-        """This object, typed as the driver of a session's facade."""
-        return cast(Driver, self)
+    def as_core(self) -> SessionCore:
+        """This object, typed as the core of a session's facade."""
+        return cast(SessionCore, self)
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._term.instead:
-            return self._term.instead[name]
+        if name in self._term.stale_state:
+            return self._term.stale_state[name]
         value = getattr(self._lent, name)
         if isinstance(value, _PARTS):
-            return Borrowed(value, self._term)
+            return LeasedObject(value, self._term)
         if inspect.iscoroutinefunction(value):
             return functools.partial(self._call_async, name)
         return functools.partial(self._call, name) if inspect.ismethod(value) else value

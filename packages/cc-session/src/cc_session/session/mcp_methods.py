@@ -8,7 +8,7 @@ from claude_agent_sdk import McpServerStatus
 from ..background import on_background
 from ..mcp.servers import McpServer
 from ..timeouts import checked_seconds
-from .core import Driver
+from .core import SessionCore
 
 __all__ = ["McpMethods"]
 
@@ -16,7 +16,7 @@ __all__ = ["McpMethods"]
 class McpMethods:
     """MCP methods of `Session`."""
 
-    _driver: Driver
+    _core: SessionCore
 
     async def wait_mcp(
         self,
@@ -37,11 +37,11 @@ class McpMethods:
             ValueError: The session has no server of that name.
         """
         seconds = checked_seconds(timeout, "wait_mcp")
-        return await on_background(self._driver.equipment.mcp.wait, names, seconds=seconds, require=require)
+        return await on_background(self._core.extensions.mcp.wait, names, seconds=seconds, require=require)
 
     async def mcp_status(self) -> list[McpServerStatus]:
         """Return the state of all MCP servers, with their tools. A killed one is connected until it is called again."""
-        return await on_background(self._driver.equipment.mcp.status)
+        return await on_background(self._core.extensions.mcp.status)
 
     async def set_mcp_servers(self, servers: Mapping[str, McpServer], *, require: bool = True) -> list[McpServerStatus]:
         """Replace the MCP servers given to `open()` or set here before, and wait until they are ready.
@@ -55,9 +55,9 @@ class McpMethods:
             ValueError: A name or a value is invalid.
             TypeError: An object is no server.
         """
-        equipment = self._driver.equipment
-        checked, loop = equipment.checked(servers), asyncio.get_running_loop()
-        return await on_background(equipment.mcp.replace, checked, require=require, loop=loop)
+        extensions = self._core.extensions
+        checked, loop = extensions.checked(servers), asyncio.get_running_loop()
+        return await on_background(extensions.mcp.replace, checked, require=require, loop=loop)
 
     async def reconnect_mcp(self, name: str) -> None:
         """Reconnect an MCP server.
@@ -65,7 +65,7 @@ class McpMethods:
         Raises:
             McpServerFailedError: It failed, or there is none of that name.
         """
-        await on_background(self._driver.equipment.mcp.reconnect, name)
+        await on_background(self._core.extensions.mcp.reconnect, name)
 
     async def toggle_mcp(self, name: str, enabled: bool) -> None:
         """Switch an MCP server on or off. The next request lists its tools, or does not.
@@ -73,4 +73,4 @@ class McpMethods:
         Raises:
             McpServerFailedError: It could not be connected, or there is none of that name.
         """
-        await on_background(self._driver.equipment.mcp.toggle, name, enabled)
+        await on_background(self._core.extensions.mcp.toggle, name, enabled)

@@ -5,6 +5,7 @@ messages may be read from any thread.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable
 from typing import cast
 
@@ -12,11 +13,12 @@ from claude_agent_sdk import Message, ResultMessage
 
 from ..process.frames import Frame, frame_line
 from .spending import Spent
+from .turn_state import TRANSITIONS, TurnEvent, TurnState
 
-__all__ = ["Exchange"]
+__all__ = ["SentMessage"]
 
 
-class Exchange:
+class SentMessage:
     """A sent user message, with `asks` for an answer of the model, else only for its acknowledgement.
 
     Each keeps its own messages. So nothing of one turn can be read as part of another, however it ended.
@@ -37,46 +39,50 @@ class Exchange:
         self.result: ResultMessage | None = None
         """Last of the messages, once received."""
         self.has_ended = asyncio.Event()
-        """Set when the CLI has finished it, or never will."""
-        self.is_read = False
-        """True if the result was delivered, so that nothing is left to read."""
-        self.is_dropped = False
-        """True if the conversation was rewound to before this message, so that its answer needs no reader."""
-        self.is_left = False
-        """True if its reader has left or was cancelled, so that the CLI must finish it."""
+        """Set at the event `END`."""
+        self.state = TurnState.NEW
+        """Changed by `enter()`."""
         self.spent = Spent()
         """Its spending; known at its end."""
         self._error: Exception | None = None
         self._news = asyncio.Event()
         self._next = 0
+        self._lock = threading.Lock()
+
+    def enter(self, event: TurnEvent) -> None:
+        """Change the state. May be called from any thread: a reader may leave while the result arrives."""
+        with self._lock:
+            self.state = TRANSITIONS.get((self.state, event), self.state)
 
     @property
-    def holds_session(self) -> bool:
-        """True if no other message may be sent."""
-        return self.asks and not self.is_read and not (self.is_over_with and self.has_ended.is_set())
+    def is_read(self) -> bool:
+        """True if the result was delivered, so that nothing is left to read."""
+        return self._next > 0 and self.messages[self._next - 1] is self.result
 
     @property
-    def is_over_with(self) -> bool:
-        """True if the rest will have no reader."""
-        return self.is_read or self.is_dropped or self.is_left
+    def waits_for_reader(self) -> bool:
+        """True if its reader must read or leave it before another message may be sent."""
+        return self.asks and self.state in (TurnState.RUNNING, TurnState.ENDED)
 
     def begin_with(self, messages: Iterable[Message]) -> None:
         """Add messages received before this one was sent."""
         self.messages.extend(messages)
 
-    def put(self, message: Message, settle: Callable[[], Spent]) -> None:
+    def put(self, message: Message, end_turn: Callable[[], Spent]) -> None:
         """Add a message received while this was the last one sent.
 
         Args:
             message: The message. If it is the result, this ends.
-            settle: Returns the spending until then.
+            end_turn: Returns the spending until then.
         """
+        keeps = self.asks and self.state is not TurnState.LEFT
         # In this order: other threads read the messages, and must find all facts about the last one when they see it.
         if isinstance(message, ResultMessage) and self.result is None and self._is_mine(message):
             if self.asks:
-                self.spent = settle()
+                self.spent = end_turn()
             self.result = message
-        if self.asks and not self.is_left:
+            self.enter(TurnEvent.END)
+        if keeps:
             self.messages.append(message)
         if self.result is not None:
             self.has_ended.set()
@@ -85,6 +91,7 @@ class Exchange:
     def fail(self, error: Exception) -> None:
         """End the input: the reader raises `error` after the messages received."""
         self.give_up(error)
+        self.enter(TurnEvent.END)
         self.has_ended.set()
 
     def give_up(self, error: Exception) -> None:
@@ -98,19 +105,33 @@ class Exchange:
         Raises:
             Exception: The error given to `fail()` or `give_up()`.
         """
-        await self.wait(self._next)
+        await self.wait()
+        return self.take()
+
+    def has_unread(self) -> bool:
+        """Return true if `take()` has a message."""
+        return self._next < len(self.messages)
+
+    def take(self) -> Message:
+        """Return the next message, which must have been received."""
         message = self.messages[self._next]
         self._next += 1
-        self.is_read = message is self.result
+        if message is self.result:
+            self.enter(TurnEvent.READ)
         return message
 
-    async def wait(self, seen: int) -> None:
-        """Wait until there are more than `seen` messages.
+    def take_all(self) -> None:
+        """Skip all messages, once the result has been received."""
+        self._next = len(self.messages)
+        self.enter(TurnEvent.READ)
+
+    async def wait(self, seen: int | None = None) -> None:
+        """Wait until there are more than `seen` messages, or an unread one if None.
 
         Raises:
             Exception: The error given to `fail()` or `give_up()`.
         """
-        while len(self.messages) <= seen:
+        while len(self.messages) <= (self._next if seen is None else seen):
             await self._wait_for_news()
 
     async def wait_for_result(self) -> None:

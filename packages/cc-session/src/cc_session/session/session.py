@@ -20,16 +20,15 @@ from ..policy.policy import Policy
 from ..process.frames import Content
 from ..process.options import sealed_options
 from ..timeouts import Timeouts, checked_seconds
-from .core import Driver
-from .extensions import Equipment
+from .core import SessionCore
+from .extensions import Extensions
 from .mcp_methods import McpMethods
 from .spending import Spent
-from .stream import Limits, Run, TurnStream
+from .stream import Run, TurnLimits, TurnStream
 from .turn import Turn
+from .turn_state import SESSION_STATES, SessionState, TurnEvent
 
 __all__ = ["Session", "SessionState"]
-
-SessionState = Literal["idle", "busy", "dirty", "dead"]
 
 
 class Session(McpMethods):
@@ -41,9 +40,9 @@ class Session(McpMethods):
     and tool calls may come from others meanwhile.
     """
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, core: SessionCore) -> None:
         """Use `Session.open()`."""
-        self._driver = driver
+        self._core = core
 
     @classmethod
     async def open(
@@ -85,7 +84,7 @@ class Session(McpMethods):
                 argument is invalid.
         """
         calls, timeouts = SuspendedCalls(tools), timeouts or Timeouts()
-        equipment = Equipment(
+        extensions = Extensions(
             options or sealed_options(),
             policy=policy,
             hooks=hooks,
@@ -94,70 +93,68 @@ class Session(McpMethods):
             has_tools=bool(tools),
             timeouts=timeouts,
         )
-        return cls(await on_background(Driver.open, equipment, calls, timeouts, transport))
+        return cls(await on_background(SessionCore.open, extensions, calls, timeouts, transport))
 
     @property
     def state(self) -> SessionState:
         """Current state of the session."""
-        if self._driver.end is not None:
+        if self._core.end is not None:
             return "dead"
-        exchange = self._driver.exchange
-        if exchange is None or not exchange.holds_session:
-            return "idle"
-        return "dirty" if exchange.is_left else "busy"
+        sent = self._core.sent
+        return SESSION_STATES[sent.state] if sent is not None and sent.asks else "idle"
 
     @property
     def is_running(self) -> bool:
         """True if the process exists, according to the system: `state` learns of its end milliseconds later."""
-        process = self._driver.process
+        process = self._core.process
         return self.state != "dead" and (process is None or not process.has_ended)
 
     @property
     def death(self) -> Exception | None:
         """Reason why the process ended, if it ended by itself."""
-        return self._driver.death
+        return self._core.death
 
     @property
     def pid(self) -> int | None:
         """Process id, or None if it is not one of ours or was closed."""
-        process = self._driver.process
+        process = self._core.process
         return process.pid if process is not None else None
 
     @property
     def last_user_uuid(self) -> str | None:
         """The uuid of the last user message sent."""
-        return self._driver.last_user_uuid
+        return self._core.last_user_uuid
 
     @property
     def turns(self) -> int:
         """Number of turns begun since the session was opened."""
-        return self._driver.turns
+        return self._core.turns
 
     @property
     def cost_usd(self) -> float:
         """Cost of the session since it was opened, in US dollars, by the CLI's estimate. Grows when turns end."""
-        return self._driver.ledger.cost_usd
+        return self._core.ledger.cost_usd
 
     @property
     def last_spent(self) -> Spent:
         """Cost of the last finished turn alone (the CLI's result reports session totals)."""
-        return self._driver.ledger.last
+        return self._core.ledger.last
 
     @property
     def info(self) -> Mapping[str, JsonValue]:
         """The CLI's report at its start: commands, models, account, version and more."""
-        return self._driver.info
+        return self._core.info
 
     @property
     def stderr_tail(self) -> str:
         """Last lines of the process's stderr; nothing if it is not one of ours."""
-        process = self._driver.process
+        process = self._core.process
         return process.stderr_tail if process is not None else ""
 
     @property
     def suspended(self) -> tuple[ToolCall, ...]:
         """Tool calls that wait for an answer, in the order of arrival."""
-        return self._driver.calls.suspended
+        return self._core.calls.suspended
 
     async def run(
         self,
@@ -191,7 +188,7 @@ class Session(McpMethods):
         try:
             return await on_background(run.to_end)
         except asyncio.CancelledError:
-            run.exchange.is_left = True
+            run.sent.enter(TurnEvent.LEAVE)
             tell_background(run.leave)
             raise
 
@@ -206,13 +203,13 @@ class Session(McpMethods):
         return TurnStream(self._new_run(prompt, verbatim, timeout, max_cost_usd))
 
     def _new_run(self, prompt: Content, verbatim: bool, timeout: float | None, max_cost_usd: float | None) -> Run:
-        driver = self._driver
-        limits = Limits(
-            turn=driver.timeouts.turn if timeout is None else timeout,
-            silence=driver.timeouts.silence,
-            max_cost_usd=driver.max_cost_usd if max_cost_usd is None else max_cost_usd,
+        core = self._core
+        limits = TurnLimits(
+            turn=core.timeouts.turn if timeout is None else timeout,
+            silence=core.timeouts.silence,
+            max_cost_usd=core.max_cost_usd if max_cost_usd is None else max_cost_usd,
         )
-        return Run(driver, prompt, limits, verbatim=verbatim)
+        return Run(core, prompt, limits, verbatim=verbatim)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation, ending a running turn; returns the method.
@@ -227,9 +224,9 @@ class Session(McpMethods):
             ClaudeCodeError: The process ended; the session is dead.
         """
         if tools_changed:
-            await on_background(self._driver.clear)
+            await on_background(self._core.clear)
             return "cleared"
-        await on_background(self._driver.reset)
+        await on_background(self._core.reset)
         return "rewound"
 
     async def add_user(self, content: Content) -> str:
@@ -240,14 +237,14 @@ class Session(McpMethods):
             ControlTimeoutError: The CLI did not accept it within `timeouts.control` seconds.
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
-        return await on_background(self._driver.add_user, content)
+        return await on_background(self._core.add_user, content)
 
     async def add_assistant(self, content: Content, *, model: str, input_tokens: int = 0) -> str:
         """Append an earlier assistant message; returns its uuid. Raises the errors of `add_user()`.
 
         The CLI takes `input_tokens` as the length of the conversation up to there; at 0 it estimates.
         """
-        return await on_background(self._driver.add_assistant, content, model, input_tokens)
+        return await on_background(self._core.add_assistant, content, model, input_tokens)
 
     async def ask(self, content: Content) -> AsyncIterator[Message]:
         """Append a user message and yield the CLI's messages, up to and with the `ResultMessage`.
@@ -258,9 +255,9 @@ class Session(McpMethods):
             SessionBusyError: A turn runs.
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
-        exchange = await on_background(self._driver.ask, content)
-        while not exchange.is_read:
-            yield await on_background(self._driver.next, exchange)
+        sent = await on_background(self._core.ask, content)
+        while not sent.is_read:
+            yield await on_background(self._core.next, sent)
 
     async def next_call(self) -> ToolCall:
         """Return the next tool call that was not returned yet; wait if necessary.
@@ -270,7 +267,7 @@ class Session(McpMethods):
         Raises:
             ClaudeCodeError: The process ended, or the session was closed.
         """
-        return await on_background(self._driver.calls.next)
+        return await on_background(self._core.calls.next)
 
     async def answer_call(self, call_id: str, content: ToolContent, *, is_error: bool = False) -> None:
         """Answer a tool call, at any time and in any order.
@@ -286,7 +283,7 @@ class Session(McpMethods):
             ValueError: The content is not made of such blocks, or the text is longer than the CLI lets pass. The call
                 still waits.
         """
-        await on_background(self._driver.calls.answer, call_id, tool_result(content, is_error=is_error))
+        await on_background(self._core.calls.answer, call_id, tool_result(content, is_error=is_error))
 
     async def set_env(self, env: Mapping[str, str]) -> None:
         """Change environment variables that the CLI reads for each request, such as `CLAUDE_CODE_EXTRA_BODY`."""
@@ -298,7 +295,7 @@ class Session(McpMethods):
         The target is a user message without tool results, or the first part of an assistant message that follows tool
         results. Returns true if the CLI did it; if not, nothing changed except that the turn may have ended.
         """
-        return await on_background(self._driver.rewind, target_uuid)
+        return await on_background(self._core.rewind, target_uuid)
 
     async def interrupt(self) -> None:
         """End the running turn, if any, and return when it has ended. Its result still has to be read.
@@ -306,7 +303,7 @@ class Session(McpMethods):
         Raises:
             ControlTimeoutError: It did not end within `timeouts.control` seconds.
         """
-        await on_background(self._driver.interrupt)
+        await on_background(self._core.interrupt)
 
     async def set_model(self, model: str | None) -> None:
         """Change the model for the turns to come; None is the CLI's default one.
@@ -353,11 +350,11 @@ class Session(McpMethods):
         """
         if timeout is not None:
             checked_seconds(timeout, "control")
-        return await on_background(self._driver.control, subtype, fields, timeout)
+        return await on_background(self._core.control, subtype, fields, timeout)
 
     async def close(self) -> None:
         """End the process and delete its private folder. Bounded by a few times `timeouts.close`; idempotent."""
-        await on_background(self._driver.close)
+        await on_background(self._core.close)
 
     async def __aenter__(self) -> Self:
         return self

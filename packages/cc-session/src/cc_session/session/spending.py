@@ -36,7 +36,7 @@ class Ledger:
         self._session_id: str | None = None
         self._cost = 0.0
         self._models: Mapping[str, ModelUsage] = {}
-        self._unsettled = Spent()
+        self._unreported = Spent()
         self.last = Spent()
         """Amount added by the last result."""
 
@@ -69,16 +69,16 @@ class Ledger:
         """The CLI's own total, as of its last result, in US dollars."""
         return self._cost
 
-    def settle(self) -> Spent:
+    def end_turn(self) -> Spent:
         """Return the spending since the last call."""
-        spent, self._unsettled = self._unsettled, Spent()
+        spent, self._unreported = self._unreported, Spent()
         return spent
 
     def _add(self, cost: float, models: Mapping[str, ModelUsage]) -> None:
         self.cost_usd = round(self.cost_usd + cost, _DIGITS)
         self.last = Spent(round(cost, _DIGITS), models)
-        before = self._unsettled
-        self._unsettled = Spent(round(before.cost_usd + cost, _DIGITS), _sum(before.models, models))
+        before = self._unreported
+        self._unreported = Spent(round(before.cost_usd + cost, _DIGITS), _sum(before.models, models))
 
 
 def _difference(now: Mapping[str, ModelUsage], before: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:

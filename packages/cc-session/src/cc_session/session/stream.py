@@ -17,19 +17,20 @@ from ..background import on_background, tell_background
 from ..errors import TurnTimeoutError
 from ..process.frames import Content, is_command, user_frame
 from ..timeouts import checked_seconds
-from .core import Driver
-from .sent_message import Exchange
+from .core import SessionCore
+from .sent_message import SentMessage
 from .turn import Turn
 from .turn_errors import turn_error
+from .turn_state import TurnEvent
 from .turn_usage import usage_of
 
-__all__ = ["Limits", "Run", "TurnStream"]
+__all__ = ["Run", "TurnLimits", "TurnStream"]
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TurnLimits:
     """Limits of a turn: duration and silence in seconds, and cost in US dollars."""
 
     turn: float | None
@@ -46,10 +47,10 @@ class Limits:
 class Run:
     """A prompt, from before it is sent until its result is read or it is abandoned."""
 
-    def __init__(self, driver: Driver, content: Content, limits: Limits, *, verbatim: bool) -> None:
+    def __init__(self, core: SessionCore, content: Content, limits: TurnLimits, *, verbatim: bool) -> None:
         frame = user_frame(content, ask=True, verbatim=verbatim)
-        self.exchange = Exchange(frame, asks=True, is_command=not verbatim and is_command(content))
-        self._driver = driver
+        self.sent = SentMessage(frame, asks=True, is_command=not verbatim and is_command(content))
+        self._core = core
         self._limits = limits
         self._watching: list[asyncio.Task[None]] = []
         self._turn: Turn | None = None
@@ -60,11 +61,11 @@ class Run:
         deadline = None if self._limits.turn is None else loop.time() + self._limits.turn
         try:
             async with asyncio.timeout_at(deadline):
-                await self._driver.begin(self.exchange, is_turn=True)
+                await self._core.begin(self.sent, is_turn=True)
         except TimeoutError as error:
             if isinstance(error, ClaudeCodeError):
                 raise
-            self._driver.leave(self.exchange)
+            self._core.leave(self.sent)
             raise self._turn_timeout() from error
         if deadline is not None or self._limits.silence is not None:
             self._watching.append(asyncio.ensure_future(self._watch_time(deadline)))
@@ -78,20 +79,20 @@ class Run:
             TurnError: The turn failed.
         """
         await self.begin()
-        await self.exchange.wait_for_result()
-        self._driver.finish(self.exchange)
+        await self.sent.wait_for_result()
+        self._core.finish(self.sent)
         return self.checked_turn()
 
     async def leave(self, error: Exception | None = None) -> None:
         """End the turn, if it runs; its reader, if any, gets `error`."""
         for task in self._watching:
             task.cancel()
-        self._driver.leave(self.exchange, error)
+        self._core.leave(self.sent, error)
 
     async def left(self) -> None:
         """End the turn and wait until it has ended, or its process is being discarded. Bounded by `timeouts.close`."""
         await self.leave()
-        await self._driver.drained()
+        await self._core.drained()
 
     def checked_turn(self) -> Turn:
         """Return the turn, once the result has arrived.
@@ -110,15 +111,15 @@ class Run:
         return self._turn
 
     def _made_turn(self) -> Turn:
-        messages, result = tuple(self.exchange.messages), cast(ResultMessage, self.exchange.result)
+        messages, result = tuple(self.sent.messages), cast(ResultMessage, self.sent.result)
         response = convert_sdk_messages_to_cli_response(messages)
         return Turn(
             text=response.result,
             messages=messages,
             result=result,
             usage=usage_of(messages, response.usage, is_cut_off=result.is_error),
-            model_usage=self.exchange.spent.models,
-            cost_usd=self.exchange.spent.cost_usd,
+            model_usage=self.sent.spent.models,
+            cost_usd=self.sent.spent.cost_usd,
         )
 
     async def _watch_time(self, deadline: float | None) -> None:
@@ -127,43 +128,43 @@ class Run:
         while True:
             waits = [] if deadline is None else [deadline - loop.time()]
             if self._limits.silence is not None:
-                waits.append(self._limits.silence - self._driver.silent_for())
+                waits.append(self._limits.silence - self._core.silent_for())
             if min(waits) <= 0:
                 break
             try:
                 async with asyncio.timeout(min(waits)):
-                    await self.exchange.has_ended.wait()
+                    await self.sent.has_ended.wait()
                 return
             except TimeoutError:
                 continue
         error = self._turn_timeout() if deadline is not None and deadline <= loop.time() else self._silence_timeout()
-        self._driver.leave(self.exchange, error)
+        self._core.leave(self.sent, error)
 
     async def _watch_cost(self, limit: float) -> None:
         """Interrupt the turn when it has cost too much. Queried after each API call, since no message reports it."""
-        before, seen = self._driver.ledger.total_usd, 0
+        before, seen = self._core.ledger.total_usd, 0
         try:
-            while self.exchange.result is None:
-                await self.exchange.wait(seen)
-                news = self.exchange.messages[seen:]
+            while self.sent.result is None:
+                await self.sent.wait(seen)
+                news = self.sent.messages[seen:]
                 seen += len(news)
                 if any(map(_ends_api_call, news)) and await self._cost() - before > limit:
-                    await self._driver.interrupt_turn(self.exchange)
+                    await self._core.interrupt_turn(self.sent)
         except Exception as error:
             logger.debug("The cost of a turn is not watched any more: %s", error)  # its reader gets the same error
 
     async def _cost(self) -> float:
-        match await self._driver.usage():
+        match await self._core.usage():
             case {"session": {"total_cost_usd": int() | float() as total}}:
                 return float(total)
             case _:
                 return 0.0  # a CLI that does not report it: the result will
 
     def _turn_timeout(self) -> TurnTimeoutError:
-        return TurnTimeoutError(limit="turn", seconds=self._limits.turn or 0.0, messages=self.exchange.messages)
+        return TurnTimeoutError(limit="turn", seconds=self._limits.turn or 0.0, messages=self.sent.messages)
 
     def _silence_timeout(self) -> TurnTimeoutError:
-        return TurnTimeoutError(limit="silence", seconds=self._limits.silence or 0.0, messages=self.exchange.messages)
+        return TurnTimeoutError(limit="silence", seconds=self._limits.silence or 0.0, messages=self.sent.messages)
 
 
 def _ends_api_call(message: object) -> bool:
@@ -183,7 +184,6 @@ class TurnStream(AsyncIterator[Message]):
     def __init__(self, run: Run) -> None:
         """Use `Session.stream()`."""
         self._run = run
-        self._seen = 0
         self._is_over = False
 
     @property
@@ -193,7 +193,7 @@ class TurnStream(AsyncIterator[Message]):
         Raises:
             RuntimeError: It was not.
         """
-        if not self._run.exchange.is_read:
+        if not self._run.sent.is_read:
             raise RuntimeError("The turn was not read to its result, so its outcome is unknown")
         return self._run.turn()
 
@@ -223,20 +223,17 @@ class TurnStream(AsyncIterator[Message]):
             TurnTimeoutError: The turn took too long.
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
-        exchange = self._run.exchange
-        if exchange.is_read or self._is_over:
+        sent = self._run.sent
+        if sent.is_read or self._is_over:
             self._end()
-        if self._seen == len(exchange.messages):
-            await on_background(exchange.wait, self._seen)
-        message = exchange.messages[self._seen]
-        self._seen += 1
-        exchange.is_read = message is exchange.result
-        return message
+        if not sent.has_unread():
+            await on_background(sent.wait)
+        return sent.take()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        if self._run.exchange.is_read:
+        if self._run.sent.is_read:
             return
         self._leave()
         if not isinstance(error, asyncio.CancelledError):
@@ -251,5 +248,5 @@ class TurnStream(AsyncIterator[Message]):
     def _leave(self) -> None:
         # Started, not awaited: this must not be cancelled, and must finish before the caller's next action.
         self._is_over = True
-        self._run.exchange.is_left = True
+        self._run.sent.enter(TurnEvent.LEAVE)
         tell_background(self._run.leave)

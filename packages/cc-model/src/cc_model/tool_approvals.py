@@ -9,12 +9,12 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import AgentDepsT, ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset, ToolsetTool
 
-from cc_messages import APPROVED, OwnTools
+from cc_messages import APPROVED, ClaudeCodeTools
 
-__all__ = ["OwnToolApprovals", "without_own_tools"]
+__all__ = ["ClaudeCodeToolApprovals", "without_claude_code_tools"]
 
 
-class OwnToolApprovals(ExternalToolset[AgentDepsT]):
+class ClaudeCodeToolApprovals(ExternalToolset[AgentDepsT]):
     """Toolset with names alone. The CLI describes the tools to the model, and runs approved calls."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -32,9 +32,11 @@ class OwnToolApprovals(ExternalToolset[AgentDepsT]):
         return APPROVED
 
 
-def without_own_tools(parameters: ModelRequestParameters, own: OwnTools | None) -> ModelRequestParameters:
+def without_claude_code_tools(
+    parameters: ModelRequestParameters, claude_code_tools: ClaudeCodeTools | None
+) -> ModelRequestParameters:
     """Return the parameters of a request without the tools that the CLI itself describes to the model."""
-    if own is None or not own.defers:
+    if claude_code_tools is None or not claude_code_tools.defers:
         return parameters
-    tools = [tool for tool in parameters.function_tools if tool.name not in own.names]
+    tools = [tool for tool in parameters.function_tools if tool.name not in claude_code_tools.names]
     return replace(parameters, function_tools=tools)
