@@ -2,15 +2,9 @@ import asyncio
 import sys
 from dataclasses import replace
 
-from cc_session import (
-    HookResult,
-    PreToolUseHookInput,
-    Session,
-    UserPromptSubmitHookInput,
-    command_hook,
-    hook,
-    sealed_options,
-)
+from claude_agent_sdk import PreToolUseHookInput, UserPromptSubmitHookInput
+
+from cc_session import HookResult, Session, command_hook, hook, sealed_options
 
 
 @hook("PreToolUse", "Bash", timeout=5)

@@ -4,15 +4,9 @@ import tempfile
 from dataclasses import replace
 from typing import Any
 
-from cc_session import (
-    PermissionResultAllow,
-    PermissionResultDeny,
-    Policy,
-    Rule,
-    Session,
-    ToolPermissionContext,
-    sealed_options,
-)
+from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny, ToolPermissionContext
+
+from cc_session import Policy, Rule, Session, sealed_options
 
 
 async def ask(

@@ -8,7 +8,7 @@ from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
 from cc_messages.api.failure import as_logged, error_body, turn_error
 from cc_messages.process.api_log import APILog
-from cc_session import bundled_cli
+from cc_session.internals import bundled_cli
 from cc_types import APIError, CLIConnectionError
 
 LATER = " This is a server-side issue, usually temporary — try again in a moment. If it persists, check your gateway."

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from cc_messages.response_stream import Body, Head, ResponseStream
-from cc_session import start_on_background
+from cc_session.internals import start_on_background
 
 HEAD = Head(200, {"content-type": "text/plain"})
 

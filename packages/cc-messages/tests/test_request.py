@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cc_messages.api.request import PLAIN_MODEL, parse_request
-from cc_session import Login
+from cc_session.internals import Login
 from cc_types import APIError
 
 HELLO = [{"role": "user", "content": "Hello."}]

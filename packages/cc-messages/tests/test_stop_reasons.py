@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cc_session import on_background
+from cc_session.internals import on_background
 
 if TYPE_CHECKING:
     from .conftest import Client

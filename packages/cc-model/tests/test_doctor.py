@@ -12,7 +12,7 @@ import pytest
 from cc_loopback import LoopbackServer
 from cc_model.command_line import main
 from cc_model.doctor.tested import TESTED_CLIS
-from cc_session import bundled_cli
+from cc_session.internals import bundled_cli
 
 Run = Callable[..., tuple[int, dict[str, dict[str, str]]]]
 

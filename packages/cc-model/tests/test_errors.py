@@ -7,7 +7,7 @@ import pytest
 from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelRateLimitError, UserError
 
 from cc_model.errors import claude_code_errors
-from cc_session import bundled_cli
+from cc_session.internals import bundled_cli
 from cc_types import CLINotFoundError, ProcessExitedError
 
 

@@ -18,7 +18,8 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, Session, SessionPool, Timeouts, run_on_background, sealed_options
+from cc_session import Content, Session, SessionPool, Timeouts, sealed_options
+from cc_session.internals import run_on_background
 
 # The stand-ins are programs of the standard library, so that they start fast.
 FAKE_CLI = """#!{python} -IS

@@ -14,21 +14,11 @@ from typing import Any, cast, get_args
 from unittest.mock import ANY
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions
+from claude_agent_sdk import ClaudeAgentOptions, PreToolUseHookInput, UserPromptSubmitHookInput
 from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
-from cc_session import (
-    Content,
-    Hook,
-    HookResult,
-    PreToolUseHookInput,
-    Session,
-    Turn,
-    TurnError,
-    UserPromptSubmitHookInput,
-    hook,
-)
+from cc_session import Content, Hook, HookResult, Session, Turn, TurnError, hook
 from cc_session.hooks.callbacks import CallbackRunner
 from cc_session.hooks.calls import for_the_cli
 from cc_session.hooks.hook import OnError

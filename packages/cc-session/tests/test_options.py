@@ -8,7 +8,8 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
-from cc_session import Content, Login, Session, api_address, login_of, sealed_options
+from cc_session import Content, Session, sealed_options
+from cc_session.internals import Login, api_address, login_of
 
 Ask = Callable[[Session, Content], Any]
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_session import Policy, Rule, Verdict, is_below
+from cc_session import Policy, Rule, Verdict
+from cc_session.internals import is_below
 
 
 def says(policy: Policy, tool: str, **input: Any) -> str:

@@ -8,20 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, PermissionResultAllow, create_sdk_mcp_server, tool
+from claude_agent_sdk import ClaudeAgentOptions, PermissionResultAllow, PreToolUseHookInput, create_sdk_mcp_server, tool
 from claude_agent_sdk.types import PermissionRuleValue, PermissionUpdate
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import (
-    HookResult,
-    McpServer,
-    Policy,
-    PreToolUseHookInput,
-    Rule,
-    Session,
-    SessionPool,
-    hook,
-)
+from cc_session import HookResult, McpServer, Policy, Rule, Session, SessionPool, hook
 from cc_types import CLIConnectionError
 
 

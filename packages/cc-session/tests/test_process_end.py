@@ -15,7 +15,8 @@ import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message
 
-from cc_session import Content, Session, Timeouts, TurnError, on_background
+from cc_session import Content, Session, Timeouts, TurnError
+from cc_session.internals import on_background
 from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
 
 Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cc_session import CLOUD_VARIABLES, login_advice
+from cc_session.internals import CLOUD_VARIABLES, login_advice
 
 __all__ = ["Choice", "Login", "choose_login"]
 

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import httpx2
 
-from cc_session import Launch, Lease, PoolCore, QueueTimeoutError, TurnTimeoutError
+from cc_session import QueueTimeoutError, TurnTimeoutError
+from cc_session.internals import Launch, Lease, PoolCore
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, PlanLimitError, RateLimits
 
 from .api.failure import error_body, overloaded

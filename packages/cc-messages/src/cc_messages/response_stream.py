@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import httpx2
 from typing_extensions import override
 
-from cc_session import tell_background
+from cc_session.internals import tell_background
 
 __all__ = ["Body", "Head", "ResponseStream"]
 

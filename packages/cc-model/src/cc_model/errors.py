@@ -20,7 +20,8 @@ from pydantic_ai.exceptions import (
 from typing_extensions import override
 
 from cc_messages import ERROR_EXTENSION, RequestReport
-from cc_session import QueueTimeoutError, login_advice
+from cc_session import QueueTimeoutError
+from cc_session.internals import login_advice
 from cc_types import ClaudeCodeError, CLINotFoundError, RateLimits
 
 __all__ = ["ModelPlanLimitError", "ToolsetNotRegisteredError", "claude_code_errors", "with_plan_limit"]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
-from cc_session import QueueTimeoutError, login_advice
+from cc_session import QueueTimeoutError
+from cc_session.internals import login_advice
 from cc_types import (
     APIError,
     ClaudeCodeError,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias, cast
 
-from cc_session import Login
+from cc_session.internals import Login
 from cc_types import JsonValue
 
 from ..loop.answer import unfolded_messages

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import httpx2
 
-from cc_session import Login, login_of
+from cc_session.internals import Login, login_of
 from cc_types import APIError, JsonValue
 
 __all__ = ["APIAccess"]

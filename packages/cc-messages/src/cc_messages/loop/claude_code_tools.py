@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, PermissionResult, ToolPermissionContext
 
-from cc_session import Ask, McpServer, Policy, Rule, is_known_tool
+from cc_session import Ask, McpServer, Policy, Rule
+from cc_session.internals import is_known_tool
 
 if TYPE_CHECKING:
     from .approvals import Approvals

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from claude_agent_sdk import Message
 
 from cc_ipc import ToolSchema
-from cc_session import TOOL_META
+from cc_session.internals import TOOL_META
 from cc_types import JsonValue
 
 from .claude_code_tools import ClaudeCodeTools

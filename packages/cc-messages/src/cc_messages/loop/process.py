@@ -9,7 +9,8 @@ from typing import Self, cast
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from typing_extensions import override
 
-from cc_session import Content, Launch, PooledSession, ResetBy, with_tool_server
+from cc_session import Content
+from cc_session.internals import Launch, PooledSession, ResetBy, with_tool_server
 from cc_types import CLIConnectionError
 
 from ..api.request import MessagesRequest

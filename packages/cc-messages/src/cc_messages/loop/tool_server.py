@@ -15,7 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
 
 from cc_ipc import IPCSession, ToolSchema, current_call
-from cc_session import TOOL_CALL_ID, check_length
+from cc_session.internals import TOOL_CALL_ID, check_length
 
 from .cli_tools import CLICall, ToolServerKey
 

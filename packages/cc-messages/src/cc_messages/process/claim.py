@@ -8,7 +8,7 @@ started for each prompt.
 
 from collections.abc import Mapping, Sequence
 
-from cc_session import PooledSession
+from cc_session.internals import PooledSession
 from cc_types import CLIConnectionError, ControlRequestError
 
 __all__ = ["CLAIM_ARGUMENTS", "claim"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-from cc_session import Login, Timeouts, login_of, sealed_options
+from cc_session import Timeouts, sealed_options
+from cc_session.internals import Login, login_of
 
 from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..api.token_count import APIAccess

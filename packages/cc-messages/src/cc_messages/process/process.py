@@ -15,7 +15,8 @@ from typing import Self, cast
 from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
 from typing_extensions import override
 
-from cc_session import Content, Launch, PooledSession, ResetBy, TurnError, TurnStream, Worker, api_address
+from cc_session import Content, TurnError, TurnStream
+from cc_session.internals import Launch, PooledSession, ResetBy, Worker, api_address
 from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue, RateLimits
 
 from ..api.cost import with_cost

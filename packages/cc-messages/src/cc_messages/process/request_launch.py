@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from cc_session import Launch
+from cc_session.internals import Launch
 
 from ..loop.claude_code_tools import ClaudeCodeTools
 from ..loop.cli_tools import ToolServerKey

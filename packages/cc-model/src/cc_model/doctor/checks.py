@@ -18,7 +18,7 @@ from typing import Literal
 
 import cc_compat
 from cc_ipc import TransportUnavailableError, resolve_transport
-from cc_session import find_cli, login_advice
+from cc_session.internals import find_cli, login_advice
 
 from .cli import login_of, version_of
 from .round_trip import offline, online

@@ -1,0 +1,43 @@
+"""Parts of sessions and pools for the packages that are built on this one, such as cc-messages.
+
+No public interface: a name may change in any release.
+"""
+
+from .background import on_background, run_on_background, start_on_background, tell_background
+from .mcp.tool_calls import TOOL_CALL_ID, TOOL_META, check_length, with_tool_server
+from .policy.rules import is_below, is_known_tool
+from .pool.core import Lease, PoolCore
+from .pool.launch import Launch
+from .pool.owner import PoolOwner
+from .pool.processes import PoolLimits, ResetBy
+from .pool.worker import PooledSession, Worker
+from .process.cli_file import bundled_cli, find_cli, login_advice
+from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
+
+__all__ = [
+    "CLOUD_VARIABLES",
+    "TOOL_CALL_ID",
+    "TOOL_META",
+    "Launch",
+    "Lease",
+    "Login",
+    "PoolCore",
+    "PoolLimits",
+    "PoolOwner",
+    "PooledSession",
+    "ResetBy",
+    "Worker",
+    "api_address",
+    "bundled_cli",
+    "check_length",
+    "find_cli",
+    "is_below",
+    "is_known_tool",
+    "login_advice",
+    "login_of",
+    "on_background",
+    "run_on_background",
+    "start_on_background",
+    "tell_background",
+    "with_tool_server",
+]
