@@ -9,28 +9,28 @@ from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior, User
 
 from cc_demo import main
 from cc_demo.failure import explain
-from cc_demo.login import Login
+from cc_demo.login import AnswerSource
 from cc_loopback import LoopbackServer
 
 
 def test_api_error_is_told_with_its_status_message_and_hint() -> None:
     body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    text = explain(ModelHTTPError(529, "claude", body, hint="Wait."), Login.API_KEY)
+    text = explain(ModelHTTPError(529, "claude", body, hint="Wait."), AnswerSource.API_KEY)
     assert text == "The API answered with status 529: Overloaded. Wait. `cc-demo --offline` needs no login."
 
 
 @pytest.mark.parametrize("body", ["<html>", {"error": "<html>"}])
 def test_body_that_is_no_error_of_the_api_is_told_as_it_is(body: object) -> None:
-    assert "<html>" in explain(ModelHTTPError(502, "claude", body), Login.API_KEY)
+    assert "<html>" in explain(ModelHTTPError(502, "claude", body), AnswerSource.API_KEY)
 
 
 @pytest.mark.parametrize("error", [UserError("No CLI."), UnexpectedModelBehavior("Too many retries.")])
 def test_error_that_speaks_for_itself_stays_as_it_is(error: Exception) -> None:
-    assert explain(error, Login.OFFLINE) == str(error)
+    assert explain(error, AnswerSource.OFFLINE) == str(error)
 
 
 def test_any_other_error_is_told_with_its_kind() -> None:
-    assert explain(ValueError("bad"), Login.OFFLINE) == "ValueError: bad (With --debug you see where.)"
+    assert explain(ValueError("bad"), AnswerSource.OFFLINE) == "ValueError: bad (With --debug you see where.)"
 
 
 def test_traceback_is_shown_where_it_is_asked_for(

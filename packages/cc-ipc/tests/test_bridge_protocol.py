@@ -25,7 +25,7 @@ def receive(message: object) -> Any:
     """Return the server's action for a message, with a reply as parsed JSON."""
     line = message if isinstance(message, bytes) else json.dumps(message).encode()
     action = protocol.McpServer(TOOLS).receive(line + b"\n")
-    if not isinstance(action, protocol.Reply):
+    if not isinstance(action, protocol.ReplyFrame):
         return action
     assert action.line.endswith(b"\n")
     assert action.line.count(b"\n") == 1
@@ -90,7 +90,7 @@ def test_a_future_version_is_refused_with_a_list_of_the_supported_ones() -> None
 def test_a_call_is_passed_on_with_the_models_id() -> None:
     """IPC-P-38."""
     call = request("tools/call", {"name": "echo", "arguments": {"a": 1}, "_meta": {"claudecode/toolUseId": "toolu_1"}})
-    assert isinstance(call, protocol.Call)
+    assert isinstance(call, protocol.CallFrame)
     assert call.params == {"name": "echo", "arguments": {"a": 1}, "tool_use_id": "toolu_1"}
     assert (call.request_id, call.modern) == (7, False)
 
@@ -105,7 +105,7 @@ def test_a_call_without_an_id_or_arguments_is_a_call(meta: object) -> None:
 def test_a_cancellation_names_a_request() -> None:
     """IPC-P-32."""
     cancel = receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "reason": "x"}})
-    assert isinstance(cancel, protocol.Cancel)
+    assert isinstance(cancel, protocol.CancelFrame)
     assert cancel.request_id == 7
 
 
@@ -172,7 +172,9 @@ def test_random_lines_raise_nothing() -> None:
         line = bytearray(good.encode() if chance.random() < 0.8 else chance.randbytes(chance.randint(1, 60)))
         for _ in range(chance.randint(0, 4)):
             line[chance.randrange(len(line))] = chance.randrange(256)
-        assert isinstance(server.receive(bytes(line)), protocol.Reply | protocol.Call | protocol.Cancel | None)
+        assert isinstance(
+            server.receive(bytes(line)), protocol.ReplyFrame | protocol.CallFrame | protocol.CancelFrame | None
+        )
 
 
 # The schema file:
@@ -227,8 +229,8 @@ def test_a_file_without_schemas_is_refused(content: bytes) -> None:
 
 # Responses of the parent:
 
-CALL = protocol.Call(7, {"name": "echo", "arguments": {}}, modern=False)
-MODERN_CALL = protocol.Call("seven", {"name": "echo", "arguments": {}}, modern=True)
+CALL = protocol.CallFrame(7, {"name": "echo", "arguments": {}}, modern=False)
+MODERN_CALL = protocol.CallFrame("seven", {"name": "echo", "arguments": {}}, modern=True)
 RESULT = {"content": [{"type": "text", "text": "Zürich"}], "isError": True, "structuredContent": {"a": 1}}
 
 

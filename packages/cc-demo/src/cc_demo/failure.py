@@ -5,14 +5,14 @@ from typing import cast
 
 from pydantic_ai.exceptions import AgentRunError, ModelHTTPError, UserError
 
-from .login import Login
+from .login import AnswerSource
 
 __all__ = ["explain"]
 
 
-def explain(error: Exception, login: Login) -> str:
+def explain(error: Exception, login: AnswerSource) -> str:
     """Return the error and the action to take, in one paragraph."""
-    advice = "" if login is Login.OFFLINE else "`cc-demo --offline` needs no login."
+    advice = "" if login is AnswerSource.OFFLINE else "`cc-demo --offline` needs no login."
     return " ".join(filter(None, (_what(error), advice)))
 
 

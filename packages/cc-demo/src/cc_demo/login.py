@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 from cc_session.internals import CLOUD_VARIABLES, login_advice
 
-__all__ = ["Choice", "Login", "choose_login"]
+__all__ = ["AnswerSource", "Choice", "choose_login"]
 
 _TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
 _OFF = frozenset({"", "0", "false", "no", "off"})
 _NOTHING_FOUND = "no API key and no login of Claude Code were found"
 
 
-class Login(Enum):
+class AnswerSource(Enum):
     """The model that answers the demo, and its login."""
 
     OFFLINE = "scripted loopback model, not Claude"
@@ -30,7 +30,7 @@ class Login(Enum):
 class Choice:
     """A login and the reason for it."""
 
-    login: Login
+    login: AnswerSource
     reason: str
     advice: str = ""
     """The way to choose another one."""
@@ -46,17 +46,17 @@ def choose_login(env: Mapping[str, str], platform: str, *, offline: bool, login:
         login: Whether the user wants the login of Claude Code.
     """
     if offline:
-        return Choice(Login.OFFLINE, "--offline was given")
+        return Choice(AnswerSource.OFFLINE, "--offline was given")
     if login:
-        return Choice(Login.CLAUDE_CODE, "--login was given")
+        return Choice(AnswerSource.CLAUDE_CODE, "--login was given")
     if env.get("ANTHROPIC_API_KEY"):
-        return Choice(Login.API_KEY, _through(env))
+        return Choice(AnswerSource.API_KEY, _through(env))
     if found := _claude_code_login(env):
-        return Choice(Login.CLAUDE_CODE, found)
+        return Choice(AnswerSource.CLAUDE_CODE, found)
     if platform == "darwin":
         advice = "A login in the keychain cannot be seen without asking: with --login it is used."
-        return Choice(Login.OFFLINE, _NOTHING_FOUND, advice)
-    return Choice(Login.OFFLINE, _NOTHING_FOUND, login_advice())
+        return Choice(AnswerSource.OFFLINE, _NOTHING_FOUND, advice)
+    return Choice(AnswerSource.OFFLINE, _NOTHING_FOUND, login_advice())
 
 
 def _claude_code_login(env: Mapping[str, str]) -> str | None:

@@ -28,7 +28,7 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 from .agent import CITIES, FIRST_PROMPT, NEXT_PROMPT, TravelDesk, TripPlan, planner
 from .failure import explain
-from .login import Choice, Login, choose_login
+from .login import AnswerSource, Choice, choose_login
 from .offline import EVENT_DELAY, respond
 from .options import Options, default_model
 from .screen import Screen
@@ -75,7 +75,7 @@ def _screen() -> Screen:
 
 
 async def _demo(screen: Screen, options: Options, choice: Choice, signals: Signals) -> None:
-    is_offline = choice.login is Login.OFFLINE
+    is_offline = choice.login is AnswerSource.OFFLINE
     pace = EVENT_DELAY if is_offline and screen.console.is_terminal else 0.0
     async with _offline(pace) if is_offline else _online(choice) as provider:
         model = ClaudeCodeModel(options.model or default_model(), provider=provider)
@@ -99,7 +99,7 @@ async def _turns(screen: Screen, model: TimedModel, first_prompt: str, *, is_off
 
 def _online(choice: Choice) -> ClaudeCodeProvider:
     # Claude Code takes an API key before its own login, unless the key is empty.
-    return ClaudeCodeProvider(env={"ANTHROPIC_API_KEY": ""} if choice.login is Login.CLAUDE_CODE else {})
+    return ClaudeCodeProvider(env={"ANTHROPIC_API_KEY": ""} if choice.login is AnswerSource.CLAUDE_CODE else {})
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .flow import Flow
-from .login import Choice, Login
+from .login import AnswerSource, Choice
 
 __all__ = ["Screen", "milliseconds"]
 
@@ -31,7 +31,7 @@ class Screen:
 
     def banner(self, choice: Choice, model_name: str) -> None:
         """Print the login and the options."""
-        offline = choice.login is Login.OFFLINE
+        offline = choice.login is AnswerSource.OFFLINE
         rows = {
             "model": Text(choice.login.value, style="bold black on yellow" if offline else "bold green"),
             "why": Text(f"{choice.reason}. {choice.advice}".rstrip()),

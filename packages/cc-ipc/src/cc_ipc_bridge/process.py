@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 
-from .protocol import INTERNAL_ERROR, INVALID_REQUEST, Call, Cancel, Reply, error_line
+from .protocol import INTERNAL_ERROR, INVALID_REQUEST, CallFrame, CancelFrame, ReplyFrame, error_line
 from .relay import CallCancelled, PendingCall, RelayFault
 from .responses import response_line
 
@@ -83,14 +83,14 @@ class Bridge:
 
     def _act(self, line: bytes) -> None:
         action = self._server.receive(line)
-        if isinstance(action, Reply):
+        if isinstance(action, ReplyFrame):
             self._output.write(action.line)
-        elif isinstance(action, Call):
+        elif isinstance(action, CallFrame):
             self._begin(action)
-        elif isinstance(action, Cancel):
+        elif isinstance(action, CancelFrame):
             self._cancel(action.request_id)
 
-    def _begin(self, call: Call) -> None:
+    def _begin(self, call: CallFrame) -> None:
         pending = PendingCall()
         with self._changed:
             is_new = self._pending.setdefault(call.request_id, pending) is pending
@@ -110,7 +110,7 @@ class Bridge:
         if pending is not None:
             pending.cancel()
 
-    def _answer(self, call: Call, pending: PendingCall) -> None:
+    def _answer(self, call: CallFrame, pending: PendingCall) -> None:
         try:
             line = response_line(call, self._relay.call(pending, call.params))
         except CallCancelled:
@@ -122,7 +122,7 @@ class Bridge:
             line = error_line(call.request_id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
         self._end(call, pending, line)
 
-    def _end(self, call: Call, pending: PendingCall, line: bytes) -> None:
+    def _end(self, call: CallFrame, pending: PendingCall, line: bytes) -> None:
         # Removed before the response is written: a client that has its response may reuse the id.
         with self._changed:
             del self._pending[call.request_id]

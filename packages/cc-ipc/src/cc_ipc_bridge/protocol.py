@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cc_types import JsonValue
 
     RequestId: TypeAlias = str | int
-    Action: TypeAlias = "Reply | Call | Cancel | None"
+    Action: TypeAlias = "ReplyFrame | CallFrame | CancelFrame | None"
 
 __all__ = [
     "HANDSHAKE_VERSIONS",
@@ -29,10 +29,10 @@ __all__ = [
     "PARSE_ERROR",
     "SERVER_INFO",
     "UNSUPPORTED_PROTOCOL_VERSION",
-    "Call",
-    "Cancel",
+    "CallFrame",
+    "CancelFrame",
     "McpServer",
-    "Reply",
+    "ReplyFrame",
     "error_line",
     "result_line",
 ]
@@ -60,14 +60,14 @@ _MODERN: dict[str, JsonValue] = {"resultType": "complete", "_meta": {_SERVER_INF
 _CACHEABLE: dict[str, JsonValue] = {**_MODERN, "ttlMs": 0, "cacheScope": "private"}
 
 
-class Reply:
+class ReplyFrame:
     """Action: write this line."""
 
     def __init__(self, line: bytes) -> None:
         self.line = line
 
 
-class Call:
+class CallFrame:
     """Action: run a tool, and respond with its result."""
 
     def __init__(self, request_id: RequestId, params: dict[str, JsonValue], modern: bool) -> None:
@@ -76,7 +76,7 @@ class Call:
         self.modern = modern  # whether the result has the form of 2026
 
 
-class Cancel:
+class CancelFrame:
     """Action: cancel a call, and send no response."""
 
     def __init__(self, request_id: RequestId) -> None:
@@ -116,9 +116,11 @@ class McpServer:
         try:
             message = decode_json(line)
         except ValueError as error:
-            return Reply(error_line(None, PARSE_ERROR, f"The line is not JSON: {error}"))
+            return ReplyFrame(error_line(None, PARSE_ERROR, f"The line is not JSON: {error}"))
         if not isinstance(message, dict):
-            return Reply(error_line(None, INVALID_REQUEST, "A message is a JSON object; batches are not supported"))
+            return ReplyFrame(
+                error_line(None, INVALID_REQUEST, "A message is a JSON object; batches are not supported")
+            )
         if "method" not in message and ("result" in message or "error" in message):
             return None
         return self._act(message)
@@ -128,11 +130,13 @@ class McpServer:
         if isinstance(method, str) and "id" not in message:
             return _on_notification(method, params)
         if isinstance(request_id, bool) or not isinstance(request_id, str | int) or not _is_encodable(request_id):
-            return Reply(error_line(None, INVALID_REQUEST, "A request must have an 'id', a string or an integer"))
+            return ReplyFrame(error_line(None, INVALID_REQUEST, "A request must have an 'id', a string or an integer"))
         if not isinstance(method, str):
-            return Reply(error_line(request_id, INVALID_REQUEST, "A request must have a 'method', which is a string"))
+            return ReplyFrame(
+                error_line(request_id, INVALID_REQUEST, "A request must have a 'method', which is a string")
+            )
         if not isinstance(params, dict):
-            return Reply(error_line(request_id, INVALID_PARAMS, "'params' must be an object"))
+            return ReplyFrame(error_line(request_id, INVALID_PARAMS, "'params' must be an object"))
         return self._on_request(request_id, method, params)
 
     def _on_request(self, request_id: RequestId, method: str, params: Mapping[str, JsonValue]) -> Action:
@@ -141,13 +145,15 @@ class McpServer:
         if version is not None and version not in MODERN_VERSIONS:
             supported: JsonValue = [*MODERN_VERSIONS, *HANDSHAKE_VERSIONS]
             data: JsonValue = {"supported": supported, "requested": version}
-            return Reply(error_line(request_id, UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data))
+            return ReplyFrame(
+                error_line(request_id, UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
+            )
         if method == "tools/call":
             return _call(request_id, params, modern=version is not None)
         result = self._result(method, params, modern=version is not None)
         if result is None:
-            return Reply(error_line(request_id, METHOD_NOT_FOUND, "Method not found", method))
-        return Reply(result_line(request_id, encode_json(result)))
+            return ReplyFrame(error_line(request_id, METHOD_NOT_FOUND, "Method not found", method))
+        return ReplyFrame(result_line(request_id, encode_json(result)))
 
     def _result(self, method: str, params: Mapping[str, JsonValue], *, modern: bool) -> dict[str, JsonValue] | None:
         """Return the result of a request that needs no tool, or `None` if there is no such method."""
@@ -175,18 +181,18 @@ def _is_encodable(request_id: RequestId) -> bool:
 def _call(request_id: RequestId, params: Mapping[str, JsonValue], *, modern: bool) -> Action:
     name, arguments, meta = params.get("name"), params.get("arguments", {}), params.get("_meta")
     if not isinstance(name, str):
-        return Reply(error_line(request_id, INVALID_PARAMS, "A call must have a 'name', which is a string"))
+        return ReplyFrame(error_line(request_id, INVALID_PARAMS, "A call must have a 'name', which is a string"))
     if not isinstance(arguments, dict):
-        return Reply(error_line(request_id, INVALID_PARAMS, "'arguments' must be an object"))
+        return ReplyFrame(error_line(request_id, INVALID_PARAMS, "'arguments' must be an object"))
     call: dict[str, JsonValue] = {"name": name, "arguments": arguments}
     tool_use_id = meta.get(_TOOL_USE_ID_KEY) if isinstance(meta, dict) else None
     if isinstance(tool_use_id, str):
         call["tool_use_id"] = tool_use_id
-    return Call(request_id, call, modern)
+    return CallFrame(request_id, call, modern)
 
 
 def _on_notification(method: str, params: JsonValue) -> Action:
     request_id = params.get("requestId") if isinstance(params, dict) else None
     if method == "notifications/cancelled" and isinstance(request_id, str | int):
-        return Cancel(request_id)
+        return CancelFrame(request_id)
     return None

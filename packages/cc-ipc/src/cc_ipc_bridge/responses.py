@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-    from .protocol import Call
+    from .protocol import CallFrame
 
 __all__ = ["response_line"]
 
@@ -24,7 +24,7 @@ _RESULT = b'{"result":'
 _MODERN_RESULT = b'{"resultType":"complete",'
 
 
-def response_line(call: Call, payload: bytes) -> bytes:
+def response_line(call: CallFrame, payload: bytes) -> bytes:
     """Return the response to a call as a line."""
     try:
         return _line(call, payload)
@@ -32,7 +32,7 @@ def response_line(call: Call, payload: bytes) -> bytes:
         return _fault(call, f"The response of the parent process is not JSON: {error}")
 
 
-def _line(call: Call, payload: bytes) -> bytes:
+def _line(call: CallFrame, payload: bytes) -> bytes:
     spliced = _spliced(payload)
     if spliced is not None:
         return _answer(call, *spliced)
@@ -56,7 +56,7 @@ def _spliced(payload: bytes) -> tuple[JsonValue, bytes] | None:
     return (result, payload[len(_RESULT) : -1]) if text[end:] == "}" else None
 
 
-def _answer(call: Call, result: JsonValue, raw: bytes) -> bytes:
+def _answer(call: CallFrame, result: JsonValue, raw: bytes) -> bytes:
     if not isinstance(result, dict) or not isinstance(result.get("content"), list):
         return _fault(call, "The response of the parent process has a result without 'content'")
     if call.modern and "resultType" not in result:
@@ -64,7 +64,7 @@ def _answer(call: Call, result: JsonValue, raw: bytes) -> bytes:
     return result_line(call.request_id, raw)
 
 
-def _failure(call: Call, error: JsonValue) -> bytes:
+def _failure(call: CallFrame, error: JsonValue) -> bytes:
     """Return the response that tells the model about the failure. In MCP, an unknown tool is an error of the client."""
     payload = error if isinstance(error, dict) else {"message": error}
     kind, message = str(payload.get("type", "Exception")), str(payload.get("message", ""))
@@ -74,5 +74,5 @@ def _failure(call: Call, error: JsonValue) -> bytes:
     return _answer(call, result, encode_json(result))
 
 
-def _fault(call: Call, message: str) -> bytes:
+def _fault(call: CallFrame, message: str) -> bytes:
     return error_line(call.request_id, INTERNAL_ERROR, message, {"type": "IPCError"})

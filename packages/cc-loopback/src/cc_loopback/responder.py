@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .turn import ToolRun, Turn, current_turn, is_output_tool, texts_of
+from .turn import CurrentTurn, ToolRun, current_turn, is_output_tool, texts_of
 from .types import JsonObject, JsonValue, Reply
 
 # One call, and two more after errors: enough to see a retry, and a limit if a tool always fails.
@@ -43,7 +43,7 @@ def _offered(body: JsonObject) -> list[JsonObject]:
     return [tool for tool in body.get("tools") or () if "input_schema" in tool and not tool.get("defer_loading")]
 
 
-def _tools_to_call(tools: list[JsonObject], turn: Turn, choice: Mapping[str, Any]) -> list[JsonObject]:
+def _tools_to_call(tools: list[JsonObject], turn: CurrentTurn, choice: Mapping[str, Any]) -> list[JsonObject]:
     if choice["type"] == "none":
         return []
     if choice["type"] == "tool":
@@ -67,11 +67,11 @@ def _is_due(runs: Sequence[ToolRun]) -> bool:
     return not runs or (runs[-1].failed and len(runs) < _MAX_CALLS)
 
 
-def _has_output(outputs: list[JsonObject], turn: Turn) -> bool:
+def _has_output(outputs: list[JsonObject], turn: CurrentTurn) -> bool:
     return any(not run.failed for tool in outputs for run in turn.runs_of(tool["name"]))
 
 
-def _may_repeat(tools: list[JsonObject], turn: Turn) -> list[JsonObject]:
+def _may_repeat(tools: list[JsonObject], turn: CurrentTurn) -> list[JsonObject]:
     """Return the first tool, for a client that requires a call, unless its maximum number of calls is reached."""
     return [tool for tool in tools[:1] if len(turn.runs_of(tool["name"])) < _MAX_CALLS]
 
@@ -118,7 +118,7 @@ def _prompted_schema(body: JsonObject) -> Mapping[str, Any] | None:
     return None
 
 
-def _summary(turn: Turn) -> str:
+def _summary(turn: CurrentTurn) -> str:
     words = turn.prompt.split()
     start = " ".join(words[:_PROMPT_WORDS]) + (" …" if len(words) > _PROMPT_WORDS else "")
     lines = [f'You said: "{start}".']

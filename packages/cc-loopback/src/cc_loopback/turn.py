@@ -26,7 +26,7 @@ class ToolRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class CurrentTurn:
     """The text of the last prompt, and the tool calls since then."""
 
     prompt: str
@@ -42,7 +42,7 @@ def is_output_tool(name: str, description: str = "") -> bool:
     return name.split("__")[-1].startswith(_OUTPUT_TOOL_NAMES) or _OUTPUT_TOOL_DESCRIPTION in description
 
 
-def current_turn(messages: Sequence[JsonObject]) -> Turn:
+def current_turn(messages: Sequence[JsonObject]) -> CurrentTurn:
     """Return the turn of the next assistant message.
 
     A user message starts a turn if it contains more than tool results, feedback on an output and reminders. A message
@@ -54,7 +54,7 @@ def current_turn(messages: Sequence[JsonObject]) -> Turn:
     results = {block["tool_use_id"]: block for message in messages for block in _of_type(message, "tool_result")}
     calls = [block for message in messages[start:] for block in _of_type(message, "tool_use")]
     runs = [_run(call, results.get(call["id"])) for call in calls]
-    return Turn(prompt=" ".join(_prompt_texts(messages[start])), runs=runs)
+    return CurrentTurn(prompt=" ".join(_prompt_texts(messages[start])), runs=runs)
 
 
 def texts_of(content: str | Sequence[JsonObject] | None) -> list[str]:

@@ -25,7 +25,7 @@ from ..timeouts import Timeouts
 from .extensions import Extensions
 from .history import History
 from .sent_message import SentMessage
-from .spending import Ledger
+from .spending import CostLedger
 from .turn_state import TurnEvent, TurnState
 
 __all__ = ["SessionCore", "closing_ones_closed"]
@@ -57,7 +57,7 @@ class SessionCore:
             on_end=self._end,
         )
         self.history = History(is_resumed=bool(options.resume or options.continue_conversation))
-        self.ledger = Ledger()
+        self.ledger = CostLedger()
         self.turns = 0
         """Number of turns begun."""
         self.sent: SentMessage | None = None

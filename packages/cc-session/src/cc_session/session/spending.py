@@ -8,7 +8,7 @@ from claude_agent_sdk import ResultMessage
 from cc_convert import convert_sdk_messages_to_cli_response
 from cc_types import JsonValue, ModelUsage
 
-__all__ = ["Ledger", "Spent"]
+__all__ = ["CostLedger", "Spent"]
 
 # Fields of a `ModelUsage` that are no consumed amounts.
 _NO_AMOUNTS = frozenset({"context_window", "max_output_tokens"})
@@ -27,7 +27,7 @@ class Spent:
     """Tokens and cost by the model's name."""
 
 
-class Ledger:
+class CostLedger:
     """Turns the CLI's totals into differences, which are never negative and add up to the session's spending."""
 
     def __init__(self) -> None:
