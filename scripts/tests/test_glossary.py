@@ -1,0 +1,53 @@
+"""Names of the code, and the words of specs/001 for them."""
+
+import ast
+import re
+from collections import defaultdict
+from importlib import import_module
+
+from workspace import ROOT
+
+SPEC = (ROOT / "specs" / "001-architecture.md").read_text("utf-8")
+PACKAGES = {path.name: path for path in ROOT.glob("packages/*/src/*") if (path / "__init__.py").is_file()}
+# cc-session raises them as instances of the SDK's classes, too.
+SHARED = {
+    "CLIConnectionError", "CLIJSONDecodeError", "CLINotFoundError", "MessageParseError", "ProcessExitedError",
+}  # fmt: skip
+
+
+def table(heading: str) -> list[list[str]]:
+    section = SPEC.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def classes() -> dict[str, set[str]]:
+    """The packages of each class name without an underscore."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for package, folder in PACKAGES.items():
+        for path in folder.rglob("*.py"):
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].add(package)
+    return found
+
+
+def test_the_public_names_are_those_of_the_specification() -> None:
+    """ARCH-28."""
+    listed = {row[0].strip("`"): re.findall(r"`(\w+)`", row[1]) for row in table("Fixed public names") if "_" in row[0]}
+    assert listed.keys() == PACKAGES.keys() - {"cc_ipc_bridge"}
+    for package, names in listed.items():
+        assert names == sorted(import_module(package).__all__), package
+
+
+def test_a_word_of_the_glossary_has_one_meaning_and_a_name_that_exists() -> None:
+    rows = table("Glossary")[2:]
+    words = [row[0] for row in rows]
+    assert len(rows) >= 30
+    assert words == sorted({*words}, key=str.lower)
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row[2])]
+    assert [name for name in names if name not in classes() and name not in PACKAGES] == []
+
+
+def test_no_two_packages_have_a_class_of_one_name() -> None:
+    assert {name: found for name, found in classes().items() if len(found) > 1 and name not in SHARED} == {}
