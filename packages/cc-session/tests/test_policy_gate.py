@@ -215,7 +215,7 @@ async def test_without_anybody_to_ask_ask_denies(bench: Any, server: LoopbackSer
     await run(bench, ask, Policy([Rule("Bash", "ask")]), "bypassPermissions")
 
     assert bench.files == set()
-    assert "There is nobody who could be asked" in bench.results["toolu_1"]
+    assert "has no callback that could answer" in bench.results["toolu_1"]
     tools = {tool["name"] for tool in server.requests[0]["tools"]}
     assert tools & {"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} == set()
     assert "Bash" in tools

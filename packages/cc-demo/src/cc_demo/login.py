@@ -1,6 +1,6 @@
-"""Which login the demo uses, and why.
+"""Choice of the demo's login, with its reason.
 
-Looks at variables and at whether a file is there; reads no secret, and asks nobody.
+Reads variables, and tests whether a file exists; reads no secret, and starts no dialog.
 """
 
 from collections.abc import Mapping

@@ -17,7 +17,7 @@ from .agent import CITIES
 
 __all__ = ["EVENT_DELAY", "respond"]
 
-# Seconds before each event where somebody looks on: the text is seen to stream, and nobody has to wait for it.
+# Seconds before each event in a terminal: long enough to see the text stream, and too short for a wait.
 EVENT_DELAY = 0.01
 
 _BUDGET = re.compile(r"(\d[\d,. ]*)\s*(?:€|eur)", re.IGNORECASE)

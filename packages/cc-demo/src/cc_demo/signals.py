@@ -20,8 +20,8 @@ class StoppedBySignal(Exception):
 class Signals:
     """While it is open, a signal ends the call of `work()`, and nothing else. Only in the main thread.
 
-    Whoever awaits `work()` closes what it holds undisturbed. Further signals change nothing: that takes no longer than
-    its timeouts, and cutting it short would leave processes behind.
+    The caller of `work()` closes its resources undisturbed. Further signals change nothing: closing takes no longer
+    than its timeouts, and ending it early would leave processes behind.
     """
 
     def __init__(self) -> None:

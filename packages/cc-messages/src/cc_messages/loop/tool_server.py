@@ -88,7 +88,7 @@ class ToolServer:
     async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
         """Run a call. Always returns a result."""
         if self._run is None:
-            return _error("Nobody waits for this call any more.")
+            return _error("The request that this call belongs to has ended.")
         call = CLICall(call_id, name, cast("dict[str, JsonValue]", dict(arguments)))
         self._come.add(call_id or "")
         running = asyncio.ensure_future(_result(self._run, call))

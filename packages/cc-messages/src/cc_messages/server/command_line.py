@@ -154,8 +154,8 @@ def _given_token(file: Path | None) -> str | None:
 def _listening(host: str, port: int) -> Generator[socket.socket]:
     if not _is_loopback(host):
         sys.stderr.write(
-            f"cc-messages: warning: {host} can be reached from other machines, and nothing is encrypted: whoever reads "
-            "along has the token, and with it your login to Claude Code\n"
+            f"cc-messages: warning: {host} can be reached from other machines, and nothing is encrypted: a listener "
+            "on the network gets the token, and with it your login to Claude Code\n"
         )
     try:
         # With the family and protocol named: asyncio turns Nagle's algorithm off only for sockets that declare TCP, and

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 # Few calls are between the hook and the callback. A dropped one is treated as a call that no hook has seen.
 _REMEMBERED_CALLS = 10_000
 
-_NOBODY_TO_ASK = "There is nobody who could be asked about it."
+_NO_CALLBACK = "The policy asks about this call, and has no callback that could answer."
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class PolicyGate:
         if verdict.behavior == "deny":
             return HookResult.deny(verdict.reason)
         if verdict.behavior == "ask" and not self.can_ask:
-            return HookResult.deny(f"{verdict.reason} {_NOBODY_TO_ASK}")
+            return HookResult.deny(f"{verdict.reason} {_NO_CALLBACK}")
         return HookResult.no_opinion() if verdict.behavior == "pass" else HookResult.ask(verdict.reason)
 
     def _remembered(self, call: Mapping[str, Any]) -> "_Call":
@@ -162,7 +162,7 @@ class PolicyGate:
 
     async def _asked(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
         if self._ask is None:
-            return PermissionResultDeny(message=f"{tool} needs a permission. {_NOBODY_TO_ASK}")
+            return PermissionResultDeny(message=f"{tool} needs a permission. {_NO_CALLBACK}")
         try:
             async with asyncio.timeout(self._ask_seconds):
                 answer = await self._callback_runner.call(self._ask, tool, input, context)
