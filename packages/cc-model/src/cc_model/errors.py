@@ -47,8 +47,8 @@ class ToolsetNotRegisteredError(ClaudeCodeError):
     def __init__(self, *, tools: Sequence[str]) -> None:
         self.tools = tuple(tools)
         super().__init__(
-            f"The tools {', '.join(self.tools)} have no toolset that runs them. Call set_agent_toolsets(agent.toolsets) first, or "
-            "use request(), whose answer tells the caller which tools to run."
+            f"The tools {', '.join(self.tools)} have no toolset that runs them. Call "
+            "set_agent_toolsets(agent.toolsets) first, or use request(), whose answer tells the caller which tools to run."
         )
 
 
