@@ -48,7 +48,7 @@ class ToolsetNotRegisteredError(ClaudeCodeError):
         self.tools = tuple(tools)
         super().__init__(
             f"The tools {', '.join(self.tools)} have no toolset that runs them. Call "
-            "set_agent_toolsets(agent.toolsets) first, or use request(), whose answer tells the caller which tools to run."
+            "set_agent_toolsets(agent.toolsets) first, or use request(): its answer says which tools to run."
         )
 
 
