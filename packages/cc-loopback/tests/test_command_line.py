@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from cc_loopback import LoopbackServer
 from cc_loopback.__main__ import main
 
 BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
@@ -134,3 +135,57 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended.value.code == 0
     for option in ("--port", "--print-env", "--event-delay", "--verbose"):
         assert option in output
+
+
+ASK = """if True:
+    import os, sys, httpx2
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": sys.argv[1]}]}
+    url, key = os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_API_KEY"]
+    with httpx2.Client(verify=False) as http:
+        print(http.post(url + "/v1/messages", json=body, headers={"x-api-key": key}).json()["content"])
+"""
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr("signal.signal", leave_signals)
+    return ["--", sys.executable, "-c", ASK]
+
+
+def test_a_command_is_recorded_and_replayed(
+    tmp_path: Path, command: list[str], loopback: LoopbackServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """LOOP-61."""
+    path = str(tmp_path / "agent.json")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ANTHROPIC_BASE_URL", loopback.url)
+        environment.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-0123456789")
+        assert main(["record", path, "--scrub", "at [0-9]+", "now", *command, "It is at 12"]) == 0
+    assert [call.headers["x-api-key"] for call in loopback.calls] == ["sk-ant-api03-0123456789"]
+    assert main(["replay", path, "--scrub", "at [0-9]+", "now", *command, "It is at 13"]) == 0
+    recorded, replayed = capfd.readouterr().out.splitlines()
+    assert recorded == replayed == """[{'type': 'text', 'text': 'You said: "It is now".'}]"""
+    assert len(loopback.calls) == 1
+    assert main(["replay", path, *command, "Another prompt"]) == 1
+    errors = capfd.readouterr().err
+    assert "cc-loopback: POST /v1/messages is not in the cassette" in errors
+    assert '+        content: "Another prompt"' in errors
+
+
+def test_problems_of_a_cassette_or_a_command_are_reported_in_one_line(
+    tmp_path: Path, command: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """LOOP-61."""
+    path = str(tmp_path / "agent.json")
+    assert main(["replay", path, *command]) == 1
+    assert main(["record", path, "--", "no-such-program"]) == 127
+    assert main(["record", path, "--", sys.executable, "-c", "raise SystemExit(3)"]) == 3
+    assert main(["record", path, "--", "sh", "-c", "kill -TERM $$"]) == 143
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert ended.value.code == 2
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == f"cc-loopback: there is no cassette {path}; record it with the mode `once`"
+    assert lines[1] == "cc-loopback: cannot start no-such-program: No such file or directory"
+    assert lines[2:4] == [f"cc-loopback: {sys.executable} sent no request", "cc-loopback: sh sent no request"]
+    assert lines[-1] == "cc-loopback: error: a command after -- needs `record` or `replay`"

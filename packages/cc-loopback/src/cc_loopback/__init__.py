@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .errors import LoopbackError, ReplyError, ServerStateError
+    from .errors import CassetteError, LoopbackError, ReplyError, ServerStateError, UpstreamError
+    from .recording.settings import Cassette, RecordMode
     from .responder import default_respond
     from .schema import SchemaError, example
     from .server import LoopbackServer
@@ -15,23 +16,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Call",
+    "Cassette",
+    "CassetteError",
     "JsonObject",
     "JsonValue",
     "Login",
     "LoopbackError",
     "LoopbackServer",
+    "RecordMode",
     "Reply",
     "ReplyError",
     "Respond",
     "SchemaError",
     "ServerStateError",
+    "UpstreamError",
     "default_respond",
     "example",
 ]
 
 # Imported lazily: pytest imports this package for its plugin in every run, even in runs that start no server.
 _MODULES = {
-    "errors": ("LoopbackError", "ReplyError", "ServerStateError"),
+    "errors": ("CassetteError", "LoopbackError", "ReplyError", "ServerStateError", "UpstreamError"),
+    "recording.settings": ("Cassette", "RecordMode"),
     "responder": ("default_respond",),
     "schema": ("SchemaError", "example"),
     "server": ("LoopbackServer",),

@@ -1,7 +1,7 @@
 """The Messages API as an ASGI application.
 
-It reads a request, records it, and chooses the response: a fault, an error, or the responder's reply. This module knows
-no sockets, threads or CLI environments.
+It reads a request, records it, and chooses the response: a fault, an error, a recorded answer, or the reply of the
+responder. This module knows no sockets, threads or CLI environments.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import inspect
 import json
 import logging
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -25,6 +25,9 @@ from .reply import input_tokens, make_message
 from .responses import Responses
 from .routes import MESSAGES, MODELS, Route, route_of
 from .types import Call, JsonObject, Reply, Respond
+
+if TYPE_CHECKING:
+    from .recording.tape import Tape
 
 _log = logging.getLogger("cc_loopback")
 _NO_FAULT = Fault()
@@ -51,6 +54,8 @@ class MessagesApp:
 
     def __init__(self, respond: Respond, record: Record, faults: FaultQueue, event_delay: float) -> None:
         self.respond = respond
+        self.tape: Tape | None = None
+        """The cassette in use, whose answers take the place of the responder's."""
         self._record = record
         self._faults = faults
         self._event_delay = event_delay
@@ -90,6 +95,16 @@ class MessagesApp:
         await asyncio.sleep(fault.delay)
         if fault.refuses and fault.status is not None:
             return responses.error(fault.status, fault.error_type, fault.message, fault.headers)
+        try:
+            recorded = await self.tape.respond(call) if self.tape else None
+            return recorded or await self._scripted(call, route, fault, responses)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # A test's `pytest.fail()` must be reported, too, and the server must continue.
+            self._record.errors.append(error)
+            return responses.error(500, "api_error", f"{type(error).__name__}: {error}", _DO_NOT_RETRY)
+
+    async def _scripted(self, call: Call, route: Route, fault: Fault, responses: Responses) -> Response:
         match call.method, route.path:
             case "POST", "/v1/messages":
                 return await self._messages(call, route, fault, responses)
@@ -108,13 +123,7 @@ class MessagesApp:
             return _refuse(400, problem, responses)
         # Parsed again: the responder may modify its argument, but not the recorded body.
         body: JsonObject = {**json.loads(call.raw), **route.fields}
-        try:
-            message = make_message(await self._ask(body), body)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # A test's `pytest.fail()` must be reported, too, and the server must continue.
-            self._record.errors.append(error)
-            return responses.error(500, "api_error", f"{type(error).__name__}: {error}", _DO_NOT_RETRY)
+        message = make_message(await self._ask(body), body)
         if body.get("stream"):
             return self._stream(message, fault, responses)
         return _whole(message, fault, responses)

@@ -3,6 +3,8 @@
 This module maps statuses to error types. It does not decide which requests get an error.
 """
 
+from collections.abc import Sequence
+
 from .types import JsonObject
 
 TYPE_BY_STATUS = {
@@ -41,6 +43,20 @@ class ReplyError(LoopbackError):
 
 class ServerStateError(LoopbackError):
     """The server is not in the required state, or did not reach it in time."""
+
+
+class CassetteError(LoopbackError):
+    """A cassette cannot be used, or has no answer for a request. The message says which, and how to record it."""
+
+
+class UpstreamError(LoopbackError):
+    """The API to record cannot be reached, or its answer broke off."""
+
+
+def cassette_problem(errors: Sequence[BaseException]) -> str:
+    """Return the text of the first error of a cassette. Later ones often follow from it, so they are only counted."""
+    first, *others = errors
+    return f"{first}\n({len(others)} later requests failed, too)" if others else str(first)
 
 
 def error_type_for(status: int) -> str:

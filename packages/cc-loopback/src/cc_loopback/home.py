@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import assert_never
 
+from .errors import CassetteError
 from .types import Login
 
 # Each of these variables makes the CLI use another API.
@@ -29,16 +30,17 @@ _CREDENTIALS = (
     "AWS_BEARER_TOKEN_BEDROCK",
     "CLAUDE_CODE_OAUTH_TOKEN",
 )
+_LOGINS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 
 
 class PrivateHome:
     """A folder that only this user can read, with a home, a config folder and a folder for temporary files."""
 
     def __init__(self) -> None:
-        self._root = Path(tempfile.mkdtemp(prefix="cc-loopback-"))
-        self.home = self._root / "home"
-        self.config = self._root / "config"
-        self.temporary = self._root / "tmp"
+        self.root = Path(tempfile.mkdtemp(prefix="cc-loopback-"))
+        self.home = self.root / "home"
+        self.config = self.root / "config"
+        self.temporary = self.root / "tmp"
         for folder in (self.home, self.config, self.temporary):
             folder.mkdir(mode=0o700)
 
@@ -46,7 +48,7 @@ class PrivateHome:
         """Remove the folder and its content."""
         # Twice: a CLI that is just exiting may write a file during the removal.
         for _ in range(2):
-            shutil.rmtree(self._root, ignore_errors=True)
+            shutil.rmtree(self.root, ignore_errors=True)
 
 
 def cli_environment(url: str, home: PrivateHome, login: Login) -> dict[str, str]:
@@ -68,6 +70,32 @@ def cli_environment(url: str, home: PrivateHome, login: Login) -> dict[str, str]
         # As root, the CLI refuses some permission modes unless this variable says that it runs in a sandbox.
         environment["IS_SANDBOX"] = "1"
     return environment
+
+
+def recording_environment(url: str, home: PrivateHome) -> dict[str, str]:
+    """Return the variables to add to `os.environ` for a CLI that uses `url` with its own login.
+
+    Raises:
+        CassetteError: The environment selects a cloud's API.
+    """
+    if clouds := [name for name in _CLOUDS if os.environ.get(name)]:
+        raise CassetteError(
+            f"only the Messages API itself can be recorded: unset {clouds[0]}, which selects another API"
+        )
+    environment = cli_environment(url, home, "api-key")
+    for name in _CREDENTIALS:
+        del environment[name]
+    if not any(os.environ.get(name) for name in _LOGINS):
+        # The CLI has its login in the folders of the user.
+        for name in ("HOME", "CLAUDE_CONFIG_DIR"):
+            del environment[name]
+    return environment
+
+
+def prompt_folders(home: PrivateHome) -> dict[str, str]:
+    """Return the folders that the CLI may name in its prompts, and a replacement of each."""
+    config = os.environ.get("CLAUDE_CONFIG_DIR") or str(Path.home() / ".claude")
+    return {str(home.config): "<config>", config: "<config>", str(home.root): "<private>"}
 
 
 def _login(url: str, login: Login) -> dict[str, str]:

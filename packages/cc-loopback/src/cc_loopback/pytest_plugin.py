@@ -1,28 +1,96 @@
-"""The `loopback` fixture.
+"""The `loopback` fixture, the marker `cassette` and the option `--record`.
 
 pytest loads this module in every run of an environment with the package, so the server is imported in the fixture only.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 if TYPE_CHECKING:
+    from .recording.settings import Cassette, RecordMode
     from .server import LoopbackServer
+
+# `cc_loopback.RecordMode`, which pytest would have to import in every run.
+_MODES = ("none", "once", "new_episodes", "all", "rewrite")
+_NOT_IN_A_FILE_NAME = re.compile(r"[^\w.\[\]=,+-]+")
+# File systems allow 255 bytes; a character may need four of them.
+_LONGEST_NAME = 60
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option `--record`."""
+    parser.getgroup("cc-loopback").addoption(
+        "--record",
+        choices=_MODES,
+        default="none",
+        help="recording of tests with the marker `cassette`: none (default: replay only), once (record if there is no "
+        "file), new_episodes (record requests that are not in the file), all (record each request again), rewrite "
+        "(record into a new file)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Describe the marker `cassette`."""
+    config.addinivalue_line(
+        "markers",
+        "cassette(path=None, *, scrub={}, timing=False): the `loopback` fixture replays recorded answers, or records "
+        "them with --record; the file is cassettes/MODULE/TEST.json beside the test, or `path` beside the test",
+    )
 
 
 @pytest.fixture
-def loopback() -> "Iterator[LoopbackServer]":
+def cassette_scrub() -> Mapping[str, str]:
+    """Regular expressions and replacements for all cassettes. Override it in a `conftest.py` or a test module."""
+    return {}
+
+
+@pytest.fixture
+def loopback(request: pytest.FixtureRequest, cassette_scrub: Mapping[str, str]) -> "Iterator[LoopbackServer]":
     """A running `LoopbackServer` for one test, sync or async; set its `respond` to script it.
 
-    The test fails at teardown if `errors` is not empty: otherwise an error of the responder could stay unnoticed, or
-    look like an injected fault. A test that expects such errors clears the list.
+    With the marker `cassette` it has recorded answers.
+
+    The test fails at teardown if `errors` is not empty: otherwise an error of the responder or a request that is not
+    recorded could stay unnoticed, or look like an injected fault. A test that expects such errors clears the list.
     """
+    from .errors import CassetteError, cassette_problem
     from .server import LoopbackServer
 
-    with LoopbackServer() as server:
-        yield server
+    cassette = _cassette(request, cassette_scrub)
+    try:
+        with LoopbackServer(cassette=cassette) as server:
+            yield server
+    except CassetteError as error:
+        pytest.fail(f"{error}: pytest --record=once '{request.node.nodeid}'", pytrace=False)
+    if cassette and server.errors:
+        pytest.fail(f"the loopback server's cassette failed:\n{cassette_problem(server.errors)}", pytrace=False)
     if server.errors:
         problems = "\n".join(f"  {type(error).__name__}: {error}" for error in server.errors)
         pytest.fail(f"the loopback server's responder failed:\n{problems}", pytrace=False)
+
+
+def _cassette(request: pytest.FixtureRequest, scrub: Mapping[str, str]) -> "Cassette | None":
+    """Return the cassette of a test, or None if the test has no marker."""
+    marker = request.node.get_closest_marker("cassette")
+    if marker is None:
+        return None
+    from .recording.settings import Cassette
+
+    options: dict[str, Any] = {**marker.kwargs, "scrub": {**scrub, **marker.kwargs.get("scrub", {})}}
+    path = request.path.parent / (marker.args[0] if marker.args else _default_path(request))
+    return Cassette(path, cast("RecordMode", request.config.getoption("--record")), **options)
+
+
+def _default_path(request: pytest.FixtureRequest) -> Path:
+    name, group = cast("str", request.node.name), cast("type | None", request.cls)  # pyright: ignore[reportUnknownMemberType]
+    test = f"{group.__qualname__}.{name}" if group else name
+    file = _NOT_IN_A_FILE_NAME.sub("-", test)[:_LONGEST_NAME]
+    if file != test:
+        # Two tests with similar names must not share a file.
+        file += f"-{zlib.crc32(test.encode()):08x}"
+    return Path("cassettes", request.path.stem, f"{file}.json")

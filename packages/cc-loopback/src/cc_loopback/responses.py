@@ -4,8 +4,9 @@ This module knows ASGI, and not the meaning of the bytes.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -26,22 +27,22 @@ class SteppedResponse(Response):
         *,
         headers: Mapping[str, str],
         status: int = 200,
-        pause: float = 0,
+        pauses: Iterable[float] = repeat(0),
         cut: bool = False,
     ) -> None:
         super().__init__(status_code=status, headers=headers)
         # Starlette has set the length of the empty content; without a length the body is sent in chunks.
         del self.headers["content-length"]
         self._chunks = chunks
-        self._pause = pause
+        self._pauses = pauses
         self._cut = cut
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response. If it does not finish, the server closes the connection after the last chunk."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        for chunk in self._chunks:
+        for pause, chunk in zip(self._pauses, self._chunks, strict=False):
             # Also without a pause: a long stream must yield to the other connections.
-            await asyncio.sleep(self._pause)
+            await asyncio.sleep(pause)
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         if not self._cut:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -70,7 +71,7 @@ class Responses:
         """Return a stream of events with `pause` seconds before each; with `cut` it ends within the HTTP body."""
         chunks = [self.dialect.encode_event(event) for event in events]
         all_headers = {"content-type": self.dialect.event_stream, "cache-control": "no-cache", **headers}
-        return SteppedResponse(chunks, headers=self._headers(all_headers), pause=pause, cut=cut)
+        return SteppedResponse(chunks, headers=self._headers(all_headers), pauses=repeat(pause), cut=cut)
 
     def error(self, status: int, error_type: str, message: str | None, headers: Mapping[str, str] = _NONE) -> Response:
         """Return an error response with an HTTP status."""

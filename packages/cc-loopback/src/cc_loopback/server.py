@@ -11,7 +11,9 @@ from typing import NamedTuple, Self
 from .app import MessagesApp, Record
 from .errors import ServerStateError
 from .faults import FaultQueue, make_fault
-from .home import PrivateHome, cli_environment
+from .home import PrivateHome, cli_environment, prompt_folders, recording_environment
+from .recording.settings import Cassette
+from .recording.tape import Tape
 from .responder import default_respond
 from .routes import MESSAGES
 from .thread import ServerThread
@@ -35,9 +37,23 @@ class LoopbackServer:
             500 and is added to `errors`. Default: call each offered tool once, then answer with a summary.
         event_delay: Seconds before each event of a stream.
         port: Port to listen on; 0 chooses a free one.
+        cassette: File of recorded answers to replay, or to record, in the place of `respond`.
+
+    Raises:
+        ValueError: Both `respond` and `cassette` are given.
     """
 
-    def __init__(self, respond: Respond | None = None, *, event_delay: float = 0.0, port: int = 0) -> None:
+    def __init__(
+        self,
+        respond: Respond | None = None,
+        *,
+        event_delay: float = 0.0,
+        port: int = 0,
+        cassette: Cassette | None = None,
+    ) -> None:
+        if respond is not None and cassette is not None:
+            raise ValueError("a server answers with `respond` or from a `cassette`, not with both")
+        self._cassette = cassette
         self._record = Record()
         self._faults = FaultQueue()
         self._initial_respond = respond or default_respond
@@ -84,20 +100,26 @@ class LoopbackServer:
         """
         return self._state().url
 
-    def env(self, login: Login = "api-key") -> dict[str, str]:
+    def env(self, login: Login | None = None) -> dict[str, str]:
         """Return the variables that direct a Claude Code CLI to this server. Add them to `os.environ`.
 
         They name a private home and config folder, which are removed when the server stops.
 
+        While a cassette is recorded, the CLI uses the login of `os.environ`, else the one in the user's config folder.
+
         Args:
             login: Login of the CLI: a fake API key, a fake OAuth token, or Vertex AI or Amazon Bedrock at the server's
-                address, without credentials. The variables of the other logins are set to empty strings.
+                address, without credentials. The variables of the other logins are set to empty strings. Default: an
+                API key, or the kind of login with which the cassette was recorded.
 
         Raises:
+            CassetteError: A cassette is recorded, and `os.environ` selects the API of a cloud.
             ServerStateError: The server is not running.
         """
-        running = self._state()
-        return cli_environment(running.url, running.home, login)
+        running, tape = self._state(), self._app.tape
+        if tape and tape.records:
+            return recording_environment(running.url, running.home)
+        return cli_environment(running.url, running.home, login or (tape.login if tape else "api-key"))
 
     def fail_next(
         self,
@@ -126,15 +148,18 @@ class LoopbackServer:
             path: Path of the requests that fail. Requests to a cloud count as requests to the API's own path.
 
         Raises:
-            ValueError: None of `status`, `after_events` and `delay` is given, or a number is out of range.
+            ValueError: None of `status`, `after_events` and `delay` is given, a number is out of range, or
+                `after_events` is given although a cassette answers.
         """
+        if self._cassette and after_events is not None:
+            raise ValueError("after_events is for scripted answers; a cassette's answers are whole or come late")
         self._faults.add(path, make_fault(status, after_events, error_type, message, headers, delay), times)
 
     def reset(self) -> None:
         """Clear recorded requests, errors and queued faults, and restore the initial `respond`.
 
         So one server can serve many tests. First end the processes that still have a pending request: such a request is
-        answered, and may be recorded, after the reset.
+        answered, and may be recorded, after the reset. Used answers of a cassette stay used.
         """
         self._app.respond = self._initial_respond
         self._faults.clear()
@@ -144,6 +169,7 @@ class LoopbackServer:
         """Start the server, and return when it accepts connections.
 
         Raises:
+            CassetteError: The cassette is missing or invalid, or one of its settings is.
             OSError: The port is in use.
             ServerStateError: The server has run before, or did not start in time.
         """
@@ -152,6 +178,8 @@ class LoopbackServer:
         self._was_started = True
         home = PrivateHome()
         try:
+            if self._cassette:
+                self._app.tape = Tape(self._cassette, prompt_folders(home))
             port = self._thread.start()
         except BaseException:
             home.remove()

@@ -1,0 +1,66 @@
+"""The error for a request that is not in the cassette, with the difference to the most similar recorded one."""
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+from .episodes import Request
+
+_REMEDY = "If the change is intended, record it: mode `new_episodes` adds it, `rewrite` records all again."
+# Longer lines, such as those of images, are split, so that the difference shows the changed part only.
+_WIDTH = 100
+_MOST_LINES = 60
+
+
+def not_recorded(path: Path, request: Request, recorded: Sequence[Request]) -> str:
+    """Return the message for a request that differs from all recorded ones."""
+    title = f"{request.method} {request.path} is not in the cassette {path}"
+    asked = lines_of(request)
+    same_path = [lines_of(one) for one in recorded if (one.method, one.path) == (request.method, request.path)]
+    if not same_path:
+        return f"{title}, which has no request to that path. {_REMEDY}"
+    nearest = max(same_path, key=lambda lines: difflib.SequenceMatcher(None, lines, asked).quick_ratio())
+    changes = [*difflib.unified_diff(nearest, asked, "recorded", "requested", lineterm="")]
+    shown = changes[:_MOST_LINES]
+    if left_out := len(changes) - len(shown):
+        shown.append(f"... and {left_out} more lines")
+    return "\n".join([f"{title}. {_REMEDY} The most similar recorded request:", *shown])
+
+
+def used_up(path: Path, request: Request, times: int) -> str:
+    """Return the message for a request that came more often than it was recorded."""
+    return (
+        f"{request.method} {request.path} came {times + 1} times with the same content, but the cassette {path} has "
+        f"{times} {'answer' if times == 1 else 'answers'} to it. {_REMEDY}"
+    )
+
+
+def lines_of(request: Request) -> list[str]:
+    """Return a request as lines: one for each field, in the order of their names, and one for each line of a text."""
+    return [part for line in _lines(request.as_json(), "") for part in _split(line)]
+
+
+def _lines(value: object, label: str, indent: str = "") -> Iterator[str]:
+    match value:
+        case dict() | list() if value:
+            yield f"{indent}{label}{'{' if isinstance(value, dict) else '['}"
+            if isinstance(value, dict):
+                named = sorted(cast("dict[str, object]", value).items())
+            else:
+                named = [("", item) for item in cast("list[object]", value)]
+            for name, item in named:
+                yield from _lines(item, f"{name}: " if name else "", f"{indent}  ")
+            yield f"{indent}{'}' if isinstance(value, dict) else ']'}"
+        case str() if "\n" in value:
+            yield f"{indent}{label}|"
+            yield from (f"{indent}  {line}" for line in value.split("\n"))
+        case _:
+            yield f"{indent}{label}{json.dumps(value, ensure_ascii=False)}"
+
+
+def _split(line: str) -> list[str]:
+    text = line.lstrip(" ")
+    indent = line[: len(line) - len(text)]
+    return [f"{indent}{text[at : at + _WIDTH]}" for at in range(0, max(1, len(text)), _WIDTH)]

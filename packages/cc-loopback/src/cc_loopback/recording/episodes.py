@@ -1,0 +1,167 @@
+"""Requests with their answers, and the JSON file that holds them.
+
+This module knows the format of the file. It compares nothing, and removes no secrets.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from ..errors import CassetteError
+from ..types import JsonObject, Login
+from .events import Event
+
+FORMAT = 1
+_LINE = 120
+
+TimedEvent: TypeAlias = tuple[float, Event]
+"""An event of a stream with the seconds since the one before, or since the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The part of an HTTP request that has to be the same in a replay."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: JsonObject | None = None
+
+    def as_json(self) -> JsonObject:
+        """Return the fields that are not empty."""
+        fields = {"method": self.method, "path": self.path, "query": dict(self.query), "body": self.body}
+        return {name: value for name, value in fields.items() if value not in ({}, None)}
+
+
+@dataclass(slots=True)
+class Answer:
+    """One HTTP response."""
+
+    status: int
+    headers: Mapping[str, str]
+    after: float = 0.0
+    """Seconds from the request to a body that is not streamed."""
+    body: object = None
+    """The parsed body, or its text if it is not JSON."""
+    events: list[TimedEvent] | None = None
+    """The events of a stream, or None without a stream."""
+    cut: bool = False
+    """Whether the stream ended early: the connection was lost, or the client left."""
+
+    def as_json(self) -> JsonObject:
+        """Return the fields of the file."""
+        fields: JsonObject = {"status": self.status, "headers": dict(self.headers)}
+        if self.events is None:
+            return {**fields, "after": round(self.after, 3), "body": self.body}
+        fields["events"] = [{"after": round(after, 3), "data": data} for after, data in self.events]
+        return {**fields, "cut": True} if self.cut else fields
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One recorded request with its answer."""
+
+    request: Request
+    answer: Answer
+    today: str | None = None
+    """The date of the recording, as in `2026-11-30`, if the request contains it."""
+
+
+@dataclass(slots=True)
+class Episodes:
+    """Content of a cassette's file."""
+
+    login: Login = "api-key"
+    """Kind of login of the recorded client, which decides on the system prompt of Claude Code."""
+    episodes: list[Episode] = field(default_factory=list[Episode])
+
+
+def load(path: Path) -> Episodes:
+    """Read a cassette.
+
+    Raises:
+        CassetteError: The file cannot be read, or is no cassette.
+    """
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        if content["format"] != FORMAT:
+            raise CassetteError(f"{path}: format {content['format']!r} is unknown; this version reads format {FORMAT}")
+        return Episodes(content["login"], [_episode(entry) for entry in content["episodes"]])
+    except OSError as error:
+        raise CassetteError(f"cannot read the cassette {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise CassetteError(f"{path} is no cassette ({problem}); correct it, or record it again") from error
+
+
+def save(path: Path, content: Episodes) -> None:
+    """Write a cassette in one step, and create its folder.
+
+    Raises:
+        CassetteError: The file cannot be written.
+    """
+    fields = {
+        "format": FORMAT,
+        "login": content.login,
+        "episodes": [
+            {
+                **episode.request.as_json(),
+                **({"today": episode.today} if episode.today else {}),
+                "response": episode.answer.as_json(),
+            }
+            for episode in content.episodes
+        ],
+    }
+    # The server thread of one process writes a cassette, so the process id is enough for a name of its own.
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(f"{pretty(fields)}\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise CassetteError(f"cannot write the cassette {path}: {error.strerror}") from error
+
+
+def pretty(value: object, indent: str = "") -> str:
+    """Return JSON in which each value that fits is on one line, so that an event of a stream has one line."""
+    line = _on_one_line(value)
+    if len(indent) + len(line) <= _LINE or not value or not isinstance(value, (dict, list)):
+        return line
+    inner = f"{indent}  "
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        parts = [f"{json.dumps(name)}: {pretty(item, inner)}" for name, item in fields.items()]
+        return _block("{", parts, "}", indent)
+    return _block("[", [pretty(item, inner) for item in cast("list[object]", value)], "]", indent)
+
+
+def _on_one_line(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(value)
+    return text
+
+
+def _block(opening: str, parts: Sequence[str], closing: str, indent: str) -> str:
+    lines = ",\n".join(f"{indent}  {part}" for part in parts)
+    return f"{opening}\n{lines}\n{indent}{closing}"
+
+
+def _episode(entry: Mapping[str, Any]) -> Episode:
+    request = Request(entry["method"], entry["path"], entry.get("query") or {}, entry.get("body"))
+    response = entry["response"]
+    answer = Answer(response["status"], response["headers"])
+    if "events" in response:
+        answer.events = [(event["after"], event["data"]) for event in response["events"]]
+        answer.cut = response.get("cut", False)
+    else:
+        answer.after, answer.body = response.get("after", 0.0), response["body"]
+    return Episode(request, answer, entry.get("today"))

@@ -1,0 +1,67 @@
+"""Server-sent events as JSON objects, and as bytes again.
+
+An object stands for the usual form of an event of the Messages API. Any other event is kept as its text.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import TypeAlias, cast
+
+from ..events import encode_event
+from ..types import JsonObject
+
+Event: TypeAlias = JsonObject | str
+"""The data of a usual event, or the text of any other one."""
+
+_BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
+
+class EventSplitter:
+    """Buffer that splits the bytes of a stream after each event."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Add bytes, and yield the events that are complete."""
+        self._buffer += data
+        while end := min((at + len(line) for line in _BLANK_LINES if (at := self._buffer.find(line)) >= 0), default=0):
+            block, self._buffer = self._buffer[:end], self._buffer[end:]
+            yield block
+
+    def rest(self) -> bytes:
+        """Return the bytes after the last complete event."""
+        return self._buffer
+
+
+def parse_event(block: bytes) -> Event:
+    """Return the data of an event whose name is the type of its data, or the text of any other event."""
+    text = block.decode(errors="replace")
+    name, _, data = text.rstrip("\r\n").replace("\r\n", "\n").partition("\n")
+    if not (name.startswith("event:") and data.startswith("data:")):
+        return text
+    parsed = parse_json(data.removeprefix("data:"))
+    if not isinstance(parsed, dict):
+        return text
+    event = cast("JsonObject", parsed)
+    return event if event.get("type") == name.removeprefix("event:").strip() else text
+
+
+def parse_json(text: str) -> object:
+    """Return the parsed text, or the text itself if it is not JSON that can be written again."""
+    try:
+        parsed: object = json.loads(text)
+        encode_json(parsed)
+    except ValueError:  # invalid JSON, or half of a surrogate pair
+        return text
+    return parsed
+
+
+def encode_json(value: object) -> bytes:
+    """Return compact JSON, as the API sends it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def encode_event_or_text(event: Event) -> bytes:
+    """Return the bytes of an event from `parse_event`. White space between the tokens of its JSON is not kept."""
+    return event.encode() if isinstance(event, str) else encode_event(event)

@@ -1,0 +1,144 @@
+"""The connection to the upstream API: it passes a request on, and its answer back as it arrives.
+
+The client gets the bytes that a replay will give it: the scrubbed answer. This module keeps no answers.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
+import httpx2
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from ..errors import CassetteError, UpstreamError
+from ..types import Call
+from .answers import headers_of, whole_response
+from .episodes import Answer, TimedEvent
+from .events import EventSplitter, encode_event_or_text, parse_event, parse_json
+from .scrub import Scrubber
+
+Keep = Callable[[Answer], None]
+
+# The API lets a client wait ten minutes for an answer without streaming.
+_TIMEOUT = httpx2.Timeout(600, connect=10)
+# These belong to one connection. The HTTP client sets its own, so that it can decode the body.
+_OF_THE_CONNECTION = frozenset(
+    {"accept-encoding", "connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding"}
+)
+_LAST_EVENTS = ("message_stop", "error")
+
+
+class Recorder:
+    """Client of one upstream API.
+
+    Args:
+        upstream: Base URL, without a slash at its end.
+        scrubber: Replacement of credentials and ids in the answers.
+
+    Raises:
+        CassetteError: `upstream` is no HTTP URL.
+    """
+
+    def __init__(self, upstream: str, scrubber: Scrubber) -> None:
+        self._upstream = upstream
+        self._scrubber = scrubber
+        try:
+            url = httpx2.URL(upstream)
+        except httpx2.InvalidURL as error:
+            raise CassetteError(f"the base URL of the API to record is invalid: {error}") from error
+        if url.scheme not in ("http", "https") or not url.host:
+            raise CassetteError("the base URL of the API to record must begin with http:// or https:// and a host")
+        # Once, because it takes 100 ms; an unencrypted connection needs none.
+        self._tls = httpx2.create_ssl_context() if url.scheme == "https" else False
+        # Without the user name and password that a URL may contain.
+        self._name = f"{url.scheme}://{url.netloc.decode()}"
+
+    async def forward(self, call: Call, keep: Keep) -> Response:
+        """Pass on a request, and return the response to the client. `keep` gets the answer, also of a broken stream.
+
+        Raises:
+            UpstreamError: The API cannot be reached, or the connection was lost within an answer that is not a stream.
+        """
+        started = time.monotonic()
+        async with AsyncExitStack() as stack:
+            try:
+                # A client for each request, so that no connection has to be closed at the end.
+                client = await stack.enter_async_context(httpx2.AsyncClient(timeout=_TIMEOUT, verify=self._tls))
+                upstream = await stack.enter_async_context(self._send(client, call))
+                answer = Answer(upstream.status_code, self._scrubber.response_headers(upstream.headers))
+                if upstream.headers.get("content-type", "").startswith("text/event-stream"):
+                    events = _Events(upstream, self._scrubber, started)
+                    return _Relay(answer, events, keep, stack.pop_all())
+                text = (await upstream.aread()).decode(errors="replace")
+            except httpx2.HTTPError as error:
+                problem = f"{type(error).__name__} {error}".rstrip()
+                raise UpstreamError(f"no answer from {self._name}, the API to record: {problem}") from error
+        answer.after = time.monotonic() - started
+        answer.body = self._scrubber.answer_body(parse_json(text))
+        keep(answer)
+        return whole_response(answer)
+
+    def _send(self, client: httpx2.AsyncClient, call: Call) -> AbstractAsyncContextManager[httpx2.Response]:
+        headers = {name: value for name, value in call.headers.items() if name not in _OF_THE_CONNECTION}
+        url = httpx2.URL(f"{self._upstream}{call.path}", params=dict(call.query))
+        return client.stream(call.method, url, headers=headers, content=call.raw)
+
+
+class _Events:
+    """Scrubbed events of a stream, each with the seconds since the one before."""
+
+    def __init__(self, upstream: httpx2.Response, scrubber: Scrubber, started: float) -> None:
+        self._upstream = upstream
+        self._scrubber = scrubber
+        self._last = started
+
+    async def __aiter__(self) -> AsyncIterator[TimedEvent]:
+        splitter = EventSplitter()
+        async for data in self._upstream.aiter_bytes():
+            for block in splitter.feed(data):
+                yield self._event(block)
+        if rest := splitter.rest():
+            yield self._event(rest)
+
+    def _event(self, block: bytes) -> TimedEvent:
+        before, self._last = self._last, time.monotonic()
+        return self._last - before, self._scrubber.event(parse_event(block))
+
+
+class _Relay(Response):
+    """Response that passes a stream on as it arrives, and keeps it when it ends."""
+
+    def __init__(self, answer: Answer, events: _Events, keep: Keep, closing: AsyncExitStack) -> None:
+        super().__init__(status_code=answer.status, headers=headers_of(answer))
+        # Starlette has set the length of the empty content; without a length the body is sent in chunks.
+        del self.headers["content-length"]
+        self._answer = answer
+        self._events = events
+        self._keep = keep
+        self._closing = closing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response. The connection ends early if that of the API did."""
+        received: list[TimedEvent] = []
+        self._answer.events = received
+        self._answer.cut = True
+        async with self._closing:
+            try:
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                async for after, event in self._events:
+                    received.append((after, event))
+                    await send({"type": "http.response.body", "body": encode_event_or_text(event), "more_body": True})
+                self._answer.cut = False
+            except httpx2.HTTPError:
+                return
+            finally:
+                # A client may leave after the last event without waiting for the end of the body.
+                self._answer.cut &= not _is_last(received)
+                self._keep(self._answer)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _is_last(received: Sequence[TimedEvent]) -> bool:
+    event = received[-1][1] if received else ""
+    return isinstance(event, dict) and event["type"] in _LAST_EVENTS

@@ -1,0 +1,67 @@
+"""The recorded answer of a request: the same content, in the order of the recording.
+
+This module chooses answers. It knows no HTTP and no modes.
+"""
+
+import json
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+
+from ..errors import CassetteError
+from .difference import not_recorded, used_up
+from .episodes import Answer, Episode, Request
+
+
+class Player:
+    """Answers of a cassette, each of which is used once."""
+
+    def __init__(self, path: Path, episodes: Iterable[Episode]) -> None:
+        self._path = path
+        self._recorded: dict[str, Request] = {}
+        self._answers: dict[str, list[Answer]] = {}
+        self._used: dict[str, int] = {}
+        self._days: set[str] = set()
+        for episode in episodes:
+            key = key_of(episode.request)
+            self._recorded[key] = episode.request
+            self._answers.setdefault(key, []).append(episode.answer)
+            if episode.today:
+                self._days.add(episode.today)
+
+    def take(self, request: Request) -> Answer | None:
+        """Return the next answer to a request, or None if there is no more.
+
+        A request with today's date also gets the answer of one that was recorded with the date of its day.
+        """
+        for key in self._keys(request):
+            used = self._used.get(key, 0)
+            if used < len(self._answers.get(key, ())):
+                self._used[key] = used + 1
+                return self._answers[key][used]
+        return None
+
+    def missing(self, request: Request) -> CassetteError:
+        """Return the error for a request without an answer."""
+        keys = self._keys(request)
+        for key in keys:
+            if key in self._answers:
+                return CassetteError(used_up(self._path, request, len(self._answers[key])))
+        # With the date of the recording, so that the difference does not show it.
+        asked = Request(**json.loads(keys[-1]))
+        return CassetteError(not_recorded(self._path, asked, list(self._recorded.values())))
+
+    def _keys(self, request: Request) -> list[str]:
+        key, today = key_of(request), date.today().isoformat()
+        return [key, *(key.replace(today, day) for day in sorted(self._days))]
+
+
+def key_of(request: Request) -> str:
+    """Return a text that is the same for requests with the same content."""
+    return json.dumps(request.as_json(), sort_keys=True)
+
+
+def today_in(request: Request) -> str | None:
+    """Return today's date if a request contains it."""
+    today = date.today().isoformat()
+    return today if today in key_of(request) else None

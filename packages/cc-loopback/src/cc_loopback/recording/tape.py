@@ -1,0 +1,134 @@
+"""`Tape`: a cassette in use by one server. It chooses between replaying and recording, and writes the file."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from starlette.responses import Response
+
+from ..errors import CassetteError
+from ..routes import COUNT_TOKENS, MESSAGES, MODELS, route_of
+from ..types import Call, Login
+from .answers import replayed
+from .episodes import Answer, Episode, Episodes, Request, load, save
+from .replay import Player, key_of, today_in
+from .scrub import Scrubber
+from .settings import Cassette, RecordMode
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+_OAUTH = "Bearer sk-ant-oat"
+
+
+class Tape:
+    """Recorded answers, and the upstream API if the mode records.
+
+    Args:
+        cassette: Settings of the file.
+        folders: Folders that Claude Code names in prompts, and their replacements.
+
+    Raises:
+        CassetteError: The file is missing and the mode does not record, it is no cassette, or a setting is invalid.
+    """
+
+    def __init__(self, cassette: Cassette, folders: Mapping[str, str]) -> None:
+        mode = cassette.record
+        if mode not in get_args(RecordMode):
+            raise CassetteError(f"record must be one of {', '.join(get_args(RecordMode))}, not {mode!r}")
+        self._path = Path(cassette.path)
+        self._mode: RecordMode = mode
+        self._timing = cassette.timing
+        self._scrubber = Scrubber(cassette.scrub, folders)
+        exists = self._path.exists()
+        self._content = load(self._path) if exists and mode != "rewrite" else Episodes()
+        plays = mode in ("none", "once", "new_episodes")
+        self._player = Player(self._path, map(self._scrubbed, self._content.episodes) if plays else ())
+        self._new: dict[int, Episode] = {}
+        self._numbers = count()
+        self._recorder: Recorder | None = None
+        if mode in ("new_episodes", "all", "rewrite") or (mode == "once" and not exists):
+            self._recorder = _recorder(cassette.upstream_url(), self._scrubber)
+        elif not exists:
+            raise CassetteError(f"there is no cassette {self._path}; record it with the mode `once`")
+
+    @property
+    def records(self) -> bool:
+        """Whether requests can reach the upstream API."""
+        return self._recorder is not None
+
+    @property
+    def login(self) -> Login:
+        """Kind of login of the recorded client."""
+        return self._content.login
+
+    async def respond(self, call: Call) -> Response | None:
+        """Return the recorded answer, or that of the upstream API. None: the API of a replay has no such path.
+
+        Raises:
+            CassetteError: The request is not recorded, or the file cannot be written.
+            UpstreamError: The upstream API did not answer.
+        """
+        self._scrubber.learn(call.headers, call.body)
+        if not _is_kept(call):
+            return await self._recorder.forward(call, _forget) if self._recorder else None
+        request = self._request(call)
+        if answer := self._player.take(request):
+            return await replayed(answer, timing=self._timing)
+        if self._recorder is None:
+            raise self._player.missing(request)
+        if call.headers.get("authorization", "").startswith(_OAUTH):
+            self._content.login = "oauth"
+        return await self._recorder.forward(call, self._keep(request))
+
+    def _request(self, call: Call) -> Request:
+        # The parameter `beta` belongs to the method of the client, not to the request.
+        query = {name: value for name, value in call.query.items() if name != "beta"}
+        body = self._scrubber.request_body(call.body) if call.body else None
+        return Request(call.method, call.path, query, body)
+
+    def _keep(self, request: Request) -> Callable[[Answer], None]:
+        """Return the callback for the answer. Answers are written in the order of their requests."""
+        number = next(self._numbers)
+
+        def keep(answer: Answer) -> None:
+            if answer.events is not None:
+                answer.events = self._scrubber.events(answer.events)
+            self._new[number] = Episode(request, answer, today_in(request))
+            self._save()
+
+        return keep
+
+    def _save(self) -> None:
+        new = [self._new[number] for number in sorted(self._new)]
+        old = self._content.episodes
+        if self._mode == "all":
+            again = {key_of(episode.request) for episode in new}
+            old = [episode for episode in old if key_of(episode.request) not in again]
+        save(self._path, Episodes(self._content.login, [*old, *new]))
+
+    def _scrubbed(self, episode: Episode) -> Episode:
+        """Return a loaded episode with the patterns of now, which may be others than those of the recording."""
+        body = episode.request.body
+        return replace(episode, request=replace(episode.request, body=body and self._scrubber.request_body(body)))
+
+
+def _recorder(upstream: str, scrubber: Scrubber) -> "Recorder":
+    # Imported here: a replay needs no HTTP client.
+    from .recorder import Recorder
+
+    return Recorder(upstream, scrubber)
+
+
+def _is_kept(call: Call) -> bool:
+    """Whether a request belongs to the Messages API. Others may tell about the account, and are only passed on."""
+    path = route_of(call.path).path
+    if call.method == "GET":
+        return path == MODELS or path.startswith(f"{MODELS}/")
+    return call.method == "POST" and path in (MESSAGES, COUNT_TOKENS)
+
+
+def _forget(answer: Answer) -> None:
+    """Keep nothing."""

@@ -1,0 +1,411 @@
+"""Runs recorded against one loopback API, and replayed without it."""
+
+import json
+import re
+import socket
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from anthropic import Anthropic, InternalServerError
+
+from cc_loopback import Cassette, CassetteError, JsonObject, LoopbackServer, RecordMode, Reply, Respond, UpstreamError
+
+KEY = "sk-ant-api03-a-very-secret-key"
+GATEWAY = "token-of-the-gateway-0123"
+COOKIE = "cookie-value-0123456789"
+SESSION = "81799321-587c-4724-a7af-111260ba8285"
+ACCOUNT = "0b1c2d3e-0000-4724-a7af-111260ba8285"
+DEVICE = "8ebfd74d14b1a562b4a8774011e29f07626459644305743e5ec183adfb8cb3b3"
+USER = json.dumps({"device_id": DEVICE, "account_uuid": ACCOUNT, "session_id": SESSION})
+SECRETS = (KEY, GATEWAY, COOKIE, SESSION, ACCOUNT, DEVICE)
+HEADERS = {
+    "x-api-key": KEY,
+    "authorization": f"Bearer {GATEWAY}",
+    "cookie": f"session={COOKIE}",
+    "x-claude-code-session-id": SESSION,
+}
+
+
+def body_of(text: str, **others: Any) -> JsonObject:
+    return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}], **others}
+
+
+def client() -> httpx2.Client:
+    """Create a client without the certificates of the machine, which take 100 ms to load."""
+    return httpx2.Client(verify=False)
+
+
+def post(server: LoopbackServer, text: str = "Hello", **others: Any) -> httpx2.Response:
+    with client() as http:
+        return http.post(f"{server.url}/v1/messages?beta=true", json=body_of(text, **others), headers=HEADERS)
+
+
+def post_raw(
+    server: LoopbackServer, body: JsonObject, headers: Mapping[str, str] = HEADERS, path: str = "/v1/messages"
+) -> httpx2.Response:
+    with client() as http:
+        return http.post(f"{server.url}{path}", json=body, headers=headers)
+
+
+def get(server: LoopbackServer, path: str) -> httpx2.Response:
+    with client() as http:
+        return http.get(f"{server.url}{path}", headers=HEADERS)
+
+
+@contextmanager
+def streamed(server: LoopbackServer) -> Generator[httpx2.Response]:
+    body = body_of("Hello", stream=True)
+    with client() as http, http.stream("POST", f"{server.url}/v1/messages", json=body) as response:
+        yield response
+
+
+def text_of(response: httpx2.Response) -> str:
+    return response.json()["content"][0]["text"]
+
+
+def always(reply: Reply) -> Respond:
+    return lambda body: reply
+
+
+def numbered() -> Respond:
+    numbers = count(1)
+    return lambda body: f"Answer {next(numbers)}"
+
+
+def using(path: Path, record: RecordMode = "none", **settings: Any) -> LoopbackServer:
+    return LoopbackServer(cassette=Cassette(path, record, **settings))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "cassettes" / "one.json"
+
+
+@pytest.fixture
+def upstream(serve: Callable[[Respond | None], LoopbackServer], monkeypatch: pytest.MonkeyPatch) -> LoopbackServer:
+    server = serve(numbered())
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{server.url}/")
+    return server
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_recorded_run_replays_byte_for_byte(path: Path, upstream: LoopbackServer, stream: bool) -> None:
+    """LOOP-50, LOOP-51, LOOP-53: the upstream, the recording and the replay have the same bytes and types."""
+    tool = {"name": "price", "input_schema": {"type": "object", "properties": {"article": {"type": "string"}}}}
+    answers: list[Reply] = [
+        {"id": "msg_1", "content": "Grüße, \u2028 and \N{GRINNING FACE}"},
+        {"id": "msg_2", "content": [{"type": "tool_use", "id": "t", "name": "price", "input": {"article": "a\nb"}}]},
+        {"id": "msg_3", "content": [{"type": "thinking", "thinking": "Hm. " * 20, "signature": "s="}]},
+    ]
+
+    def respond(body: JsonObject) -> Reply:
+        return answers[int(body["messages"][0]["content"][0])]
+
+    upstream.respond = respond
+    asked: list[dict[str, Any]] = [
+        {"text": "0 \u2028 \N{GRINNING FACE}", "metadata": {"user_id": USER}, "stream": stream},
+        {"text": "1", "tools": [tool], "stream": stream},
+        {"text": "2", "stream": stream},
+    ]
+    direct = [post(upstream, **one) for one in asked]
+    with using(path, "once") as server:
+        recorded = [post(server, **one) for one in asked]
+        assert server.requests == upstream.requests[3:] == upstream.requests[:3]
+    assert [call.headers["x-api-key"] for call in upstream.calls] == [KEY] * 6
+    with using(path) as server:
+        replayed = [post(server, **one) for one in asked]
+    assert [one.content for one in direct] == [one.content for one in recorded] == [one.content for one in replayed]
+    assert len({one.content for one in replayed}) == 3
+    assert len(upstream.calls) == 6
+    for one, other, third in zip(direct, recorded, replayed, strict=True):
+        assert one.headers["content-type"] == other.headers["content-type"] == third.headers["content-type"]
+        assert other.headers["request-id"] == third.headers["request-id"]
+
+
+def test_the_official_client_replays_streams_errors_and_repeated_requests(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-42, LOOP-52, LOOP-54: the same request gets the answers in the recorded order, errors included."""
+    upstream.fail_next(529, headers={"retry-after": "0.01"}, times=1)
+
+    def run(url: str) -> list[str]:
+        with Anthropic(base_url=url, api_key=KEY, max_retries=1) as client:
+            texts: list[str] = []
+            for _ in range(2):
+                with client.messages.stream(
+                    model="m", max_tokens=9, messages=[{"role": "user", "content": "Hello"}]
+                ) as stream:
+                    texts += ["".join(stream.text_stream)]
+            page = client.models.list(limit=1)
+            tokens = client.messages.count_tokens(model="m", messages=[{"role": "user", "content": "Hello"}])
+            return [*texts, page.data[0].id, str(tokens.input_tokens)]
+
+    with using(path, "once") as server:
+        recorded = run(server.url)
+    assert recorded[:2] == ["Answer 1", "Answer 2"]
+    with using(path) as server:
+        assert run(server.url) == recorded
+        assert [call.path for call in server.calls].count("/v1/messages") == 3
+        assert server.errors == []
+    assert '"status": 529' in path.read_text("utf-8")
+
+
+def test_no_credential_and_no_id_is_in_the_cassette(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-55: neither those of headers and metadata, nor where a text or an error repeats them."""
+    leak = f"env: {KEY} {GATEWAY} {SESSION}"
+    upstream.respond = always([{"type": "tool_use", "name": "bash", "input": {"command": f"curl {KEY} {DEVICE}"}}])
+    upstream.fail_next(429, message=f"This would exceed the limit of your organization ({ACCOUNT}).")
+    with using(path, "rewrite") as server:
+        for stream in (False, True):
+            post(server, leak, stream=stream, metadata={"user_id": USER}, tools=[{"name": "bash"}])
+    assert str(upstream.requests[-1]).count(KEY) == 1
+    cassette = path.read_text("utf-8")
+    assert [secret for secret in SECRETS if secret in cassette] == []
+    assert re.findall(r"req_\w+", cassette) == ["req_removed"]
+    with using(path) as server:
+        fragments = [
+            event["delta"]["partial_json"]
+            for line in post(server, leak, stream=True, tools=[{"name": "bash"}]).iter_lines()
+            if line.startswith("data: ") and "partial_json" in (event := json.loads(line[6:])).get("delta", {})
+        ]
+    assert json.loads("".join(fragments)) == {"command": "curl <removed> <removed>"}
+
+
+def test_ids_and_the_version_of_the_cli_may_differ(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-52."""
+    billing = "x-anthropic-billing-header: cc_version=2.1.329.3c4; cc_entrypoint=sdk-py;"
+    own = {"type": "text", "text": f"Session {SESSION}."}
+    system = [{"type": "text", "text": billing}, own]
+    with using(path, "once") as server:
+        post(server, system=system, metadata={"user_id": USER})
+    other = str(system).replace("2.1.329", "2.1.400").replace(SESSION, ACCOUNT)
+    with using(path) as server:
+        body = {**body_of("Hello", system=json.loads(other.replace("'", '"')))}
+        headers = {"x-claude-code-session-id": ACCOUNT}
+        response = post_raw(server, dict(reversed(body.items())), headers)
+    assert text_of(response) == "Answer 1"
+
+
+def test_a_changed_request_fails_with_its_difference(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-56: the client gets the difference to the most similar request, and so does the test."""
+    text = "You sell kettles.\nBe brief.\nNever guess."
+    with using(path, "once") as server:
+        post(server, "Something else")
+        post(server, text)
+    with using(path) as server, Anthropic(base_url=server.url, api_key="any", max_retries=3) as client:
+        with pytest.raises(InternalServerError) as caught:
+            client.messages.create(
+                model="m", max_tokens=9, messages=[{"role": "user", "content": text.replace("brief", "polite")}]
+            )
+        (error,) = server.errors
+    assert isinstance(error, CassetteError)
+    assert caught.value.response.json()["error"]["message"] == f"CassetteError: {error}"
+    assert str(error).startswith(f"POST /v1/messages is not in the cassette {path}. ")
+    changes = [line.strip() for line in str(error).splitlines() if line.startswith(("+ ", "- "))]
+    assert changes == ["-          Be brief.", "+          Be polite."]
+
+
+def test_a_request_that_comes_too_often_fails(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-56."""
+    with using(path, "once") as server:
+        post(server)
+    with using(path) as server:
+        assert [post(server).status_code for _ in range(2)] == [200, 500]
+        assert "came 2 times with the same content, but" in str(server.errors)
+        # A path without a recorded request has nothing to compare.
+        post_raw(server, body_of("Hello"), HEADERS, "/v1/messages/count_tokens")
+        assert "no request to that path" in str(server.errors[-1])
+
+
+@pytest.mark.parametrize(
+    ("mode", "texts", "in_the_file"),
+    [
+        ("none", ["Answer 1", "Answer 2", ""], ["Answer 1", "Answer 2"]),
+        ("once", ["Answer 1", "Answer 2", ""], ["Answer 1", "Answer 2"]),
+        ("new_episodes", ["Answer 1", "Answer 2", "Answer 3"], ["Answer 1", "Answer 2", "Answer 3"]),
+        ("all", ["Answer 3", "Answer 4", "Answer 5"], ["Kept", "Answer 3", "Answer 4", "Answer 5"]),
+        ("rewrite", ["Answer 3", "Answer 4", "Answer 5"], ["Answer 3", "Answer 4", "Answer 5"]),
+    ],
+)
+def test_the_modes_are_those_of_vcr(
+    path: Path, upstream: LoopbackServer, mode: RecordMode, texts: list[str], in_the_file: list[str]
+) -> None:
+    """LOOP-57."""
+    with using(path, "once") as server:
+        post(server, "first")
+        post(server, "second")
+    if mode == "all":
+        upstream.respond, numbers = always("Kept"), upstream.respond
+        with using(path, "new_episodes") as server:
+            post(server, "of another test")
+        upstream.respond = numbers
+    with using(path, mode) as server:
+        responses = [post(server, prompt) for prompt in ("first", "second", "third")]
+        assert bool(server.errors) == ("" in texts)
+    assert [text_of(one) if one.status_code == 200 else "" for one in responses] == texts
+    episodes = json.loads(path.read_text("utf-8"))["episodes"]
+    assert [episode["response"]["body"]["content"][0]["text"] for episode in episodes] == in_the_file
+
+
+def test_a_missing_or_invalid_cassette_is_an_error_at_the_start(path: Path) -> None:
+    """LOOP-57, LOOP-58."""
+    with pytest.raises(CassetteError, match=r"there is no cassette .*one\.json; record it with the mode `once`"):
+        using(path).start()
+    path.parent.mkdir()
+    for content, problem in (
+        ("{", "is no cassette .JSONDecodeError"),
+        ("[]", "is no cassette"),
+        ('{"format": 9}', "format 9 is unknown"),
+    ):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(CassetteError, match=problem):
+            using(path).start()
+    with pytest.raises(CassetteError, match="cannot read"):
+        using(path.parent).start()
+    with pytest.raises(CassetteError, match=r"record must be one of none, once, .*, not 'alle'"):
+        using(path, "alle").start()  # pyright: ignore[reportArgumentType]
+    with pytest.raises(CassetteError, match=r"'\(', a pattern to scrub, is no regular expression"):
+        using(path, "rewrite", scrub={"(": ""}).start()
+    for url in ("api.example.com", "ftp://example.com", "http://"):
+        with pytest.raises(CassetteError, match="base URL of the API to record"):
+            using(path, "rewrite", upstream=url).start()
+    with pytest.raises(ValueError, match="not with both"):
+        LoopbackServer(lambda body: "", cassette=Cassette(path))
+
+
+def test_an_upstream_that_does_not_answer_is_named_without_its_password(path: Path) -> None:
+    """LOOP-55, LOOP-58."""
+    with socket.socket() as unused:  # bound, so that no other process listens there
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        with using(path, "once", upstream=f"http://me:secret@127.0.0.1:{port}") as server:
+            response = post(server)
+            (error,) = server.errors
+    assert response.status_code == 500
+    assert isinstance(error, UpstreamError)
+    assert str(error).startswith(f"no answer from http://127.0.0.1:{port}, the API to record: ConnectError")
+    assert "secret" not in response.text
+    assert not path.exists()
+
+
+def test_the_kept_timing_is_replayed_on_demand(path: Path, serve: Callable[[None], LoopbackServer]) -> None:
+    """LOOP-53."""
+    with LoopbackServer(lambda body: "one", event_delay=0.03) as slow:
+        with (
+            using(path, "once", upstream=slow.url) as server,
+            streamed(server) as response,
+        ):
+            started = time.monotonic()
+            arrivals = [time.monotonic() - started for _ in response.iter_lines()]
+    assert arrivals[-1] - arrivals[0] > 0.1  # passed on as it arrived
+    with using(path, timing=True) as server:
+        started = time.monotonic()
+        assert post(server, stream=True).status_code == 200
+        assert time.monotonic() - started > 0.15
+    # A minute before each event: a replay that waited would not end in time.
+    path.write_text(re.sub('"after": [0-9.]+', '"after": 60', path.read_text("utf-8")), encoding="utf-8")
+    with using(path) as server:
+        assert post(server, stream=True).status_code == 200
+
+
+def test_a_stream_that_breaks_off_is_replayed_so(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-54."""
+    upstream.fail_next(after_events=3)
+    seen: list[bytes] = []
+    for mode in ("once", "none"):
+        with using(path, mode) as server:
+            received = b""
+            with (
+                pytest.raises(httpx2.RemoteProtocolError),
+                streamed(server) as response,
+            ):
+                for data in response.iter_bytes():
+                    received += data
+            seen.append(received)
+    assert seen[0] == seen[1]
+    assert seen[0].count(b"event:") == 3
+
+
+def test_a_client_that_leaves_a_stream_leaves_a_cut_recording(path: Path) -> None:
+    """LOOP-54."""
+    with (
+        LoopbackServer(lambda body: "word " * 50, event_delay=0.02) as slow,
+        using(path, "once", upstream=slow.url) as server,
+        streamed(server) as response,
+    ):
+        next(response.iter_bytes())
+    (episode,) = json.loads(path.read_text("utf-8"))["episodes"]
+    assert episode["response"]["cut"] is True
+    assert 0 < len(episode["response"]["events"]) < 50
+
+
+def test_the_date_of_a_request_moves_with_the_days(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-52: today's date stands for the day of the recording; other dates are content."""
+    today = date.today().isoformat()
+    with using(path, "once") as server:
+        post(server, f"Today is {today}, Christmas is 2026-12-24.")
+    path.write_text(path.read_text("utf-8").replace(today, "2020-02-02"), encoding="utf-8")
+    with using(path) as server:
+        assert post(server, f"Today is {today}, Christmas is 2026-12-25.").status_code == 500
+        assert '+        content: "Today is 2020-02-02, Christmas is 2026-12-25."' in str(server.errors)
+        assert text_of(post(server, f"Today is {today}, Christmas is 2026-12-24.")) == "Answer 1"
+
+
+def test_own_patterns_hide_data_and_ignore_changes(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-55."""
+    upstream.respond = always("Dear Ms Smith")
+    with using(path, "once", scrub={r"Ms \w+": "Ms X", r"\d\d:\d\d": "00:00"}) as server:
+        assert text_of(post(server, "It is 12:31, I am Ms Smith.")) == "Dear Ms X"
+    assert "Smith" not in path.read_text("utf-8")
+    # A pattern that comes later also holds for the recorded requests.
+    with using(path, scrub={r"Ms \w+": "Ms X", r"\d\d:\d\d": "now"}) as server:
+        assert text_of(post(server, "It is 18:44, I am Ms Smith.")) == "Dear Ms X"
+
+
+def test_requests_to_other_paths_are_passed_on_but_never_kept(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-51."""
+    with using(path, "once") as server:
+        assert get(server, "/api/oauth/profile?x=1").status_code == 404
+        post(server)
+    assert [(call.path, dict(call.query)) for call in upstream.calls][0] == ("/api/oauth/profile", {"x": "1"})
+    assert "profile" not in path.read_text("utf-8")
+    with using(path) as server:
+        assert get(server, "/api/oauth/profile").status_code == 404
+        assert server.errors == []
+
+
+def test_faults_come_before_recorded_answers(path: Path, upstream: LoopbackServer) -> None:
+    """LOOP-30, LOOP-53."""
+    with using(path, "once") as server:
+        post(server)
+    with using(path) as server:
+        server.fail_next(429)
+        assert [post(server).status_code for _ in range(2)] == [429, 200]
+        with pytest.raises(ValueError, match="after_events is for scripted answers"):
+            server.fail_next(after_events=1)
+
+
+def test_the_environment_has_the_login_of_the_user_only_while_it_records(
+    path: Path, upstream: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOOP-59."""
+    with using(path, "once") as server:
+        variables = server.env()
+        assert variables["ANTHROPIC_BASE_URL"] == server.url
+        # The login is in the config folder of the user, or in a variable, which is left alone.
+        assert {"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "HOME", "CLAUDE_CONFIG_DIR"} & set(variables) == set()
+        monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-mine")
+        assert "CLAUDE_CODE_OAUTH_TOKEN" not in server.env()
+        assert Path(server.env()["CLAUDE_CONFIG_DIR"]).is_dir()
+        monkeypatch.setenv("CLAUDE_CODE_USE_VERTEX", "1")
+        with pytest.raises(CassetteError, match="unset CLAUDE_CODE_USE_VERTEX"):
+            server.env()
+        post_raw(server, body_of("Hello"), {"authorization": "Bearer sk-ant-oat01-mine"})
+    with using(path) as server:
+        assert server.env()["CLAUDE_CODE_OAUTH_TOKEN"] == "sk-ant-oat01-loopback"
+        assert server.env("api-key")["CLAUDE_CODE_OAUTH_TOKEN"] == ""
