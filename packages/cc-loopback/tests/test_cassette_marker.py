@@ -8,8 +8,8 @@ import pytest
 from cc_loopback import JsonObject, LoopbackServer
 
 pytest_plugins = ["pytester"]
-# pytester forgets the modules that a run imports. httpx2 imports this one late and keeps its exceptions, so it has to be
-# imported before.
+# pytester forgets the modules that a run imports. httpx2 imports this one late and keeps its exceptions, so it is
+# imported here.
 assert httpcore2
 
 TESTS = """
