@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -61,7 +62,7 @@ class Answer:
         return {**fields, "cut": True} if self.cut else fields
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Episode:
     """One recorded request with its answer."""
 
@@ -69,6 +70,12 @@ class Episode:
     answer: Answer
     today: str | None = None
     """The date of the recording, as in `2026-11-30`, if the request contains it."""
+
+    @cached_property
+    def text(self) -> str:
+        """The JSON of the file, made once: the file is written again with each new episode."""
+        today = {"today": self.today} if self.today else {}
+        return pretty({**self.request.as_json(), **today, "response": self.answer.as_json()}, "    ")
 
 
 @dataclass(slots=True)
@@ -104,23 +111,13 @@ def save(path: Path, content: Episodes) -> None:
     Raises:
         CassetteError: The file cannot be written.
     """
-    fields = {
-        "format": FORMAT,
-        "login": content.login,
-        "episodes": [
-            {
-                **episode.request.as_json(),
-                **({"today": episode.today} if episode.today else {}),
-                "response": episode.answer.as_json(),
-            }
-            for episode in content.episodes
-        ],
-    }
+    episodes = ",\n".join(f"    {episode.text}" for episode in content.episodes)
+    text = f'{{\n  "format": {FORMAT},\n  "login": "{content.login}",\n  "episodes": [\n{episodes}\n  ]\n}}\n'
     # The server thread of one process writes a cassette, so the process id is enough for a name of its own.
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(f"{pretty(fields)}\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

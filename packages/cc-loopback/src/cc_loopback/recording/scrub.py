@@ -23,7 +23,10 @@ _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORE
 _KEY = re.compile(r"\bsk-ant-[\w-]{8,}")
 _USER_IDS = re.compile(rf"{_UUID.pattern}|\b[0-9a-f]{{32,}}\b", re.IGNORECASE)
 # Headers without a credential. Any other one may have one: a gateway chooses its own names.
-_ORDINARY_HEADER = re.compile(r"accept.*|anthropic-.*|connection|content-.*|host|user-agent|x-app|x-stainless-.*")
+_ORDINARY_HEADER = re.compile(
+    r"accept.*|anthropic-.*|connection|content-.*|host|user-agent|x-app|x-stainless-.*|"
+    r"idempotency-key|trace.*|x-request-id"
+)
 # Shorter values of headers, such as the keys of tests, may be ordinary words.
 _SHORTEST_CREDENTIAL = 16
 # The response headers that clients act on. All others describe the account, the request or the transport.
