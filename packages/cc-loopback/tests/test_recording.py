@@ -161,12 +161,14 @@ def test_no_credential_and_no_id_is_in_the_cassette(path: Path, upstream: Loopba
     upstream.respond = always([{"type": "tool_use", "name": "bash", "input": {"command": f"curl {KEY} {DEVICE}"}}])
     upstream.fail_next(429, message=f"This would exceed the limit of your organization ({ACCOUNT}).")
     with using(path, "rewrite") as server:
+        get(server, f"/v1/models?limit=1&key={KEY}")
         for stream in (False, True):
             post(server, leak, stream=stream, metadata={"user_id": USER}, tools=[{"name": "bash"}])
     assert str(upstream.requests[-1]).count(KEY) == 1
     cassette = path.read_text("utf-8")
     assert [secret for secret in SECRETS if secret in cassette] == []
     assert re.findall(r"req_\w+", cassette) == ["req_removed"]
+    assert '"query": {"limit": "1"}' in cassette
     with using(path) as server:
         fragments = [
             event["delta"]["partial_json"]

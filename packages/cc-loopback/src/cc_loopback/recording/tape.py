@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 _OAUTH = "Bearer sk-ant-oat"
+# Those of the list of models. Others, such as `beta`, change no answer, and may be a key of a gateway.
+_PARAMETERS = ("after_id", "before_id", "limit")
 
 
 class Tape:
@@ -84,8 +86,7 @@ class Tape:
         return await self._recorder.forward(call, self._keep(request))
 
     def _request(self, call: Call) -> Request:
-        # The parameter `beta` belongs to the method of the client, not to the request.
-        query = {name: value for name, value in call.query.items() if name != "beta"}
+        query = {name: value for name, value in call.query.items() if name in _PARAMETERS}
         body = self._scrubber.request_body(call.body) if call.body else None
         return Request(call.method, call.path, query, body)
 
