@@ -1,11 +1,11 @@
 """Runs recorded against one loopback API, and replayed without it."""
 
+import contextlib
 import json
 import re
 import socket
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
 from datetime import date
 from itertools import count
 from pathlib import Path
@@ -59,7 +59,7 @@ def get(server: LoopbackServer, path: str) -> httpx2.Response:
         return http.get(f"{server.url}{path}", headers=HEADERS)
 
 
-@contextmanager
+@contextlib.contextmanager
 def streamed(server: LoopbackServer) -> Generator[httpx2.Response]:
     body = body_of("Hello", stream=True)
     with client() as http, http.stream("POST", f"{server.url}/v1/messages", json=body) as response:
@@ -293,6 +293,16 @@ def test_an_upstream_that_does_not_answer_is_named_without_its_password(path: Pa
     assert str(error).startswith(f"no answer from http://127.0.0.1:{port}, the API to record: ConnectError")
     assert "secret" not in response.text
     assert not path.exists()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_cassette_that_cannot_be_written_is_an_error(path: Path, upstream: LoopbackServer, stream: bool) -> None:
+    """LOOP-58."""
+    path.parent.write_text("no folder", encoding="utf-8")
+    with using(path, "rewrite") as server:
+        with contextlib.suppress(httpx2.RemoteProtocolError):
+            assert post(server, stream=stream).status_code == 500
+        assert [str(error) for error in server.errors] == [f"cannot write the cassette {path}: File exists"]
 
 
 def test_the_kept_timing_is_replayed_on_demand(path: Path, serve: Callable[[None], LoopbackServer]) -> None:

@@ -1,4 +1,4 @@
-"""A scripted Anthropic Messages API on loopback, with pytest fixtures.
+"""A scripted Anthropic Messages API on loopback, with recording and replay of a real one, and with pytest fixtures.
 
 The package does not import the packages that are tested with it, and starts no CLI.
 """

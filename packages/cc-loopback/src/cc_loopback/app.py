@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .checks import problem_with
-from .errors import error_type_for
+from .errors import CassetteError, error_type_for
 from .events import stream_events
 from .faults import Fault, FaultQueue
 from .ids import new_id
@@ -82,7 +82,11 @@ class MessagesApp:
         self._record_call(call, route)
         response = await self._response(call, route)
         _log_call(call, route, response.status_code)
-        await response(scope, receive, send)
+        try:
+            await response(scope, receive, send)
+        except CassetteError as error:  # The cassette could not be written after a stream.
+            self._record.errors.append(error)
+            raise
 
     def _record_call(self, call: Call, route: Route) -> None:
         self._record.calls.append(call)
