@@ -1,6 +1,7 @@
 """Every way to run an agent works, alone and many at once, without leaks."""
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,6 +16,8 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from processes import at_rest, eventually, processes
 
 MANY_WORDS = "word " * 400
+# Bound of a wait for an event, which only a hang reaches.
+_NOT_FOR_EVER = 20.0
 
 
 def many_words(body: dict[str, Any]) -> str:
@@ -115,6 +118,35 @@ async def test_a_tool_may_run_an_agent_on_the_same_model_with_a_single_process(l
 
         result = await agent.run("Ask the helper.")
     assert "ask_helper returned" in result.output
+
+
+async def test_a_tool_that_blocks_its_event_loop_delays_no_other_run(
+    loopback: LoopbackServer, single_provider: ClaudeCodeProvider
+) -> None:
+    """ARCH-18: it runs in the thread of its caller, and the only process answers meanwhile."""
+    entered, release = threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
+    caller = threading.Thread(target=lambda: outputs.append(asyncio.run(agent.run("Block.")).output))
+    outputs: list[str] = []
+
+    async def block() -> str:
+        """Block the event loop."""
+        threads.append(threading.current_thread())
+        entered.set()
+        assert release.wait(_NOT_FOR_EVER)
+        return "released"
+
+    agent = Agent(ClaudeCodeModel(provider=single_provider), tools=[block])
+    caller.start()
+    try:
+        assert await asyncio.to_thread(entered.wait, _NOT_FOR_EVER)
+        async with Agent(ClaudeCodeModel(provider=single_provider)).run_stream("Hello.") as stream:
+            assert await stream.get_output()
+    finally:
+        release.set()
+        await asyncio.to_thread(caller.join)
+    assert threads == [caller]
+    assert "released" in outputs[0]
 
 
 async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process(

@@ -24,6 +24,16 @@ def test_every_package_is_named_like_its_folder_and_is_a_source_of_the_workspace
     assert {path.name for path in members} == {*read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["sources"]}
 
 
+def test_every_package_has_its_own_version_pages_tests_and_types() -> None:
+    """ARCH-11"""
+    for path, table in read_members().items():
+        assert "version" not in table["project"].get("dynamic", []), path
+        assert table["project"]["version"]
+        assert table["project"]["dependencies"] is not None
+        wanted = ["README.md", "CHANGELOG.md", "tests", f"src/{path.name.replace('-', '_')}/py.typed"]
+        assert [name for name in wanted if not (path / name).exists()] == [], path
+
+
 @pytest.mark.parametrize(
     ("names", "lacks"),
     [

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import inspect
 import threading
 
 import psutil
@@ -46,6 +47,31 @@ def test_the_names_are_its_own_and_signatures_are_anthropics() -> None:
     assert (model.system, model.model_name, model.canonical_system) == ("claude-code", "claude-sonnet-5", "anthropic")
     assert model.base_url.rstrip("/") == "https://api.anthropic.com"
     assert isinstance(model, AnthropicModel)
+
+
+def test_the_mapping_of_messages_is_that_of_anthropic_model() -> None:
+    """ARCH-02"""
+    mappers = [name for name in dir(AnthropicModel) if name.startswith(("_map", "_process", "_build", "_get_tools"))]
+    assert {"_map_message", "_map_tool_definition", "_process_response"} <= {*mappers}
+    for name in mappers:
+        assert inspect.getattr_static(ClaudeCodeModel, name) is inspect.getattr_static(AnthropicModel, name), name
+
+
+def test_signatures_are_the_promised_ones() -> None:
+    """ARCH-29, ARCH-30"""
+    own = inspect.signature(ClaudeCodeModel).parameters
+    assert [*own][:4] == ["model_name", "provider", "settings", "profile"]
+    assert own["model_name"].default == "claude-sonnet-5"
+    assert all(own[name].kind is inspect.Parameter.KEYWORD_ONLY for name in [*own][1:])
+    assert all(own[name].default is None for name in [*own][1:])
+    for name in ("request", "request_stream", "count_tokens"):
+        mine, theirs = (inspect.signature(getattr(one, name)).parameters for one in (ClaudeCodeModel, AnthropicModel))
+        assert [*mine] == [*theirs], name
+    toolsets = inspect.signature(ClaudeCodeModel.set_agent_toolsets).parameters
+    assert [*toolsets] == ["self", "toolsets", "server_name", "transport"]
+    assert toolsets["transport"].default == "auto"
+    of_processes = {"pool", "env", "cwd", "cli_path", "timeouts", "idle_seconds", "max_total_mb"}
+    assert of_processes <= {*inspect.signature(ClaudeCodeProvider).parameters}
 
 
 def test_no_secret_is_in_a_repr() -> None:
