@@ -64,6 +64,7 @@ def test_the_readme_gives_two_commands_that_need_only_python_and_pip() -> None:
 
 
 def test_the_readme_gives_the_test_command_that_the_checks_run() -> None:
+    """ARCH-36"""
     command = "python3 -m uv run pytest"
     assert f"\n{command}\n" in README
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -58,7 +58,7 @@ def test_each_id_is_defined_once() -> None:
 
 def test_each_id_in_force_is_cited(citations: set[str]) -> None:
     missing = sorted(IN_FORCE - citations)
-    assert not missing, f"no test cites {', '.join(missing)}"
+    assert not missing, f"no proof cites {', '.join(missing)} (specs/README.md: where a citation may stand)"
 
 
 def test_each_cited_id_is_defined_and_in_force(citations: set[str]) -> None:

@@ -42,7 +42,7 @@ def test_a_profile_of_the_caller_wins() -> None:
 
 
 def test_the_names_are_its_own_and_signatures_are_anthropics() -> None:
-    """MODEL-05, MODEL-06"""
+    """MODEL-05, MODEL-06, ARCH-02"""
     model = ClaudeCodeModel(provider=ClaudeCodeProvider())
     assert (model.system, model.model_name, model.canonical_system) == ("claude-code", "claude-sonnet-5", "anthropic")
     assert model.base_url.rstrip("/") == "https://api.anthropic.com"
@@ -81,7 +81,7 @@ def test_no_secret_is_in_a_repr() -> None:
 
 
 async def test_a_provider_over_a_transport_uses_its_processes(shared_api: LoopbackServer) -> None:
-    """MODEL-88"""
+    """MODEL-88, ARCH-01"""
     transport = ClaudeCodeTransport(size=1, prewarm=1, env=shared_api.env(), cache_breakpoints=False)
     async with ClaudeCodeProvider.over(transport) as provider:
         provider.start()
