@@ -38,6 +38,10 @@ def long(_: object) -> str:
     return "word " * 2000
 
 
+def the_answer(_: object) -> str:
+    return "The answer."
+
+
 async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
     connect: Connect, processes: Processes
 ) -> None:
@@ -131,7 +135,7 @@ async def test_answers_leave_no_file_and_no_text_on_disk(
     connect: Connect, make_api: MakeAPI, private_temp_folder: Path
 ) -> None:
     """MSG-29."""
-    api = make_api(lambda _: "The answer.")
+    api = make_api(the_answer)
     configuration = Path(api.env()["CLAUDE_CONFIG_DIR"])
 
     def files(folder: Path) -> list[Path]:
