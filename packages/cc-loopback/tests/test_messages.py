@@ -73,7 +73,8 @@ def test_each_answer_has_ids_of_its_own(serve: Serve) -> None:
     """LOOP-15."""
     server = serve(lambda body: [{"type": "tool_use", "name": "weather", "input": {}}])
     body = {"model": "m", "max_tokens": 9, "messages": PROMPT}
-    responses = [httpx2.post(f"{server.url}/v1/messages", json=body) for _ in range(9)]
+    with httpx2.Client(base_url=server.url) as client:
+        responses = [client.post("/v1/messages", json=body) for _ in range(9)]
     assert len({response.headers["request-id"] for response in responses}) == 9
     assert len({response.json()["id"] for response in responses}) == 9
     assert len({response.json()["content"][0]["id"] for response in responses}) == 9
