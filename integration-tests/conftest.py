@@ -73,7 +73,7 @@ def messages_server(worker_api: LoopbackServer) -> Iterator[MessagesServer]:
 def nothing_is_left(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Check after each test that its processes have exited, and that the folder for temporary files is empty.
+    """Check after each test that its processes have exited, and that the folder for temporary files is empty: ARCH-20.
 
     Shared processes outlive the test, and have their folders elsewhere: they have to be at rest.
     """

@@ -21,7 +21,7 @@ LONG = pytest.param(["--minutes=0.2"], marks=pytest.mark.slow, id="long")
 async def test_every_run_ends_right_or_with_the_right_error_and_nothing_is_left(
     extent: list[str], tmp_path: Path
 ) -> None:
-    """MODEL-49, MODEL-51, MODEL-65: a round with a few faults, or three that have all faults between them."""
+    """MODEL-49, MODEL-51, MODEL-65, MSG-54: a round with a few faults, or three that have all faults between them."""
     figures = tmp_path / "figures.json"
     command = [sys.executable, SOAK, *extent, "--seed=71", "--at-once=6", "--pool=3", f"--json={figures}"]
     done = await to_thread.run_sync(lambda: subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS))

@@ -53,7 +53,7 @@ async def test_an_error_of_the_api_has_its_status_its_class_and_advice(
     loopback: LoopbackServer,
     model: ClaudeCodeModel,
 ) -> None:
-    """MODEL-48, MODEL-49"""
+    """MODEL-48, MODEL-49, ARCH-15, MSG-35"""
     loopback.fail_next(status, message="made-up failure")
     with pytest.raises(error_class) as caught:
         if streamed:
@@ -85,7 +85,7 @@ async def test_an_error_of_the_api_has_its_status_its_class_and_advice(
 async def test_an_error_has_the_class_that_it_has_for_anthropic_model(
     status: int, message: str | None, loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-48, MODEL-49: no error that the CLI reports as text is taken for an answer."""
+    """MODEL-48, MODEL-49, MSG-35: no error that the CLI reports as text is taken for an answer."""
     errors: list[ModelHTTPError] = []
     async with AsyncAnthropic(api_key="key", base_url=loopback.url, max_retries=0) as client:
         direct = AnthropicModel(model.model_name, provider=AnthropicProvider(anthropic_client=client))
@@ -119,6 +119,7 @@ async def test_an_error_after_a_tool_call_never_becomes_the_output(
 async def test_a_stream_that_the_api_cuts_is_a_connection_error(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
+    """MSG-35"""
     loopback.fail_next(after_events=5)
     with pytest.raises(ModelConnectionError, match="can be reached, and try again"):
         await Agent(model).run("Hello.")
@@ -133,6 +134,7 @@ async def test_an_unreachable_api_is_a_connection_error(loopback: LoopbackServer
 
 
 async def test_no_login_says_how_to_log_in(loopback: LoopbackServer) -> None:
+    """MSG-35"""
     env = {**loopback.env(), "ANTHROPIC_API_KEY": ""}
     async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
         with pytest.raises(ModelAuthenticationError, match="/login") as caught:
@@ -143,6 +145,7 @@ async def test_no_login_says_how_to_log_in(loopback: LoopbackServer) -> None:
 
 
 async def test_a_missing_cli_is_a_user_error_that_names_the_path(loopback: LoopbackServer, tmp_path: Path) -> None:
+    """ARCH-30, MSG-35"""
     missing = tmp_path / "no-claude"
     async with ClaudeCodeProvider(env=loopback.env(), cli_path=missing, max_retries=0) as provider:
         with pytest.raises(UserError, match=f"{missing}.*[Ii]nstall"):
@@ -152,6 +155,7 @@ async def test_a_missing_cli_is_a_user_error_that_names_the_path(loopback: Loopb
 async def test_a_cli_that_ends_at_once_is_a_connection_error_with_its_stderr(
     loopback: LoopbackServer, tmp_path: Path
 ) -> None:
+    """MSG-35"""
     broken = tmp_path / "claude"
     broken.write_text("#!/bin/sh\necho 'no room on the device' >&2\nexit 7\n")
     broken.chmod(0o700)

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,21 @@ def test_the_readme_shows_no_other_python() -> None:
     assert set(blocks) <= files
 
 
+def test_the_readme_gives_two_commands_that_need_only_python_and_pip() -> None:
+    """ARCH-36"""
+    section = README.partition("\n## Two commands\n")[2].partition("\n## ")[0]
+    assert re.findall(r"```sh\n(.*?)\n```", section, flags=re.DOTALL) == [
+        "python3 -m pip install uv && python3 -m uv run --no-dev cc-demo",
+        "python3 -m uv run pytest",
+    ]
+    members = [tomllib.loads(path.read_text("utf-8"))["project"] for path in ROOT.glob("packages/*/pyproject.toml")]
+    assert {"cc-demo": "cc_demo:main"} in [project.get("scripts") for project in members]
+    workspace = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert "cc-demo" in workspace["dependencies"]
+
+
 def test_the_readme_gives_the_test_command_that_the_checks_run() -> None:
+    """ARCH-36"""
     command = "python3 -m uv run pytest"
     assert f"\n{command}\n" in README
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

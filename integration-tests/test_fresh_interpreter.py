@@ -101,7 +101,7 @@ async def an_approval_and_changing_instructions(model: Recording) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(_SUBPROCESS_SECONDS + 30)
 async def test_a_new_interpreter_gives_the_same_answers(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-12, MODEL-55, MODEL-67: and makes the same requests, cold, as were made on warm processes."""
+    """MODEL-12, MODEL-55, MODEL-67, ARCH-04: and makes the same requests, cold, as were made on warm processes."""
     loopback.respond = respond
     recording = Recording(model)
     runs: list[Callable[[Recording], Awaitable[None]]]

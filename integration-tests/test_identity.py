@@ -33,7 +33,7 @@ PROMPT: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
 
 
 def test_its_methods_are_those_that_the_framework_wraps() -> None:
-    """MODEL-01"""
+    """MODEL-01, ARCH-29"""
     model = ClaudeCodeModel("sonnet", provider=ClaudeCodeProvider(), settings={"max_tokens": 5})
     assert inspect.iscoroutinefunction(ClaudeCodeModel.request)
     assert inspect.isasyncgenfunction(inspect.unwrap(ClaudeCodeModel.request_stream))

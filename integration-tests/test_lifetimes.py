@@ -29,7 +29,7 @@ async def python(program: str, *arguments: str) -> str:
 
 
 async def test_idle_processes_end_after_a_while(loopback: LoopbackServer) -> None:
-    """MODEL-63: and the next run starts another."""
+    """MODEL-63, ARCH-16: and the next run starts another."""
     async with ClaudeCodeProvider(env=loopback.env(), idle_seconds=0.1) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider))
         await agent.run("Hello.")
@@ -108,7 +108,7 @@ async def test_importing_constructing_and_preparing_starts_and_writes_nothing() 
 
 
 async def test_only_the_full_stack_patches_the_parser_of_the_sdk() -> None:
-    """SDK-DP-5, ARCH-12: importing cc-model makes the SDK warn of unknown messages; the transport alone does not."""
+    """SDK-DP-5, ARCH-12, ARCH-32: the SDK warns of unknown messages after an import of cc-model only."""
     program = """\
 import sys, cc_messages
 print("cc_compat" in sys.modules)

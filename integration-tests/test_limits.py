@@ -50,7 +50,7 @@ async def status_of_run(model: ClaudeCodeModel, text: str, *, stream: bool) -> i
     [pytest.param({"turn": 1.0}, marks=pytest.mark.slow, id="turn"), pytest.param({"silence": 1.0}, id="silence")],
 )
 async def test_a_limit_ends_a_request_to_a_silent_api(limit: dict[str, float], loopback: LoopbackServer) -> None:
-    """MSG-E10, MODEL-89: whole and streamed, with the client's retries on."""
+    """MSG-E10, MODEL-89, MSG-35: whole and streamed, with the client's retries on."""
     async with AsyncExitStack() as stack:
         env = {**loopback.env(), "ANTHROPIC_BASE_URL": await stack.enter_async_context(silent_api())}
         provider = await stack.enter_async_context(ClaudeCodeProvider(env=env, pool=3, timeouts=Timeouts(**limit)))
@@ -128,7 +128,7 @@ async def full(loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_wait_for_a_free_process_has_an_error_of_its_own(full: ClaudeCodeProvider, stream: bool) -> None:
-    """MODEL-90, MSG-E12: after one limit, independent of the client's retries."""
+    """MODEL-90, MSG-E12, MSG-35: after one limit, independent of the client's retries."""
     agent = Agent(ClaudeCodeModel(provider=full))
     with anyio.fail_after(HANGS), pytest.raises(ModelTimeoutError, match=r"1 of 1 processes .*`pool=`") as caught:
         if stream:

@@ -171,7 +171,7 @@ def table(rows: list[list[str]]) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_each_misbehaviour_has_the_documented_outcome() -> None:
-    """MSG-E11."""
+    """MSG-E11, MSG-35."""
     rows = await all_rows()
     text = PAGE.read_text("utf-8")
     before, _, rest = text.partition(BEGIN)

@@ -24,7 +24,7 @@ def instructions_and_prompt(body: dict[str, Any]) -> str:
 async def test_instructions_and_models_change_on_one_process(
     loopback: LoopbackServer, own_provider: ClaudeCodeProvider
 ) -> None:
-    """MSG-02, MSG-13"""
+    """MSG-02, MSG-13, ARCH-14"""
     loopback.respond = instructions_and_prompt
     for number in range(20):
         for name in MODELS:
@@ -35,7 +35,7 @@ async def test_instructions_and_models_change_on_one_process(
 
 
 async def test_many_agents_at_a_time_share_the_processes_of_a_pool(loopback: LoopbackServer) -> None:
-    """MSG-13"""
+    """MSG-13, ARCH-14, ARCH-30"""
     loopback.respond = instructions_and_prompt
     async with ClaudeCodeProvider(env=loopback.env(), pool=4, max_retries=0) as provider:
 

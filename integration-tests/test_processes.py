@@ -141,7 +141,7 @@ async def a_response_that_is_not_liked(model: ClaudeCodeModel) -> None:
 async def test_a_call_without_an_answer_keeps_no_process(
     leave: Callable[[ClaudeCodeModel], Awaitable[None]], loopback: LoopbackServer, single_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-51, MODEL-55: the single process serves the next run."""
+    """MODEL-51, MODEL-55, ARCH-03, ARCH-16: the single process serves the next run."""
     loopback.respond = calls_for_ever
     model = ClaudeCodeModel(provider=single_provider)
     await leave(model)
@@ -224,7 +224,7 @@ async def cancel_a_run(agent: Agent[object, str]) -> None:
 async def test_leaving_a_stream_in_the_middle_ends_its_turn_and_nothing_else(
     leave: Callable[[Agent[object, str]], Awaitable[None]], slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-44, MODEL-45: with every streaming API the processes are the same as before."""
+    """MODEL-44, MODEL-45, ARCH-20: with every streaming API the processes are the same as before."""
     agent = Agent(ClaudeCodeModel(provider=slow_provider))
     slow_api.respond = echo
     await agent.run("Warm up.")

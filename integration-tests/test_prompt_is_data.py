@@ -28,7 +28,7 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 async def test_a_prompt_reaches_the_api_as_exactly_that_text(
     prompt: str, loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-13"""
+    """MODEL-13, ARCH-24"""
     await Agent(model).run(prompt)
     [body] = loopback.requests
     [message] = body["messages"]
@@ -38,6 +38,7 @@ async def test_a_prompt_reaches_the_api_as_exactly_that_text(
 async def test_nothing_of_a_file_that_a_prompt_names_is_in_the_request(
     loopback: LoopbackServer, model: ClaudeCodeModel, tmp_path: Path
 ) -> None:
+    """ARCH-24"""
     secret = tmp_path / "secret.txt"
     secret.write_text("the-secret-of-the-file")
     agent = Agent(model, instructions=f"See @{secret}")
@@ -51,7 +52,7 @@ async def test_nothing_of_a_file_that_a_prompt_names_is_in_the_request(
 async def test_nothing_of_the_working_folder_is_in_the_request(
     loopback: LoopbackServer, own_model: ClaudeCodeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MODEL-54: the CLI's memory and settings are off."""
+    """MODEL-54, ARCH-23: the CLI's memory and settings are off."""
     (tmp_path / "CLAUDE.md").write_text("the-project-memory")
     monkeypatch.chdir(tmp_path)
     await Agent(own_model).run("Hello.")
@@ -62,7 +63,7 @@ async def test_nothing_of_the_working_folder_is_in_the_request(
 async def test_nothing_that_is_set_up_in_the_working_folder_or_at_home_takes_effect(
     own_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-54: no hook runs, no server is started, no rule and no memory is read."""
+    """MODEL-54, ARCH-23, ARCH-30: no hook runs, no server is started, no rule and no memory is read."""
     env = own_api.env()
     left, project = tmp_path / "left", tmp_path / "project"
     run = {"hooks": [{"type": "command", "command": f"touch {left}"}]}

@@ -78,7 +78,7 @@ async def test_each_body_begins_with_the_one_before(loopback: LoopbackServer, mo
 
 
 async def test_a_request_is_the_same_on_a_warm_process_and_on_a_new_one(loopback: LoopbackServer) -> None:
-    """MODEL-12, MODEL-25: after tools, other settings and another conversation."""
+    """MODEL-12, MODEL-25, ARCH-16: after tools, other settings and another conversation."""
     loopback.respond = steps([thought("Hm."), call("number")], "Two.", "Three.")
     agent = Agent()
 

@@ -1,6 +1,7 @@
 """Every way to run an agent works, alone and many at once, without leaks."""
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,6 +16,8 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from processes import at_rest, eventually, processes
 
 MANY_WORDS = "word " * 400
+# Bound of a wait for an event, which only a hang reaches.
+_NOT_FOR_EVER = 20.0
 
 
 def many_words(body: dict[str, Any]) -> str:
@@ -26,7 +29,7 @@ class City(BaseModel):
 
 
 def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
-    """MODEL-64"""
+    """MODEL-64, ARCH-17, ARCH-19"""
     loopback.respond = echo
     agent = Agent(model)
 
@@ -42,7 +45,7 @@ def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, m
 
 
 def test_one_provider_serves_three_event_loops_in_a_row_with_one_process(loopback: LoopbackServer) -> None:
-    """MODEL-64"""
+    """MODEL-64, ARCH-17"""
     provider = ClaudeCodeProvider(env=loopback.env())
     agent = Agent(ClaudeCodeModel(provider=provider))
 
@@ -59,7 +62,7 @@ def test_one_provider_serves_three_event_loops_in_a_row_with_one_process(loopbac
 async def test_run_stream_yields_text_before_the_answer_is_complete(
     slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-43"""
+    """MODEL-43, ARCH-15"""
     slow_api.respond = many_words
     async with Agent(ClaudeCodeModel(provider=slow_provider)).run_stream("Hello.") as stream:
         async for piece in stream.stream_text(delta=True, debounce_by=None):
@@ -71,7 +74,7 @@ async def test_run_stream_yields_text_before_the_answer_is_complete(
 async def test_a_model_id_resolves_through_the_capability(
     loopback: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-68, MODEL-70"""
+    """MODEL-68, MODEL-70, ARCH-31"""
     agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider)])
     result = await agent.run("Hello.")
     assert result.response.model_name == loopback.requests[0]["model"]
@@ -80,7 +83,7 @@ async def test_a_model_id_resolves_through_the_capability(
 async def test_twenty_concurrent_runs_each_get_their_own_answer(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
-    """MODEL-65: with far fewer processes."""
+    """MODEL-65, ARCH-19: with far fewer processes."""
 
     def respond(body: dict[str, Any]) -> Any:
         last = body["messages"][-1]["content"]
@@ -117,10 +120,39 @@ async def test_a_tool_may_run_an_agent_on_the_same_model_with_a_single_process(l
     assert "ask_helper returned" in result.output
 
 
+async def test_a_tool_that_blocks_its_event_loop_delays_no_other_run(
+    loopback: LoopbackServer, single_provider: ClaudeCodeProvider
+) -> None:
+    """ARCH-18: it runs in the thread of its caller, and the only process answers meanwhile."""
+    entered, release = threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
+    caller = threading.Thread(target=lambda: outputs.append(asyncio.run(agent.run("Block.")).output))
+    outputs: list[str] = []
+
+    async def block() -> str:
+        """Block the event loop."""
+        threads.append(threading.current_thread())
+        entered.set()
+        assert release.wait(_NOT_FOR_EVER)
+        return "released"
+
+    agent = Agent(ClaudeCodeModel(provider=single_provider), tools=[block])
+    caller.start()
+    try:
+        assert await asyncio.to_thread(entered.wait, _NOT_FOR_EVER)
+        async with Agent(ClaudeCodeModel(provider=single_provider)).run_stream("Hello.") as stream:
+            assert await stream.get_output()
+    finally:
+        release.set()
+        await asyncio.to_thread(caller.join)
+    assert threads == [caller]
+    assert "released" in outputs[0]
+
+
 async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process(
     slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-45: streams that are left early are in `test_processes.py`."""
+    """MODEL-45, ARCH-20: streams that are left early are in `test_processes.py`."""
     slow_api.respond = many_words
     agent = Agent(ClaudeCodeModel(provider=slow_provider))
     task = asyncio.create_task(agent.run("Hello."))
@@ -139,7 +171,7 @@ async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process(
 async def test_a_run_that_ends_on_an_output_tool_leaves_an_idle_process_and_no_call(
     own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-33"""
+    """MODEL-33, ARCH-20"""
     agent = Agent(own_model, output_type=ToolOutput(City))
     await agent.run("A city.")
     [pid] = await at_rest(own_provider)

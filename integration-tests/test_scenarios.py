@@ -69,7 +69,7 @@ def parameters() -> list[Any]:
 
 @pytest.mark.parametrize("scenario", parameters())
 async def test_both_ways_agree(scenario: Scenario, both_ways: BothWays) -> None:
-    """MODEL-80"""
+    """MODEL-80, ARCH-21"""
     await compare(scenario, both_ways)
 
 
@@ -79,7 +79,7 @@ async def test_both_ways_agree(scenario: Scenario, both_ways: BothWays) -> None:
 async def test_both_ways_agree_with_other_logins(
     scenario: Scenario, login: str, other_logins: Mapping[str, BothWays]
 ) -> None:
-    """MODEL-80"""
+    """MODEL-80, ARCH-21"""
     if (scenario.name, login) in BEYOND_THE_CLI:
         pytest.xfail("the CLI leaves the effort out there")
     await compare(scenario, other_logins[login])

@@ -104,7 +104,7 @@ async def test_skills_of_a_folder_bring_no_hooks_and_no_settings(loopback: Loopb
 
 
 async def test_a_malicious_mcp_server_gets_nothing_and_gives_data(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """SEC-03: it cannot ask the model or the user, list folders, take the name of another tool, or see a secret."""
+    """SEC-03, MODEL-82: it cannot ask the model or the user, list folders, imitate another tool, or see a secret."""
     marker = tmp_path / "marker"
     loopback.respond = steps(
         [use("mcp__evil__Bash", command=f"touch {marker}"), use("mcp__evil__steal"), use("Bash", command="true")],

@@ -58,6 +58,7 @@ def eventually(condition: Callable[[], bool]) -> None:
 def test_killed_between_two_requests_nothing_is_repeated(
     engine: Engine, loopback: LoopbackServer, folder: Path
 ) -> None:
+    """ARCH-06, MODEL-84"""
     loopback.respond = one_tool_after_the_other
     first = engine.start_worker("first")
     engine.client("ask", engine.question, QUESTION)
@@ -78,6 +79,8 @@ def test_killed_between_two_requests_nothing_is_repeated(
 def test_killed_while_the_api_answers_that_request_is_repeated(
     engine: Engine, loopback: LoopbackServer, folder: Path
 ) -> None:
+    """MODEL-84"""
+
     async def respond(body: dict[str, Any]) -> Any:
         if rounds(loopback) == [1, 2]:
             await asyncio.sleep(_PATIENCE_SECONDS)

@@ -3,6 +3,7 @@
 from harness.figures import Bound
 
 BOUNDS = {
+    # MSG-50
     ("text", "Warm run, in multiples of its parts", "run / bare turn and run with AnthropicModel"): Bound(
         "median", 1.0
     ),
@@ -12,9 +13,11 @@ BOUNDS = {
     ("text", "Times as long as ClaudeCodeModel", "claude_agent_sdk.query()"): Bound("median", 10.0, least=True),
     ("text", "Times as long as ClaudeCodeModel", "pydantic-ai-claude-code"): Bound("median", 10.0, least=True),
     ("tool", "Times as long as ClaudeCodeModel", "pydantic-ai-claude-code"): Bound("median", 10.0, least=True),
+    # MSG-51
     ("tool", "Warm run, in multiples of its parts", "run / two bare turns and run with AnthropicModel"): Bound(
         "median", 1.1
     ),
+    # MSG-52
     ("independent", "Times as long as ClaudeCodeModel", "claude_agent_sdk.query()"): Bound("median", 8.0, least=True),
     ("stream", "Processor time for 100 deltas, without that for AnthropicModel", "ClaudeCodeModel"): Bound(
         "median", 1.0

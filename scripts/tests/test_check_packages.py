@@ -24,6 +24,15 @@ def test_every_package_is_named_like_its_folder_and_is_a_source_of_the_workspace
     assert {path.name for path in members} == {*read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["sources"]}
 
 
+def test_every_package_has_its_own_version_pages_tests_and_types() -> None:
+    """ARCH-11"""
+    for path, table in read_members().items():
+        assert "version" not in table["project"].get("dynamic", []), path
+        assert table["project"]["version"]
+        wanted = ["README.md", "CHANGELOG.md", "tests", f"src/{path.name.replace('-', '_')}/py.typed"]
+        assert [name for name in wanted if not (path / name).exists()] == [], path
+
+
 @pytest.mark.parametrize(
     ("names", "lacks"),
     [
@@ -33,6 +42,7 @@ def test_every_package_is_named_like_its_folder_and_is_a_source_of_the_workspace
     ],
 )
 def test_wheel_has_its_types_and_its_license(tmp_path: Path, names: list[str], lacks: list[str]) -> None:
+    """ARCH-11"""
     wheel = tmp_path / "cc_a-0.1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for name in names:
@@ -42,6 +52,7 @@ def test_wheel_has_its_types_and_its_license(tmp_path: Path, names: list[str], l
 
 
 def test_only_members_and_pinned_versions_may_be_installed_and_the_sdk_only_where_it_is_needed() -> None:
+    """ARCH-09"""
     pins, sdk = ["dep==1", "fork==2 ; os_name == 'nt'", "claude-agent-sdk==3"], {"claude-agent-sdk": "3"}
 
     assert strangers("cc-types", {"cc-types": "0.1.0", "dep": "1", "fork": "2"}, pins, ["cc-types"]) == []

@@ -59,7 +59,7 @@ async def a_type_alone_by_a_tool(model: AnthropicModel) -> object:
 
 @outputs.scenario(on=(SONNET, HAIKU))
 async def native_with_function_tools(model: AnthropicModel) -> object:
-    """MODEL-32, MODEL-35"""
+    """MODEL-32, MODEL-35, LOOP-23"""
     agent = Agent(model, output_type=NativeOutput(City))
 
     @agent.tool_plain
@@ -84,7 +84,7 @@ async def native_that_is_wrong_twice(model: AnthropicModel) -> object:
 
 @outputs.scenario(on=(SONNET, HAIKU))
 async def a_tool(model: AnthropicModel) -> object:
-    """MODEL-33"""
+    """MODEL-33, LOOP-23"""
     return await Agent(model, output_type=ToolOutput(City)).run("A city, please.")
 
 
@@ -160,7 +160,7 @@ async def a_function_that_takes_the_text(model: AnthropicModel) -> object:
 
 @outputs.scenario(on=(SONNET, HAIKU))
 async def prompted(model: AnthropicModel) -> object:
-    """MODEL-34"""
+    """MODEL-34, LOOP-23"""
     return await Agent(model, output_type=PromptedOutput(City)).run("A city, please.")
 
 

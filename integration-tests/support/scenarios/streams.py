@@ -40,7 +40,7 @@ def _messages(events: list[object]) -> list[ModelMessage]:
 
 @streams.scenario(echo, on=(SONNET, HAIKU))
 async def events_of_a_text(model: AnthropicModel) -> object:
-    """MODEL-42, MODEL-43"""
+    """MODEL-42, MODEL-43, ARCH-19"""
     return await events_of(Agent(model), "How are you today, and how is the weather?")
 
 
@@ -100,7 +100,7 @@ async def a_handler_of_events(model: AnthropicModel) -> object:
 
 @streams.scenario(steps(LONG), on=(SONNET, HAIKU))
 async def text_as_it_grows_and_as_deltas(model: AnthropicModel) -> object:
-    """MODEL-43"""
+    """MODEL-43, ARCH-19"""
     agent = Agent(model)
     async with agent.run_stream("Count.") as grows:
         whole = [piece async for piece in grows.stream_text(debounce_by=None)]
@@ -196,7 +196,7 @@ async def cancelling_a_run_by_a_token(model: AnthropicModel) -> object:
 
 @streams.scenario(A_TURN)
 async def node_by_node(model: AnthropicModel) -> object:
-    """MODEL-42: a run that the caller iterates."""
+    """MODEL-42, ARCH-19: a run that the caller iterates."""
     agent = Agent(model, tools=[lucky_number])
     names: list[str] = []
     async with agent.iter("A number.") as run:

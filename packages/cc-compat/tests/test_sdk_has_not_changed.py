@@ -54,7 +54,7 @@ def test_no_module_of_the_sdk_holds_the_bare_parser() -> None:
 
 
 def test_the_installed_sdk_is_patched_and_skips_by_itself() -> None:
-    """SDK-ADD-10, SDK-FR-007"""
+    """SDK-ADD-10, SDK-FR-007, ARCH-32"""
     status = cc_compat.status()
 
     assert status.applied

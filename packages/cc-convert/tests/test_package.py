@@ -34,7 +34,7 @@ def test_public_functions_are_annotated() -> None:
 
 
 def test_importing_brings_no_sdk() -> None:
-    """SDK-ADD-13, SDK-DP-1: conversion only translates, so it needs no dependency that could run a query."""
+    """SDK-ADD-13, SDK-DP-1, ARCH-09: conversion only translates, so it needs no dependency that could run a query."""
     code = "import sys, cc_convert; print(*sys.modules)"
 
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
@@ -48,7 +48,7 @@ _OF_OTHERS = re.compile(r"extra ==|win32|Windows|emscripten")
 
 
 def test_installing_brings_no_sdk_and_little_else() -> None:
-    """LOG-58, SDK-ADD-13: under 20 MB, counted over all installed files."""
+    """LOG-58, SDK-ADD-13, ARCH-09: under 20 MB, counted over all installed files."""
     wanted, found = ["cc-convert"], set[str]()
     while wanted:
         name = wanted.pop()

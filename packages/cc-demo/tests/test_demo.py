@@ -87,7 +87,7 @@ def box() -> Generator[Box]:
 
 
 def test_offline_run_shows_all_that_happens(box: Box) -> None:
-    """ARCH-05: also the time saved by a warm process. The API key that is set must not be used."""
+    """ARCH-05, ARCH-33, ARCH-34: also the time saved by a warm process. The API key that is set must not be used."""
     run = box.run(
         "--offline", start=sys.executable, ANTHROPIC_API_KEY="unused", ANTHROPIC_BASE_URL="http://127.0.0.1:9"
     )
@@ -135,6 +135,7 @@ def test_offline_run_shows_all_that_happens(box: Box) -> None:
 
 @pytest.mark.slow
 def test_without_key_and_login_it_runs_offline_and_says_why(box: Box) -> None:
+    """ARCH-34."""
     run = box.run("--prompt", "A week in Tokyo [bold]please[/bold]", COLUMNS="40", FORCE_COLOR="1")
     assert (run.returncode, run.stderr) == (0, "")
     assert "\x1b[" in run.stdout
@@ -150,6 +151,7 @@ def test_without_key_and_login_it_runs_offline_and_says_why(box: Box) -> None:
 
 @pytest.mark.slow
 def test_api_key_is_used_where_one_is_set(box: Box) -> None:
+    """ARCH-34."""
     with LoopbackServer(respond) as server:
         run = box.run("--model", "haiku", ANTHROPIC_API_KEY="made-up", ANTHROPIC_BASE_URL=server.url)
     assert (run.returncode, run.stderr) == (0, "")
@@ -188,6 +190,7 @@ def interrupt(process: subprocess.Popen[str]) -> None:
 def test_signal_ends_it_and_leaves_nothing(
     box: Box, last_line: str, stop: Callable[[subprocess.Popen[str]], None], exit_code: int
 ) -> None:
+    """ARCH-35."""
     with box.running("--offline") as process:
         assert process.stdout is not None
         assert any(line.startswith(last_line) for line in process.stdout)

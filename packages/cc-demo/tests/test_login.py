@@ -31,6 +31,7 @@ def test_nothing_found_is_offline_and_says_how_to_log_in(env: dict[str, str], pl
 
 
 def test_what_is_asked_for_wins_over_a_key_and_a_key_over_a_login(env: dict[str, str], tmp_path: Path) -> None:
+    """ARCH-34."""
     make_credentials(tmp_path / ".claude")
     with_key = {**env, "ANTHROPIC_API_KEY": "key"}
     assert chosen(with_key, offline=True).login is AnswerSource.OFFLINE

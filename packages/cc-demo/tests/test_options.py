@@ -24,6 +24,7 @@ def test_wrong_options_are_refused(options: list[str], complaint: str, capsys: p
 
 
 def test_help_names_every_option_and_the_default_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """ARCH-34."""
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0

@@ -91,6 +91,7 @@ def test_port_in_use_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_server_serves_until_a_signal_and_exits_cleanly(number: signal.Signals) -> None:
+    """LOOP-41."""
     with running() as process:
         variables = read_exports(process, "ANTHROPIC_API_KEY")
         response = httpx2.post(f"{variables['ANTHROPIC_BASE_URL']}/v1/messages", json=BODY)

@@ -29,8 +29,23 @@ def stream_types(client: Anthropic, seen: list[str]) -> None:
         seen.extend(event.type for event in stream)
 
 
+def test_statuses_have_the_types_of_the_api() -> None:
+    """LOOP-31."""
+    assert {
+        400: "invalid_request_error",
+        401: "authentication_error",
+        403: "permission_error",
+        404: "not_found_error",
+        413: "request_too_large",
+        429: "rate_limit_error",
+        500: "api_error",
+        529: "overloaded_error",
+    }.items() <= TYPE_BY_STATUS.items()
+
+
 @pytest.mark.parametrize(("status", "kind"), TYPE_BY_STATUS.items())
 def test_status_comes_with_the_error_type_of_the_api(serve: Serve, connect: Connect, status: int, kind: str) -> None:
+    """LOOP-31."""
     server = serve(lambda body: "fine")
     server.fail_next(status=status)
     with pytest.raises(anthropic.APIStatusError) as caught:
@@ -60,6 +75,7 @@ def test_type_message_and_headers_can_be_chosen(serve: Serve, connect: Connect) 
 
 
 def test_client_retries_after_the_time_of_the_header(serve: Serve) -> None:
+    """LOOP-31."""
     server = serve(lambda body: "fine")
     server.fail_next(status=429, times=1, headers={"retry-after": "0.01"})
     with Anthropic(base_url=server.url, api_key="key", max_retries=1) as client:
@@ -71,6 +87,7 @@ def test_client_retries_after_the_time_of_the_header(serve: Serve) -> None:
 def test_fault_applies_to_n_requests_and_the_client_raises_the_class_of_its_status(
     serve: Serve, connect: Connect
 ) -> None:
+    """LOOP-30, LOOP-33."""
     server = serve(lambda body: "fine")
     client = connect(server)
     for status, times in ((500, 2), (429, 1), (529, 1)):
@@ -83,6 +100,7 @@ def test_fault_applies_to_n_requests_and_the_client_raises_the_class_of_its_stat
 
 
 def test_cut_stream_delivers_its_events_and_then_a_connection_error(serve: Serve, connect: Connect) -> None:
+    """LOOP-30."""
     server = serve(lambda body: "one two three four")
     server.fail_next(after_events=5)
     seen: list[str] = []
@@ -130,6 +148,7 @@ def test_without_streaming_an_error_after_events_is_a_status_and_a_cut_a_connect
 
 
 def test_delay_alone_makes_a_normal_answer_late(serve: Serve) -> None:
+    """LOOP-32."""
     server = serve(lambda body: "fine")
     server.fail_next(delay=30)
     with Anthropic(base_url=server.url, api_key="key", max_retries=0, timeout=0.1) as client:

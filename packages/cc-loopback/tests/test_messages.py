@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import anthropic
+import httpx2
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from anthropic.types import Message, MessageParam, TextBlock, ThinkingBlock, ToolParam, ToolUseBlock
@@ -46,6 +47,7 @@ Received = Callable[[Any], Message]
 
 
 def test_text_reply_becomes_one_text_block(received: Received) -> None:
+    """LOOP-10, LOOP-15, LOOP-20."""
     message = received("Hello, Ada!")
     assert blocks_of(message) == [{"type": "text", "text": "Hello, Ada!"}]
     assert (message.role, message.model, message.stop_reason) == ("assistant", "claude-sonnet-5", "end_turn")
@@ -53,6 +55,7 @@ def test_text_reply_becomes_one_text_block(received: Received) -> None:
 
 
 def test_every_block_type_arrives_unchanged(received: Received) -> None:
+    """LOOP-10, LOOP-12, LOOP-20."""
     message = received(EVERYTHING)
     assert blocks_of(message) == EVERYTHING
     assert message.stop_reason == "tool_use"
@@ -66,7 +69,19 @@ def test_block_without_id_or_signature_gets_one(received: Received) -> None:
     assert re.fullmatch(r"msg_[0-9A-Za-z]{24}", message.id)
 
 
+def test_each_answer_has_ids_of_its_own(serve: Serve) -> None:
+    """LOOP-15."""
+    server = serve(lambda body: [{"type": "tool_use", "name": "weather", "input": {}}])
+    body = {"model": "m", "max_tokens": 9, "messages": PROMPT}
+    with httpx2.Client(base_url=server.url) as client:
+        responses = [client.post("/v1/messages", json=body) for _ in range(9)]
+    assert len({response.headers["request-id"] for response in responses}) == 9
+    assert len({response.json()["id"] for response in responses}) == 9
+    assert len({response.json()["content"][0]["id"] for response in responses}) == 9
+
+
 def test_fields_of_a_full_message_are_kept(received: Received) -> None:
+    """LOOP-20."""
     message = received(
         {
             "content": "I cannot help with that.",
@@ -93,6 +108,7 @@ def test_stop_details_reach_the_client(received: Received) -> None:
 
 
 def test_streamed_and_whole_message_agree_in_usage(serve: Serve, connect: Connect) -> None:
+    """LOOP-15."""
     client = connect(serve(lambda body: EVERYTHING))
     whole, streamed = ask(client, stream=False), ask(client, stream=True)
     assert whole.usage.output_tokens == streamed.usage.output_tokens > 1
@@ -142,6 +158,7 @@ async def test_async_client_streams_from_an_async_responder() -> None:
 
 
 def test_token_count_grows_with_the_prompt(serve: Serve, connect: Connect) -> None:
+    """LOOP-13."""
     server = serve(None)
     client = connect(server)
     short = client.messages.count_tokens(model="m", messages=PROMPT)
@@ -153,6 +170,7 @@ def test_token_count_grows_with_the_prompt(serve: Serve, connect: Connect) -> No
 
 
 def test_models_are_listed_page_by_page(serve: Serve, connect: Connect) -> None:
+    """LOOP-14."""
     client = connect(serve(None))
     everything = [model.id for model in client.models.list()]
     assert "claude-sonnet-5" in everything

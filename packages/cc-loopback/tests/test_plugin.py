@@ -35,6 +35,7 @@ def test_broken_responder_cleared(loopback):
 
 
 def test_fixture_is_a_running_server_with_the_default_responder(loopback: LoopbackServer) -> None:
+    """LOOP-40."""
     answer = httpx2.post(f"{loopback.url}/v1/messages", json=BODY).json()
     assert answer["content"] == [{"type": "text", "text": 'You said: "Hello".'}]
 
@@ -45,6 +46,7 @@ async def test_fixture_serves_async_tests_too(loopback: LoopbackServer) -> None:
 
 
 def test_error_of_a_responder_fails_the_test_unless_it_was_cleared(pytester: pytest.Pytester) -> None:
+    """LOOP-25."""
     pytester.makepyfile(USING_THE_FIXTURE)
     run = pytester.runpytest("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly")
     run.assert_outcomes(passed=3, errors=1)

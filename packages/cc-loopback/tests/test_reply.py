@@ -61,6 +61,8 @@ def test_invalid_reply_is_a_server_error_and_added_to_errors(serve: Serve, conne
 
 @pytest.mark.parametrize("raised", [ValueError("no such city"), KeyboardInterrupt("no such city")])
 def test_responder_that_raises_gives_a_500_without_a_retry(serve: Serve, raised: BaseException) -> None:
+    """LOOP-25."""
+
     def respond(body: dict[str, Any]) -> str:
         raise raised
 

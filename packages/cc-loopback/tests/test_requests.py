@@ -16,6 +16,7 @@ BODY: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": MESSAGES}
 
 
 def test_every_message_body_is_recorded_in_order(serve: Serve) -> None:
+    """LOOP-04."""
     server = serve(lambda body: "fine")
     server.fail_next(status=500)
     for number in range(3):
@@ -26,6 +27,7 @@ def test_every_message_body_is_recorded_in_order(serve: Serve) -> None:
 
 
 def test_call_contains_the_request_as_received(serve: Serve) -> None:
+    """LOOP-17."""
     server = serve(lambda body: "fine")
     httpx2.post(f"{server.url}/v1/messages?beta=true", json=BODY, headers={"X-Api-Key": "secret"})
     (call,) = server.calls
@@ -88,6 +90,7 @@ def test_token_count_needs_no_max_tokens_but_messages(serve: Serve) -> None:
     [("GET", "/"), ("POST", "/v1/complete"), ("GET", "/v1/messages"), ("POST", "/v1/messages/"), ("PUT", "/v1/models")],
 )
 def test_unknown_paths_are_not_found(serve: Serve, method: str, path: str) -> None:
+    """LOOP-16."""
     response = httpx2.request(method, f"{serve(None).url}{path}")
     assert response.status_code == 404
     assert response.json()["error"]["type"] == "not_found_error"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import pytest
 from anthropic import Anthropic
 from anthropic.types import MessageParam, TextBlock, ToolParam, ToolResultBlockParam
@@ -54,6 +55,7 @@ def test_without_tools_the_prompt_is_quoted_also_if_it_is_a_plain_string() -> No
 
 
 def test_all_tools_are_called_in_one_message_with_text_and_valid_arguments() -> None:
+    """LOOP-21."""
     assert respond([user("Hi")], WEATHER, CLOCK) == [
         {"type": "text", "text": "I will call weather and clock."},
         {"type": "tool_use", "name": "weather", "input": {"city": "Paris"}},
@@ -61,13 +63,27 @@ def test_all_tools_are_called_in_one_message_with_text_and_valid_arguments() -> 
     ]
 
 
+def test_same_body_gets_the_same_content_from_any_server(serve: Serve) -> None:
+    """LOOP-24: also for formats whose examples could be a time or a random number."""
+    formats = ("date-time", "uuid", "email", "ipv4", "uri")
+    fields = {name: {"type": "string", "format": name} for name in formats}
+    tool = {"name": "book", "input_schema": {"type": "object", "properties": fields, "required": formats}}
+    body = {"model": "m", "max_tokens": 9, "messages": [user("Hi")], "tools": [WEATHER, tool]}
+    answers = [httpx2.post(f"{server.url}/v1/messages", json=body).json() for server in (serve(None), serve(None))]
+    first, second = ([block | {"id": ""} for block in answer["content"]] for answer in answers)
+    assert first == second
+    assert {*first[-1]["input"]} == {*formats}
+
+
 def test_summary_contains_the_result_of_each_tool() -> None:
+    """LOOP-21."""
     results = user(result("weather", [{"type": "text", "text": "sunny"}]), result("clock", "x" * 100))
     reply = respond([user("Hi"), called("weather", "clock"), results], WEATHER, CLOCK)
     assert reply == f'You said: "Hi".\nweather returned: sunny\nclock returned: {"x" * 80}…'
 
 
 def test_tool_not_called_yet_is_called_next() -> None:
+    """LOOP-21."""
     history = [user("Hi"), called("weather"), user(result("weather"))]
     assert names_in(respond(history, WEATHER, CLOCK)) == ["clock"]
 
@@ -153,6 +169,7 @@ def test_required_calls_are_made_three_times_at_most(choice: dict[str, str]) -> 
     ],
 )
 def test_output_tool_comes_last_and_alone(choice: dict[str, str], output: dict[str, Any]) -> None:
+    """LOOP-22."""
     first = respond([user("Hi")], output, WEATHER, tool_choice=choice)
     assert names_in(first) == ["weather"]
     history = [user("Hi"), called("weather"), user(result("weather"))]
@@ -179,6 +196,7 @@ def test_prompt_after_the_result_of_an_output_starts_a_new_turn() -> None:
 
 
 def test_json_format_is_answered_with_valid_json_after_the_tools() -> None:
+    """LOOP-22."""
     config = {"format": {"type": "json_schema", "schema": CITY}}
     assert names_in(respond([user("Hi")], WEATHER, output_config=config)) == ["weather"]
     history = [user("Hi"), called("weather"), user(result("weather"))]
@@ -187,6 +205,7 @@ def test_json_format_is_answered_with_valid_json_after_the_tools() -> None:
 
 @pytest.mark.parametrize("place", ["system text", "system blocks", "user"])
 def test_schema_in_the_prompt_is_answered_with_valid_json(place: str) -> None:
+    """LOOP-22."""
     instruction = (
         f"\nAlways respond with a JSON object that's compatible with this schema:\n\n{json.dumps(CITY)}\n\n"
         "Don't include any text or Markdown fencing before or after.\n"
@@ -213,6 +232,7 @@ def test_schema_without_an_example_names_the_tool() -> None:
 
 
 def test_official_client_runs_a_tool_loop_to_its_end(serve: Serve, connect: Connect) -> None:
+    """LOOP-21."""
     client = connect(serve(None))
     messages: list[MessageParam] = [{"role": "user", "content": "What is the weather?"}]
     tools: list[ToolParam] = [{"name": "weather", "input_schema": CITY}, {"name": "clock", "input_schema": CITY}]

@@ -90,6 +90,7 @@ def is_valid(value: Any, schema: Any) -> bool:
 @given(satisfiable)
 @settings(deadline=None)
 def test_example_of_a_schema_is_valid(schema: Any) -> None:
+    """LOOP-21, LOOP-22."""
     assert is_valid(example(schema), schema)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
+from anthropic import Anthropic, AsyncAnthropic, OverloadedError
 from anthropic.types import MessageParam
 from starlette.types import Receive, Scope, Send
 
@@ -55,12 +55,37 @@ def join_server_threads() -> None:
 
 
 def test_server_chooses_a_free_port_on_loopback(serve: Serve) -> None:
+    """LOOP-01, LOOP-02."""
     first, second = serve(None), serve(None)
     assert first.url.startswith("http://127.0.0.1:")
     assert first.url != second.url
 
 
+async def test_port_is_free_again_after_the_run() -> None:
+    """LOOP-01."""
+    async with LoopbackServer() as first:
+        port = int(first.url.rpartition(":")[2])
+        with pytest.raises(OSError), LoopbackServer(port=port):
+            pass
+    async with LoopbackServer(port=port) as second:
+        assert second.url == f"http://127.0.0.1:{port}"
+
+
+def test_servers_side_by_side_share_nothing(serve: Serve, connect: Connect) -> None:
+    """LOOP-06."""
+    servers = [serve(lambda body: "one"), serve(lambda body: "two")]
+    servers[0].fail_next(status=529)
+    clients = [connect(server) for server in servers]
+    with pytest.raises(OverloadedError):
+        clients[0].messages.create(model="m", max_tokens=9, messages=PROMPT)
+    answers = [client.messages.create(model="m", max_tokens=9, messages=PROMPT).content[0] for client in clients]
+    assert [answer.to_dict()["text"] for answer in answers] == ["one", "two"]
+    assert [len(server.requests) for server in servers] == [2, 1]
+    assert servers[0].env()["HOME"] != servers[1].env()["HOME"]
+
+
 def test_server_uses_the_given_port() -> None:
+    """LOOP-02."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError), LoopbackServer(port=port):
@@ -116,6 +141,7 @@ def test_thread_that_never_started_stops_at_once() -> None:
 def test_environment_directs_the_cli_to_the_server_and_claims_a_sandbox_for_root_only(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, user: int, sandbox: str | None
 ) -> None:
+    """LOOP-03."""
     monkeypatch.setattr(os, "geteuid", lambda: user)
     server = serve(None)
     env = server.env()
@@ -148,6 +174,7 @@ def test_environment_has_one_login_and_empties_all_others(serve: Serve, login: L
 
 
 def test_private_folder_is_private_and_removed_after_the_run() -> None:
+    """LOOP-03."""
     with LoopbackServer() as server:
         env = server.env()
         assert env == server.env()
@@ -174,6 +201,7 @@ def test_answer_on_a_reused_connection_does_not_wait_for_an_acknowledgement(serv
 
 
 async def test_fifty_requests_at_once_get_their_own_answers() -> None:
+    """LOOP-07."""
     everyone = asyncio.Event()
     waiting = 0
 
@@ -214,6 +242,7 @@ def test_responder_runs_in_the_thread_of_the_server_and_can_be_replaced(serve: S
 
 
 def test_event_delay_spreads_a_stream_over_time() -> None:
+    """LOOP-32."""
     with LoopbackServer(lambda body: "one two", event_delay=0.01) as server:
         begin = time.monotonic()
         response = httpx2.post(f"{server.url}/v1/messages", json={**BODY, "stream": True})
@@ -294,6 +323,7 @@ def test_stop_reports_a_responder_that_blocks_it(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts file descriptors in /proc")
 def test_no_thread_socket_or_warning_remains() -> None:
+    """LOOP-01."""
     threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -25,6 +25,7 @@ def deltas(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_response_is_an_event_stream_with_a_request_id(serve: Serve) -> None:
+    """LOOP-10, LOOP-15."""
     response = httpx2.post(f"{serve(lambda body: 'Hi').url}/v1/messages?beta=true", json=BODY)
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert response.headers["request-id"].startswith("req_")
@@ -36,6 +37,7 @@ def test_response_is_an_event_stream_with_a_request_id(serve: Serve) -> None:
 
 
 def test_text_is_streamed_in_the_order_of_the_api() -> None:
+    """LOOP-11."""
     assert [event["type"] for event in events_for("one two")] == [
         "message_start",
         "content_block_start",
@@ -49,6 +51,7 @@ def test_text_is_streamed_in_the_order_of_the_api() -> None:
 
 
 def test_message_starts_empty_with_one_output_token_and_ends_with_stop_reason_and_final_usage() -> None:
+    """LOOP-11."""
     events = events_for("one two three four")
     message = events[0]["message"]
     assert message.pop("id").startswith("msg_")
@@ -76,6 +79,7 @@ def test_ping_comes_once_after_the_first_block_start() -> None:
 
 
 def test_thinking_ends_with_its_signature() -> None:
+    """LOOP-12."""
     events = events_for([{"type": "thinking", "thinking": "Let me", "signature": "c2ln"}])
     assert events[1]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
     assert deltas(events) == [
@@ -86,6 +90,7 @@ def test_thinking_ends_with_its_signature() -> None:
 
 
 def test_tool_input_starts_with_an_empty_piece() -> None:
+    """LOOP-12."""
     events = events_for([{"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}])
     assert events[1]["content_block"] == {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}}
     pieces = [delta["partial_json"] for delta in deltas(events)]

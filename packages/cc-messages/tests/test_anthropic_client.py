@@ -44,7 +44,7 @@ def answers(api: LoopbackServer, *replies: Reply) -> None:
 
 
 async def test_create_gives_a_message(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-20, MSG-23."""
+    """MSG-20, MSG-23, ARCH-01."""
     answer = {
         "id": "msg_1",
         "model": f"{MODEL}-20260101",

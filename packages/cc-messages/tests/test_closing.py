@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -34,6 +36,10 @@ async def wait_for_ever(body: dict[str, Any]) -> str:
 
 def long(_: object) -> str:
     return "word " * 2000
+
+
+def the_answer(_: object) -> str:
+    return "The answer."
 
 
 async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
@@ -123,6 +129,29 @@ async def test_nothing_is_started_before_the_first_request(shared_api: LoopbackS
         assert repr(transport) == "<ClaudeCodeTransport idle=0 busy=0 resetting=0 starting=0 waiting=0 size=8>"
         assert not transport.pids
     assert not processes()
+
+
+async def test_answers_leave_no_file_and_no_text_on_disk(
+    connect: Connect, make_api: MakeAPI, private_temp_folder: Path
+) -> None:
+    """MSG-29."""
+    api = make_api(the_answer)
+    configuration = Path(api.env()["CLAUDE_CONFIG_DIR"])
+
+    def files(folder: Path) -> list[Path]:
+        return [path for path in folder.rglob("*") if path.is_file()]
+
+    client = connect(api=api, size=1)
+    for stream in (False, True):
+        assert (await client.ask("The prompt.", stream=stream)).status == 200
+    assert {path.name for path in files(configuration / "sessions")} <= {f"{client.transport.pids[0]}.json"}
+    written = files(private_temp_folder)
+    assert [path for path in written if re.search(b"The (prompt|answer)", path.read_bytes())] == []
+
+    await client.transport.aclose()
+    # Files of each start, without an answer too: the configuration, its backup, and built-in plugins.
+    left = {path.relative_to(configuration).parts[0] for path in files(configuration)}
+    assert left <= {".claude.json", "backups", "plugins"}
 
 
 @pytest.mark.parametrize("size", [0, -1])

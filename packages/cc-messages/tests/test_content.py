@@ -107,7 +107,7 @@ def conversations() -> dict[str, list[Any]]:
 
 
 async def test_all_content_arrives_as_it_was_written(client: Client, plain: Plain) -> None:
-    """MSG-08, MSG-15, MSG-17, MSG-18, MSG-26."""
+    """MSG-08, MSG-15, MSG-17, MSG-18, MSG-26, ARCH-25."""
     wrong: list[str] = []
     for name, contents in conversations().items():
         client.api.requests.clear()
@@ -154,7 +154,7 @@ async def test_any_system_prompt_arrives_as_it_was_written(several: Client) -> N
 
 
 async def test_parameters_arrive_as_the_caller_set_them(client: Client, plain: Plain) -> None:
-    """MSG-03, MSG-04."""
+    """MSG-03, MSG-04, ARCH-22."""
     tools = [
         {"name": f"t{number}", "description": "d" * 500, "input_schema": {"type": "object"}} for number in range(200)
     ]

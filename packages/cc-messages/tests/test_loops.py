@@ -43,7 +43,7 @@ def test_one_loop_after_another_shares_the_process(client: Client) -> None:
 
 @pytest.mark.usefixtures("anyio_backend")  # for the fixtures, which are asynchronous
 def test_threads_get_their_own_answers_at_the_same_time(connect: Connect) -> None:
-    """MSG-13."""
+    """MSG-13, ARCH-17."""
     client = connect(size=2)
     client.answers(echo)
     together = threading.Barrier(8)
@@ -77,6 +77,7 @@ def test_a_loop_that_ends_in_the_middle_takes_nothing_along(shared_api: Loopback
 
 
 async def test_a_stream_is_opened_read_and_closed_in_three_tasks(client: Client) -> None:
+    """ARCH-17."""
     client.answers("word " * 60)
     responses: list[httpx2.Response] = []
     chunks: list[bytes] = []

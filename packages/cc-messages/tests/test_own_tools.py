@@ -55,6 +55,7 @@ def offered(client: Client) -> list[str]:
 
 
 async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(client: Client, folder: Path) -> None:
+    """ARCH-27."""
     client.script([call("Read", file_path=str(folder / "note.txt"))], "It is 42.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
         answered = await client.ask("What is the secret?")
@@ -66,6 +67,7 @@ async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(clie
 
 
 async def test_only_what_is_named_runs(client: Client, folder: Path) -> None:
+    """ARCH-27."""
     commands = ["git --version", "touch made", "git --version; touch made"]
     client.script(*([call("Bash", command=command)] for command in commands), "Done.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash(git *)"], cwd=folder)):
@@ -143,6 +145,7 @@ async def test_other_requests_get_no_such_process(client: Client, folder: Path) 
 
 
 async def test_an_mcp_server_of_the_callers_is_connected(client: Client, folder: Path, echo_server: Path) -> None:
+    """ARCH-27."""
     own = ClaudeCodeTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, [str(echo_server)])}, cwd=folder)
     client.script([call("mcp__echo__repeat", text="hello")], "Done.")
     with request_context(claude_code_tools=own):

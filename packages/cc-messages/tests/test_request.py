@@ -76,7 +76,7 @@ def test_what_is_no_object_is_refused() -> None:
 
 
 def test_a_body_is_passed_on_as_it_is() -> None:
-    """MSG-01, MSG-02, MSG-03. Right or wrong, the API must see it; the CLI sets `model` and `stream` itself."""
+    """MSG-01, MSG-02, MSG-03, ARCH-13. Right or wrong, the API sees it; the CLI sets `model` and `stream` itself."""
     odd: dict[str, Any] = {
         "max_tokens": "9",
         "temperature": None,

@@ -316,7 +316,7 @@ def test_an_application_that_nobody_could_use_is_refused(options: dict[str, Any]
 async def test_an_application_of_its_own_ends_its_processes_when_it_is_shut_down(
     shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch, processes: Any
 ) -> None:
-    """MSG-40, MSG-45. Under any ASGI server."""
+    """MSG-40, MSG-45, ARCH-32. Under any ASGI server."""
     for name, value in shared_api.env().items():
         monkeypatch.setenv(name, value)
     app = create_app(token="t")

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import inspect
 import threading
 
 import psutil
@@ -41,11 +42,36 @@ def test_a_profile_of_the_caller_wins() -> None:
 
 
 def test_the_names_are_its_own_and_signatures_are_anthropics() -> None:
-    """MODEL-05, MODEL-06"""
+    """MODEL-05, MODEL-06, ARCH-02"""
     model = ClaudeCodeModel(provider=ClaudeCodeProvider())
     assert (model.system, model.model_name, model.canonical_system) == ("claude-code", "claude-sonnet-5", "anthropic")
     assert model.base_url.rstrip("/") == "https://api.anthropic.com"
     assert isinstance(model, AnthropicModel)
+
+
+def test_the_mapping_of_messages_is_that_of_anthropic_model() -> None:
+    """ARCH-02"""
+    mappers = [name for name in dir(AnthropicModel) if name.startswith(("_map", "_process", "_build", "_get_tools"))]
+    assert {"_map_message", "_map_tool_definition", "_process_response"} <= {*mappers}
+    for name in mappers:
+        assert inspect.getattr_static(ClaudeCodeModel, name) is inspect.getattr_static(AnthropicModel, name), name
+
+
+def test_signatures_are_the_promised_ones() -> None:
+    """ARCH-29, ARCH-30"""
+    own = inspect.signature(ClaudeCodeModel).parameters
+    assert [*own][:4] == ["model_name", "provider", "settings", "profile"]
+    assert own["model_name"].default == "claude-sonnet-5"
+    assert all(own[name].kind is inspect.Parameter.KEYWORD_ONLY for name in [*own][1:])
+    assert all(own[name].default is None for name in [*own][1:])
+    for name in ("request", "request_stream", "count_tokens"):
+        mine, theirs = (inspect.signature(getattr(one, name)).parameters for one in (ClaudeCodeModel, AnthropicModel))
+        assert [*mine] == [*theirs], name
+    toolsets = inspect.signature(ClaudeCodeModel.set_agent_toolsets).parameters
+    assert [*toolsets] == ["self", "toolsets", "server_name", "transport"]
+    assert toolsets["transport"].default == "auto"
+    of_processes = {"pool", "env", "cwd", "cli_path", "timeouts", "idle_seconds", "max_total_mb"}
+    assert of_processes <= {*inspect.signature(ClaudeCodeProvider).parameters}
 
 
 def test_no_secret_is_in_a_repr() -> None:
@@ -55,7 +81,7 @@ def test_no_secret_is_in_a_repr() -> None:
 
 
 async def test_a_provider_over_a_transport_uses_its_processes(shared_api: LoopbackServer) -> None:
-    """MODEL-88"""
+    """MODEL-88, ARCH-01"""
     transport = ClaudeCodeTransport(size=1, prewarm=1, env=shared_api.env(), cache_breakpoints=False)
     async with ClaudeCodeProvider.over(transport) as provider:
         provider.start()

@@ -50,6 +50,7 @@ def run(command: str) -> dict[str, Any]:
 async def test_a_tool_of_claude_code_shows_as_native_parts_in_runs_streams_and_histories(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
+    """ARCH-27, MODEL-82"""
     script(shared_api, [read(folder)], "It is 42.", [read(folder)], "It is 42.", "Bye.")
     agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider, tools=["Read"], cwd=folder)])
     result = await agent.run("What is the secret?")
@@ -99,6 +100,7 @@ async def test_tools_of_both_run_each_in_its_place(
 async def test_a_policy_decides_and_asks_in_the_agents_loop(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
+    """MODEL-82"""
     mine = asyncio.get_running_loop()
     asked: list[str] = []
 
@@ -123,6 +125,7 @@ async def test_a_policy_decides_and_asks_in_the_agents_loop(
 async def test_a_question_becomes_a_deferred_approval(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:
+    """MODEL-82"""
     script(shared_api, [read(folder), run("touch made")], [run("touch made")], "Done.")
     agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests])
     first = await agent.run("Make it.")
@@ -204,6 +207,8 @@ async def test_all_tools_that_are_named_are_there(
 async def test_a_sub_agent_works_with_the_tools_it_has(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
+    """MODEL-82"""
+
     def respond(body: dict[str, Any]) -> Any:
         said = str(body["messages"])
         is_helper = "Read the note, helper." in str(body["messages"][0])
@@ -225,6 +230,7 @@ async def test_a_sub_agent_works_with_the_tools_it_has(
 async def test_skills_are_found_by_name_with_the_folder_or_the_user(
     policy: Policy | None, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
+    """MODEL-82"""
     config = tmp_path / "config"
     folder = tmp_path / "folder"
     for place, name in ((folder / ".claude", "ours"), (config, "mine"), (config, "other")):

@@ -24,7 +24,7 @@ def test_run_sync_from_twenty_threads_gives_each_its_own_answer(
 
 
 async def test_run_sync_works_beside_a_running_loop(server: LoopbackServer, shared_pool: SessionPool) -> None:
-    """SES-76: as in a notebook; it blocks that loop, and nothing else."""
+    """SES-76, ARCH-17: as in a notebook; it blocks that loop, and nothing else."""
     assert shared_pool.run_sync("Hello.").text == "Hello."
 
 

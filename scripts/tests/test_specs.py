@@ -1,0 +1,94 @@
+"""The ids of the specifications: each is defined once, and those in force are cited where specs/README.md says."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from workspace import ROOT
+
+PLACES = (
+    "packages/*/tests/**/*.py",
+    "integration-tests/**/*.py",
+    "scripts/tests/*.py",
+    "scripts/bench/*.py",
+    "pyproject.toml",
+    ".ci/run",
+)
+
+_SUBJECTS = "ARCH|SES|SDK|IPC|MSG|MODEL|LOOP|LOG"
+_BEGINNING = rf"(?:{_SUBJECTS})-(?:[A-Z]+\d*-)*[A-Z]*"
+# A requirement says its status in the cell after its id, a decision record in the line after its title.
+_DEFINITION = re.compile(
+    rf"\*\*({_BEGINNING}\d+)\*\*(?: \| (?P<cell>superseded)|[^*|]*\*\*Status:\*\* (?P<line>superseded))?"
+)
+_CITATION = re.compile(rf"\b({_BEGINNING})(\d+)(?: to (?:\1)?(\d+))?\b")
+
+
+def defined(text: str) -> list[tuple[str, bool]]:
+    """Return the ids that a specification defines, each with whether it is in force."""
+    return [(found[1], not (found["cell"] or found["line"])) for found in _DEFINITION.finditer(text)]
+
+
+def cited(text: str) -> set[str]:
+    """Return the ids in a text; a range cites each id from its first to its last one."""
+    return {
+        f"{beginning}{number:0{len(first)}}"
+        for beginning, first, last in _CITATION.findall(text)
+        for number in range(int(first), int(last or first) + 1)
+    }
+
+
+DEFINED = [
+    one for path in sorted((ROOT / "specs").glob("[0-9]*.md")) for one in defined(path.read_text(encoding="utf-8"))
+]
+IN_FORCE = {name for name, is_in_force in DEFINED if is_in_force}
+
+
+@pytest.fixture(scope="module")
+def citations() -> set[str]:
+    paths = (path for place in PLACES for path in ROOT.glob(place))
+    return {name for path in paths for name in cited(path.read_text(encoding="utf-8"))}
+
+
+def test_each_id_is_defined_once() -> None:
+    assert len(IN_FORCE) > 500
+    assert [name for name, count in Counter(name for name, _ in DEFINED).items() if count > 1] == []
+
+
+def test_each_id_in_force_is_cited(citations: set[str]) -> None:
+    missing = sorted(IN_FORCE - citations)
+    assert not missing, f"no proof cites {', '.join(missing)} (specs/README.md: where a citation may stand)"
+
+
+def test_each_cited_id_is_defined_and_in_force(citations: set[str]) -> None:
+    unknown = sorted(citations - IN_FORCE)
+    assert not unknown, f"specs/ does not define, or has superseded: {', '.join(unknown)}"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("ID-07.", ["07"]),
+        ("ID-07 to ID-09, ID-11", ["07", "08", "09", "11"]),
+        ("ID-07 to 09", ["07", "08", "09"]),
+        ("ID-07 to the end", ["07"]),
+        ("ID-E1 to ID-E2", ["E1", "E2"]),
+        (r"ID-\d\d", []),
+    ],
+)
+def test_a_range_cites_each_id_in_it(text: str, names: list[str]) -> None:
+    assert cited(text.replace("ID-", "LOOP-")) == {f"LOOP-{name}" for name in names}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_in_force"),
+    [
+        ("| **ID-07** | It answers. |", True),
+        ("| **ID-07** | superseded by another | It answered. |", False),
+        ("## **ID-07** A title\n\n**Status:** in force, amended. A part is superseded.", True),
+        ("## **ID-07** A title\n\n**Status:** superseded by another.", False),
+    ],
+)
+def test_a_definition_says_whether_it_is_in_force(text: str, is_in_force: bool) -> None:
+    assert [is_valid for _, is_valid in defined(text.replace("ID-", "LOOP-"))] == [is_in_force]
