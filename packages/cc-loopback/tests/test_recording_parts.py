@@ -8,7 +8,7 @@ import pytest
 
 from cc_loopback import CassetteError, JsonObject
 from cc_loopback.recording.difference import lines_of, not_recorded
-from cc_loopback.recording.episodes import Answer, Episode, Episodes, Request, load, save
+from cc_loopback.recording.episodes import Episode, Episodes, RecordedAnswer, RecordedRequest, load, save
 from cc_loopback.recording.events import Event, EventSplitter, encode_event_or_text, parse_event, parse_json
 from cc_loopback.recording.scrub import Scrubber
 
@@ -51,11 +51,11 @@ def test_a_file_has_one_line_for_each_event_and_is_read_back(tmp_path: Path) -> 
     path = tmp_path / "new" / "folder" / "one.json"
     body: JsonObject = {"b": "long " * 30, "a": ["\ud800", "ü", None], "empty": []}
     event: Event = {"type": "ping"}
-    stream = Answer(200, {}, events=[(0.25, event), (0.0, "x" * 90)], cut=True)
-    refusal = Answer(529, {"retry-after": "1"}, 0.5, "busy")
+    stream = RecordedAnswer(200, {}, events=[(0.25, event), (0.0, "x" * 90)], cut=True)
+    refusal = RecordedAnswer(529, {"retry-after": "1"}, 0.5, "busy")
     episodes = [
-        Episode(Request("POST", "/v1/messages", {}, body), stream),
-        Episode(Request("GET", "/v1/models", {"limit": "1"}), refusal, "2020-02-02"),
+        Episode(RecordedRequest("POST", "/v1/messages", {}, body), stream),
+        Episode(RecordedRequest("GET", "/v1/models", {"limit": "1"}), refusal, "2020-02-02"),
     ]
     save(path, Episodes("oauth", episodes))
     assert load(path) == Episodes("oauth", episodes)
@@ -95,16 +95,18 @@ def test_ids_of_messages_and_dates_and_ordinary_short_headers_stay() -> None:
 def test_the_difference_of_long_texts_shows_the_changed_part_only() -> None:
     """LOOP-56."""
     image = "A" * 50_000
-    old = Request("POST", "/v1/messages", {}, {"data": image, "text": "one\ntwo", "n": 1})
-    new = Request("POST", "/v1/messages", {}, {"data": image[:-1] + "B", "text": "one\nTWO", "n": 1})
-    other = Request("POST", "/v1/messages", {}, {"n": 1})
+    old = RecordedRequest("POST", "/v1/messages", {}, {"data": image, "text": "one\ntwo", "n": 1})
+    new = RecordedRequest("POST", "/v1/messages", {}, {"data": image[:-1] + "B", "text": "one\nTWO", "n": 1})
+    other = RecordedRequest("POST", "/v1/messages", {}, {"n": 1})
     lines = not_recorded(Path("c.json"), new, [other, old]).splitlines()
     assert "c.json" in lines[0]
     assert [line.strip("+- ")[-3:] for line in lines if line[0] in "+-"][2:] == ['AA"', 'AB"', "two", "TWO"]
     assert len(lines) < 30
-    lines = lines_of(Request("POST", "/x", {}, {"n": list(range(500))}))
+    lines = lines_of(RecordedRequest("POST", "/x", {}, {"n": list(range(500))}))
     assert all(len(a) <= 102 and len(b) <= 102 for a, b in pairwise(lines))
-    long = not_recorded(Path("c.json"), Request("GET", "/x", {}, {"n": list(range(500))}), [Request("GET", "/x")])
+    long = not_recorded(
+        Path("c.json"), RecordedRequest("GET", "/x", {}, {"n": list(range(500))}), [RecordedRequest("GET", "/x")]
+    )
     assert long.splitlines()[-1].startswith("... and ")
     assert len(long.splitlines()) < 70
 

@@ -5,12 +5,12 @@ import asyncio
 from starlette.responses import Response
 
 from ..responses import SteppedResponse
-from .episodes import Answer
+from .episodes import RecordedAnswer
 from .events import encode_event_or_text, encode_json
 from .scrub import REQUEST_ID
 
 
-async def replayed(answer: Answer, *, timing: bool) -> Response:
+async def replayed(answer: RecordedAnswer, *, timing: bool) -> Response:
     """Return the response for a recorded answer, with `timing` as late and as slow as it was."""
     if answer.events is None:
         await asyncio.sleep(answer.after if timing else 0)
@@ -24,12 +24,12 @@ async def replayed(answer: Answer, *, timing: bool) -> Response:
     )
 
 
-def whole_response(answer: Answer) -> Response:
+def whole_response(answer: RecordedAnswer) -> Response:
     """Return the response for an answer that is not a stream."""
     content = answer.body.encode() if isinstance(answer.body, str) else encode_json(answer.body)
     return Response(content, answer.status, headers_of(answer))
 
 
-def headers_of(answer: Answer) -> dict[str, str]:
+def headers_of(answer: RecordedAnswer) -> dict[str, str]:
     """Return the headers of an answer, with an id of the request, which clients expect."""
     return {**answer.headers, "request-id": REQUEST_ID}

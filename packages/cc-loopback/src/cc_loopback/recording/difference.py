@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
-from .episodes import Request
+from .episodes import RecordedRequest
 
 _REMEDY = "If the change is intended, record it: mode `new_episodes` adds it, `rewrite` records all again."
 # Longer lines, such as those of images, are split, so that the difference shows the changed part only.
@@ -14,7 +14,7 @@ _WIDTH = 100
 _MOST_LINES = 60
 
 
-def not_recorded(path: Path, request: Request, recorded: Sequence[Request]) -> str:
+def not_recorded(path: Path, request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> str:
     """Return the message for a request that differs from all recorded ones."""
     title = f"{request.method} {request.path} is not in the cassette {path}"
     asked = lines_of(request)
@@ -29,7 +29,7 @@ def not_recorded(path: Path, request: Request, recorded: Sequence[Request]) -> s
     return "\n".join([f"{title}. {_REMEDY} The most similar recorded request:", *shown])
 
 
-def used_up(path: Path, request: Request, times: int) -> str:
+def used_up(path: Path, request: RecordedRequest, times: int) -> str:
     """Return the message for a request that came more often than it was recorded."""
     return (
         f"{request.method} {request.path} came {times + 1} times with the same content, but the cassette {path} has "
@@ -37,7 +37,7 @@ def used_up(path: Path, request: Request, times: int) -> str:
     )
 
 
-def lines_of(request: Request) -> list[str]:
+def lines_of(request: RecordedRequest) -> list[str]:
     """Return a request as lines: one for each field, in the order of their names, and one for each line of a text."""
     return [part for line in _lines(request.as_json(), "") for part in _split(line)]
 

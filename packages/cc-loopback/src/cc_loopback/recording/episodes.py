@@ -24,7 +24,7 @@ TimedEvent: TypeAlias = tuple[float, Event]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RecordedRequest:
     """The part of an HTTP request that has to be the same in a replay."""
 
     method: str
@@ -39,7 +39,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Answer:
+class RecordedAnswer:
     """One HTTP response."""
 
     status: int
@@ -66,8 +66,8 @@ class Answer:
 class Episode:
     """One recorded request with its answer."""
 
-    request: Request
-    answer: Answer
+    request: RecordedRequest
+    answer: RecordedAnswer
     today: str | None = None
     """The date of the recording, as in `2026-11-30`, if the request contains it."""
 
@@ -153,9 +153,9 @@ def _block(opening: str, parts: Sequence[str], closing: str, indent: str) -> str
 
 
 def _episode(entry: Mapping[str, Any]) -> Episode:
-    request = Request(entry["method"], entry["path"], entry.get("query") or {}, entry.get("body"))
+    request = RecordedRequest(entry["method"], entry["path"], entry.get("query") or {}, entry.get("body"))
     response = entry["response"]
-    answer = Answer(response["status"], response["headers"])
+    answer = RecordedAnswer(response["status"], response["headers"])
     if "events" in response:
         answer.events = [(event["after"], event["data"]) for event in response["events"]]
         answer.cut = response.get("cut", False)

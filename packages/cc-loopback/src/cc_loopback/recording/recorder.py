@@ -14,11 +14,11 @@ from starlette.types import Receive, Scope, Send
 from ..errors import CassetteError, UpstreamError
 from ..types import Call
 from .answers import headers_of, whole_response
-from .episodes import Answer, TimedEvent
+from .episodes import RecordedAnswer, TimedEvent
 from .events import EventSplitter, encode_event_or_text, parse_event, parse_json
 from .scrub import Scrubber
 
-Keep = Callable[[Answer], None]
+Keep = Callable[[RecordedAnswer], None]
 
 # The API lets a client wait ten minutes for an answer without streaming.
 _TIMEOUT = httpx2.Timeout(600, connect=10)
@@ -66,7 +66,7 @@ class Recorder:
                 # A client for each request, so that no connection has to be closed at the end.
                 client = await stack.enter_async_context(httpx2.AsyncClient(timeout=_TIMEOUT, verify=self._tls))
                 upstream = await stack.enter_async_context(self._send(client, call))
-                answer = Answer(upstream.status_code, self._scrubber.response_headers(upstream.headers))
+                answer = RecordedAnswer(upstream.status_code, self._scrubber.response_headers(upstream.headers))
                 if upstream.headers.get("content-type", "").startswith("text/event-stream"):
                     events = _Events(upstream, self._scrubber, started)
                     return _Relay(answer, events, keep, stack.pop_all())
@@ -109,7 +109,7 @@ class _Events:
 class _Relay(Response):
     """Response that passes a stream on as it arrives, and keeps it when it ends."""
 
-    def __init__(self, answer: Answer, events: _Events, keep: Keep, closing: AsyncExitStack) -> None:
+    def __init__(self, answer: RecordedAnswer, events: _Events, keep: Keep, closing: AsyncExitStack) -> None:
         super().__init__(status_code=answer.status, headers=headers_of(answer))
         # Starlette has set the length of the empty content; without a length the body is sent in chunks.
         del self.headers["content-length"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import CassetteError
 from .difference import not_recorded, used_up
-from .episodes import Answer, Episode, Request
+from .episodes import Episode, RecordedAnswer, RecordedRequest
 
 
 class Player:
@@ -18,8 +18,8 @@ class Player:
 
     def __init__(self, path: Path, episodes: Iterable[Episode]) -> None:
         self._path = path
-        self._recorded: dict[str, Request] = {}
-        self._answers: dict[str, list[Answer]] = {}
+        self._recorded: dict[str, RecordedRequest] = {}
+        self._answers: dict[str, list[RecordedAnswer]] = {}
         self._used: dict[str, int] = {}
         self._days: set[str] = set()
         for episode in episodes:
@@ -29,7 +29,7 @@ class Player:
             if episode.today:
                 self._days.add(episode.today)
 
-    def take(self, request: Request) -> Answer | None:
+    def take(self, request: RecordedRequest) -> RecordedAnswer | None:
         """Return the next answer to a request, or None if there is no more.
 
         A request with today's date also gets the answer of one that was recorded with the date of its day.
@@ -41,27 +41,27 @@ class Player:
                 return self._answers[key][used]
         return None
 
-    def missing(self, request: Request) -> CassetteError:
+    def missing(self, request: RecordedRequest) -> CassetteError:
         """Return the error for a request without an answer."""
         keys = self._keys(request)
         for key in keys:
             if key in self._answers:
                 return CassetteError(used_up(self._path, request, len(self._answers[key])))
         # With the date of the recording, so that the difference does not show it.
-        asked = Request(**json.loads(keys[-1]))
+        asked = RecordedRequest(**json.loads(keys[-1]))
         return CassetteError(not_recorded(self._path, asked, list(self._recorded.values())))
 
-    def _keys(self, request: Request) -> list[str]:
+    def _keys(self, request: RecordedRequest) -> list[str]:
         key, today = key_of(request), date.today().isoformat()
         return [key, *(key.replace(today, day) for day in sorted(self._days))]
 
 
-def key_of(request: Request) -> str:
+def key_of(request: RecordedRequest) -> str:
     """Return a text that is the same for requests with the same content."""
     return json.dumps(request.as_json(), sort_keys=True)
 
 
-def today_in(request: Request) -> str | None:
+def today_in(request: RecordedRequest) -> str | None:
     """Return today's date if a request contains it."""
     today = date.today().isoformat()
     return today if today in key_of(request) else None

@@ -12,7 +12,7 @@ from ..errors import CassetteError
 from ..routes import COUNT_TOKENS, MESSAGES, MODELS, route_of
 from ..types import Call, Login
 from .answers import replayed
-from .episodes import Answer, Episode, Episodes, Request, load, save
+from .episodes import Episode, Episodes, RecordedAnswer, RecordedRequest, load, save
 from .replay import Player, key_of, today_in
 from .scrub import Scrubber
 from .settings import Cassette, RecordMode
@@ -85,16 +85,16 @@ class Tape:
             self._content.login = "oauth"
         return await self._recorder.forward(call, self._keep(request))
 
-    def _request(self, call: Call) -> Request:
+    def _request(self, call: Call) -> RecordedRequest:
         query = {name: value for name, value in call.query.items() if name in _PARAMETERS}
         body = self._scrubber.request_body(call.body) if call.body else None
-        return Request(call.method, call.path, query, body)
+        return RecordedRequest(call.method, call.path, query, body)
 
-    def _keep(self, request: Request) -> Callable[[Answer], None]:
+    def _keep(self, request: RecordedRequest) -> Callable[[RecordedAnswer], None]:
         """Return the callback for the answer. Answers are written in the order of their requests."""
         number = next(self._numbers)
 
-        def keep(answer: Answer) -> None:
+        def keep(answer: RecordedAnswer) -> None:
             if answer.events is not None:
                 answer.events = self._scrubber.events(answer.events)
             self._new[number] = Episode(request, answer, today_in(request))
@@ -131,5 +131,5 @@ def _is_kept(call: Call) -> bool:
     return call.method == "POST" and path in (MESSAGES, COUNT_TOKENS)
 
 
-def _forget(answer: Answer) -> None:
+def _forget(answer: RecordedAnswer) -> None:
     """Keep nothing."""
