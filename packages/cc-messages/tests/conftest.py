@@ -302,7 +302,9 @@ class Served:
     def __init__(self, api: LoopbackServer, transport: ClaudeCodeTransport, **options: Any) -> None:
         self.api = api
         self.transport = transport
-        self.token: str = options.setdefault("token", "the token")
+        self.token = "the token"
+        if "clients" not in options:
+            options["token"] = self.token
         app = create_app(transport, **options)
         self._server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
         self._thread = threading.Thread(target=self._server.run)
@@ -348,6 +350,19 @@ def serve() -> Iterator[Serve]:
             return stack.enter_context(Served(client.api, client.transport, **options))
 
         yield make
+
+
+@pytest.fixture
+def clients_file(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes the file with the clients of a server."""
+    path = tmp_path / "clients.toml"
+    path.touch(0o600)
+
+    def write(text: str) -> Path:
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
 
 
 async def eventually(condition: Callable[[], bool]) -> None:

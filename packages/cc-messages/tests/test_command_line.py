@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import psutil
 import pytest
-from anthropic import Anthropic, APIError, AuthenticationError
+from anthropic import Anthropic, APIError, AuthenticationError, RateLimitError
 
 from cc_messages.server import command_line
 
@@ -141,6 +141,46 @@ def test_the_token_of_a_file_is_used_and_not_printed(shared_api: LoopbackServer,
         assert command.ends() == (0, "", "")
 
 
+def test_clients_of_a_file_are_served_and_none_is_printed(
+    shared_api: LoopbackServer, clients_file: Callable[[str], Path]
+) -> None:
+    """MSG-100, MSG-104."""
+    path = clients_file('[clients.alice]\ntoken = "of-alice"\n[clients.bob]\ntoken = "of-bob"\ntokens_per_day = 1\n')
+    with serving({**shared_api.env(), "CC_MESSAGES_TOKEN": "ignored"}, "--clients", str(path)) as command:
+        for token in ("of-alice", "of-bob"):
+            with command.client(token) as claude:
+                assert answered(claude)
+        with command.client("of-bob") as claude, pytest.raises(RateLimitError, match="client bob"):
+            answered(claude)
+        command.process.terminate()
+        assert command.ends() == (0, "", "")
+    assert path.with_name("clients.usage.sqlite").exists()
+
+
+def test_clients_that_cannot_be_served_are_refused_at_the_start(
+    clients_file: Callable[[str], Path],
+    no_server: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """MSG-100, MSG-102."""
+    path = clients_file('[clients.alice]\ntoken = "of-alice"\n[clients.bob]\ntoken = "of-bob"\n')
+    serve = ["serve", "--port", "0", "--clients", str(path)]
+    for arguments, complaint in (
+        (serve, "the login is a subscription, which serves its owner alone"),
+        ([*serve, "--token-file", str(path)], "either --token-file or --clients"),
+        ([*serve, "--usage-file", str(path / "u")], "the login is a subscription"),
+        (["serve", "--clients", str(path.with_name("none"))], "No such file"),
+    ):
+        assert command_line.main(arguments) == 1
+        told = capsys.readouterr()
+        assert told.err.startswith("cc-messages: ") and complaint in told.err and told.err.count("\n") == 1
+        assert not told.out
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-fake")
+    assert command_line.main(serve) == 0
+    assert capsys.readouterr().out.count("export") == 1
+
+
 def is_refused(url: str) -> bool:
     host, port = url.removeprefix("http://").split(":")
     try:
@@ -206,7 +246,15 @@ def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> Non
             command_line.main(arguments)
         told = capsys.readouterr()
         assert (ended.value.code, told.err) == (0, "")
-    for word in ("ANTHROPIC_BASE_URL", "CC_MESSAGES_TOKEN", "--token-file", "--port", "Ctrl-C"):
+    for word in (
+        "ANTHROPIC_BASE_URL",
+        "CC_MESSAGES_TOKEN",
+        "--token-file",
+        "--clients",
+        "--usage-file",
+        "--port",
+        "Ctrl-C",
+    ):
         assert word in told.out
 
 

@@ -10,7 +10,7 @@ import httpx2
 
 from cc_session import QueueTimeoutError, TurnTimeoutError
 from cc_session.internals import Launch, Lease, PoolCore
-from cc_types import APIError, ClaudeCodeError, CLIConnectionError, PlanLimitError, RateLimits
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, PlanLimitError, RateLimits
 
 from .api.failure import error_body, overloaded
 from .api.message import Answer, sse
@@ -28,6 +28,8 @@ NoteLimits: TypeAlias = Callable[[RateLimits], object]
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON = {"content-type": "application/json"}
 _NO_RETRY = {"x-should-retry": "false"}
+# The events with the API's counts.
+_COUNTED = frozenset({"message_start", "message_delta"})
 
 
 async def answer(
@@ -87,23 +89,33 @@ async def _answer(
     reply: ResponseStream,
 ) -> None:
     whole, headers = Answer(), dict[str, str]()
-    async for event in process.answer():
-        if event["type"] == "ping":
-            reply.alive()
-        if event["type"] == "message_stop":
-            # Before the caller can see that the answer is complete, and send its next request.
-            headers = _told_headers(process)
-            core.give_back(lease)
-        if request.stream:
-            if not reply.has_head:
-                reply.start(200, {**_EVENT_STREAM, **_told_headers(process)})
-            reply.write(sse(event))
-        else:
+    tell_usage = _no_usage if request.context is None else request.context.tell_usage
+    try:
+        async for event in process.answer():
             whole.feed(event)
+            if event["type"] in _COUNTED:
+                tell_usage(whole.billed)
+            if event["type"] == "ping":
+                reply.alive()
+            if event["type"] == "message_stop":
+                # Before the caller can see that the answer is complete, and send its next request.
+                headers = _told_headers(process)
+                core.give_back(lease)
+            if request.stream:
+                if not reply.has_head:
+                    reply.start(200, {**_EVENT_STREAM, **_told_headers(process)})
+                reply.write(sse(event))
+    finally:
+        if whole.stop_reason is None:  # the API has not counted the output
+            tell_usage(whole.billed)
     if not request.stream:
         reply.start(200, {**_JSON, **headers})
         reply.write(json.dumps(whole.as_json()).encode())
     reply.end()
+
+
+def _no_usage(message: Mapping[str, JsonValue]) -> None:
+    """Ignore the usage: the caller does not listen."""
 
 
 def _told_headers(process: RequestProcess) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Self
 import httpx2
 
 from cc_session import PoolStats, QueueTimeoutError, Timeouts
-from cc_session.internals import Launch, Lease, PoolCore, PoolLimits, PoolOwner, on_background, start_on_background
+from cc_session.internals import Launch, Lease, Login, PoolCore, PoolLimits, PoolOwner, on_background, start_on_background
 from cc_types import APIError, ClaudeCodeError, JsonValue, ProcessExitedError, RateLimits
 
 from .api.failure import overloaded
@@ -209,6 +209,11 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     def pids(self) -> list[int]:
         """The ids of the running processes."""
         return self._pool.core.pids()
+
+    @property
+    def uses_subscription(self) -> bool:
+        """True if processes that are started now use the login of a subscription, which is for its owner alone."""
+        return self._launches.login is Login.SUBSCRIPTION
 
     @property
     def limits(self) -> RateLimits | None:

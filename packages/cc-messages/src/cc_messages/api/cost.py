@@ -12,9 +12,25 @@ from claude_agent_sdk import ResultMessage
 
 from cc_convert.log_files.extract import request_row
 from cc_convert.prices import Prices
+from cc_convert.rows import Row
 from cc_types import ModelUsage
 
-__all__ = ["with_cost"]
+__all__ = ["cost_of", "has_price", "usage_row", "with_cost"]
+
+
+def usage_row(message: Mapping[str, Any]) -> Row | None:
+    """Return the counts of a message as the API sent it; None if it has none."""
+    return request_row({"message": message}, "", "")
+
+
+def cost_of(row: Row) -> float | None:
+    """Return the cost in US dollars by the list prices; None if the model has no price."""
+    return _prices().cost(row)
+
+
+def has_price(model: str) -> bool:
+    """Return whether a model is on the price list."""
+    return _prices().knows(model)
 
 
 def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessage:
@@ -24,7 +40,7 @@ def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessag
         result: The CLI's result.
         message: The message as the API sent it; empty if it sent none.
     """
-    row = request_row({"message": message}, "", "")
+    row = usage_row(message)
     if row is None:
         return replace(result, total_cost_usd=0.0, model_usage={})
     usage = ModelUsage(
@@ -36,7 +52,7 @@ def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessag
         cache_creation_ephemeral_1h_input_tokens=row.cache_write_1h,
         thinking_tokens=row.thinking,
         web_search_requests=row.web_searches,
-        cost_usd=(cost := _prices().cost(row)) or 0.0,
+        cost_usd=(cost := cost_of(row)) or 0.0,
     )
     return replace(result, total_cost_usd=cost, model_usage={row.model: usage.model_dump(by_alias=True)})
 

@@ -22,6 +22,9 @@ WHITESPACE = (
 _NO_CONTENT = frozenset({"", "(no content)"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
+# For the output of an answer that broke off before the API counted it.
+_CHARACTERS_PER_TOKEN = 4
+
 # A tool's input, in pieces of JSON.
 _JSON = "partial_json"
 # The appended field of each kind of delta: also the name of the block's field, except for JSON.
@@ -41,6 +44,7 @@ class Answer:
         self._blocks: list[dict[str, Any]] = []
         # By block and field; joined when the block is read, not with each of thousands of deltas.
         self._pieces: dict[tuple[int, str], list[str]] = {}
+        self._characters = 0
         self.is_complete = False
         """True if the model stopped by itself. The CLI also ends a stream that was cut, but gives no reason."""
 
@@ -58,6 +62,18 @@ class Answer:
     def usage(self) -> dict[str, JsonValue]:
         """Usage of the message so far, as the API counts it."""
         return self._message.get("usage", {})
+
+    @property
+    def billed(self) -> dict[str, JsonValue]:
+        """The message without its content, as far as the API has counted it.
+
+        It counts the output at the end. If that is missing, `output_tokens` is an estimate: one for four characters.
+        """
+        if not self._message or self.stop_reason is not None:
+            return {**self._message}
+        counted = self.usage.get("output_tokens")
+        output = max(counted if isinstance(counted, int) else 0, self._characters // _CHARACTERS_PER_TOKEN)
+        return {**self._message, "usage": {**self.usage, "output_tokens": output}}
 
     def block(self, index: int) -> dict[str, Any]:
         """Return a block of the message as received so far."""
@@ -107,6 +123,7 @@ class Answer:
         kind = delta["type"]
         if name := _APPENDED.get(kind):
             self._pieces.setdefault((index, name), []).append(delta[name])
+            self._characters += len(delta[name])
         elif kind == "citations_delta":
             block = self._blocks[index]
             block["citations"] = [*(block.get("citations") or []), delta["citation"]]

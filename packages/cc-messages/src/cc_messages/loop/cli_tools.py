@@ -132,12 +132,14 @@ class RequestContext:
         tools: CLITools | None,
         claude_code_tools: ClaudeCodeTools | None,
         on_message: Callable[[Message], object] | None,
+        on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None,
     ) -> None:
         self.tools = tools
         self.claude_code_tools = claude_code_tools
         self.report: RequestReport | None = None
         """Report about the last request; None before its process was ready."""
         self._on_message = on_message
+        self._on_usage = on_usage
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
 
@@ -149,6 +151,14 @@ class RequestContext:
             self._loop.call_soon_threadsafe(self._on_message, message, context=self._context.copy())
         except RuntimeError:
             logger.debug("A message of the CLI came when its listener's event loop had ended")
+
+    def tell_usage(self, message: Mapping[str, JsonValue]) -> None:
+        """Pass the API's counts to the caller, in this thread, so that they precede the event that has them."""
+        if self._on_usage is not None and message:
+            try:
+                self._on_usage(message)
+            except Exception:
+                logger.exception("The callback for usage failed")
 
     async def call(self, call: CLICall) -> Mapping[str, object]:
         """Run a tool in the caller's loop and context. Cancelling this cancels the tool.
@@ -181,6 +191,7 @@ def request_context(
     tools: CLITools | None = None,
     claude_code_tools: ClaudeCodeTools | None = None,
     on_message: Callable[[Message], object] | None = None,
+    on_usage: Callable[[Mapping[str, JsonValue]], object] | None = None,
 ) -> Generator[RequestContext]:
     """Set the options of the requests made within, in this task and those started from it.
 
@@ -191,8 +202,11 @@ def request_context(
         claude_code_tools: Tools of Claude Code itself, allowed for these requests.
         on_message: Called in the current event loop with every message of the CLI that belongs to such a request, in
             order, up to and with the turn's `ResultMessage`. The last ones may come after the response.
+        on_usage: Called with the API's message without content, whenever the API has counted more: before the caller
+            gets the event that says so, and after an answer that broke off, whose `output_tokens` are estimated from
+            its length. It is called in a thread of this package, so it must return at once.
     """
-    context = RequestContext(tools, claude_code_tools, on_message)
+    context = RequestContext(tools, claude_code_tools, on_message, on_usage)
     token = _context_of_requests.set(context)
     try:
         yield context

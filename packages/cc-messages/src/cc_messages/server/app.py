@@ -3,17 +3,25 @@
 It needs the extra `cc-messages[server]`, and is imported without it; `server/http_server.py` has its parts.
 """
 
+import asyncio
 import os
 import secrets
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..transport import ClaudeCodeTransport
+from .admission import Admission
+from .client_file import ClientFile
+from .clients import check_login, single_client
+from .usage_store import UsageStore
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+
+    from .metrics import Metrics
 
 __all__ = ["MISSING", "TOKEN_VARIABLE", "create_app", "new_token"]
 
@@ -25,12 +33,15 @@ MISSING = "The server needs starlette and uvicorn: pip install 'cc-messages[serv
 
 _MEGABYTE = 1024 * 1024
 _TOKEN_BYTES = 32
+_USAGE_SUFFIX = ".usage.sqlite"
 
 
 def create_app(
     transport: ClaudeCodeTransport | None = None,
     *,
     token: str | None = None,
+    clients: str | Path | None = None,
+    usage_file: str | Path | None = None,
     max_requests: int = 64,
     max_body_bytes: int = 32 * _MEGABYTE,
     ping_seconds: float = 10.0,
@@ -45,7 +56,12 @@ def create_app(
             down; the caller closes a given transport.
         token: Required from clients, as `Authorization: Bearer …` or `x-api-key`. If None, the value of the environment
             variable `CC_MESSAGES_TOKEN`; without one, a new one, which is written to standard error once. It is in
-            `app.state.token`.
+            `app.state.token`, which is None with `clients`.
+        clients: A TOML file with several clients, each with a token and limits of its own, in place of the one token.
+            Only its owner may have access to it. It is read again when it has changed; if it is invalid then, the
+            clients stay as they were, and the reason is logged.
+        usage_file: The SQLite database with the usage of these clients by UTC day, which is created if it does not
+            exist; if None, it is beside the file `clients`, with the suffix `.usage.sqlite`.
         max_requests: The maximum number of requests in progress; one more is answered with 429. Requests without a free
             process wait.
         max_body_bytes: The maximum length of a request; 32 MiB is the API's own limit.
@@ -53,7 +69,8 @@ def create_app(
 
     Raises:
         ImportError: The extra `cc-messages[server]` is not installed.
-        ValueError: The token is empty or not plain ASCII, or a limit is not positive.
+        ValueError: The token is empty or not plain ASCII; a limit is not positive; `clients` or `usage_file` cannot be
+            used; or there are several clients, and the login is a subscription.
     """
     try:
         from starlette.applications import Starlette
@@ -62,19 +79,35 @@ def create_app(
         from .http_server import Gate, Limits
     except ImportError as error:
         raise ImportError(MISSING, name=error.name) from error
-    token = _token(token)
+    if clients is not None and token is not None:
+        raise ValueError("give either a token or a file with clients, not both")
+    if clients is None and usage_file is not None:
+        raise ValueError("usage is stored for the clients of a file alone: give one with usage_file")
     limits = Limits(max_requests, max_body_bytes, ping_seconds)
     own = transport or ClaudeCodeTransport()
+    if clients is None:
+        token = _token(token)
+        file, table, store = None, single_client(token), UsageStore()
+    else:
+        path = Path(clients)
+        file = ClientFile(path, lambda table: check_login(table, is_subscription=own.uses_subscription))
+        table, store = file.table(), UsageStore(Path(usage_file or path.with_suffix(_USAGE_SUFFIX)))
+    admission = Admission(file.table if file is not None else lambda: table, store, max_requests)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        watching = None if file is None else asyncio.create_task(file.watch())
         try:
             yield
         finally:
+            if watching is not None:
+                watching.cancel()
             if transport is None:
                 await own.aclose()
+            admission.write_usage()
 
-    app = Starlette(routes=[Route("/{path:path}", Gate(own, token, limits))], lifespan=lifespan)
+    gate = Gate(own, admission, _metrics(own, admission), limits)
+    app = Starlette(routes=[Route("/{path:path}", gate)], lifespan=lifespan)
     app.state.token = token
     return app
 
@@ -90,7 +123,14 @@ def _token(token: str | None) -> str:
     if token is None:
         token = new_token()
         sys.stderr.write(f"cc-messages: clients of the server need the token {token}\n")
-    # Characters that a header can carry; a client could never send others.
-    if not token or not token.isascii() or not token.isprintable() or token != token.strip():
-        raise ValueError("the token must be a text of printable ASCII characters, without blanks around it")
     return token
+
+
+def _metrics(transport: ClaudeCodeTransport, admission: Admission) -> "Metrics | None":
+    try:
+        from .metrics import Metrics
+    except ModuleNotFoundError as error:
+        if error.name != "prometheus_client":
+            raise
+        return None
+    return Metrics(transport, admission)

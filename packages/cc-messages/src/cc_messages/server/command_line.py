@@ -35,7 +35,8 @@ brackets.
 """
 _EPILOG = f"""\
 The token comes from --token-file, or from the environment variable {TOKEN_VARIABLE}, or is a new one each time, which
-is printed once. It is not taken on the command line, which every user of the machine can read.
+is printed once. It is not taken on the command line, which every user of the machine can read. With --clients each
+client has a token and limits of its own; the file is read again when it has changed.
 """
 
 
@@ -68,6 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--host", default="127.0.0.1", metavar="H", help="address to listen on (127.0.0.1)")
     where.add_argument("--port", type=_port, default=8400, metavar="N", help="0 takes a free one (8400)")
     where.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token that clients must send")
+    where.add_argument(
+        "--clients", type=Path, metavar="FILE", help="TOML file with several clients, in place of the one token"
+    )
+    where.add_argument(
+        "--usage-file", type=Path, metavar="FILE", help="database of their usage by day (beside the file)"
+    )
     limits = serve.add_argument_group("limits")
     limits.add_argument("--size", type=int, default=8, metavar="N", help="processes at most (8)")
     limits.add_argument(
@@ -94,13 +101,15 @@ def _port(text: str) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    given = _given_token(options.token_file)
+    given = _given_token(options)
     transport = ClaudeCodeTransport(
         size=options.size, idle_seconds=options.idle_seconds, cwd=options.cwd, cli_path=options.cli_path
     )
     app = create_app(
         transport,
-        token=given or new_token(),
+        token=given or (new_token() if options.clients is None else None),
+        clients=options.clients,
+        usage_file=options.usage_file,
         max_requests=options.max_requests,
         max_body_bytes=options.max_body_mb * _MEGABYTE,
     )
@@ -136,7 +145,12 @@ def _out_of_reach_of_the_terminal() -> Generator[None]:
         anyio.open_process = original
 
 
-def _given_token(file: Path | None) -> str | None:
+def _given_token(options: argparse.Namespace) -> str | None:
+    file: Path | None = options.token_file
+    if options.clients is not None:
+        if file is not None:
+            raise _Refused("give either --token-file or --clients, not both")
+        return None
     if file is None:
         return os.environ.get(TOKEN_VARIABLE) or None
     try:

@@ -1,26 +1,37 @@
-"""The server's gate: access, concurrency, and size limits.
+"""The server's gate: access, limits, records of requests.
 
 An ASGI application over a transport. The transport defines the paths and validates requests; `server/asgi_response.py`
-sends the answers.
+sends the answers, and `server/admission.py` decides about clients.
 """
 
 import asyncio
-import hmac
 import logging
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import httpx2
+from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from cc_types import APIError
 
+from ..api.cost import has_price
 from ..api.response import REQUEST_ID, error_response, new_request_id
+from ..loop.cli_tools import request_context
 from ..transport import ClaudeCodeTransport
+from .admission import Admission, BudgetSpentError
 from .asgi_response import relay, send_response
+from .clients import Client
 from .connections import trust_connection
 from .request_body import ClientGone, RequestBody
+from .request_record import ObservedSend, RequestRecord
+from .usage_meter import Usage, UsageMeter
+from .usage_store import Spent
+
+if TYPE_CHECKING:
+    from .metrics import Metrics
 
 __all__ = ["Gate", "Limits"]
 
@@ -29,8 +40,7 @@ logger = logging.getLogger(__name__)
 # Headers that describe a request. The client's token is for this server alone.
 _PASSED_ON = frozenset({b"anthropic-beta", b"anthropic-version", b"content-type", b"traceparent", b"tracestate"})
 
-# A place is free as soon as one of the answers has ended.
-_BUSY_RETRY_SECONDS = 1.0
+_NO_METRICS = "/metrics needs prometheus-client: pip install 'cc-messages[server,metrics]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,74 +61,94 @@ class Limits:
 
 
 class Gate:
-    """Serves HTTP requests from a transport. Lives on the event loop of its server."""
+    """Serves HTTP requests from a transport. Lives on the event loop of its server.
 
-    def __init__(self, transport: ClaudeCodeTransport, token: str, limits: Limits) -> None:
-        self._transport = transport
-        self._token = token.encode()
-        self._limits = limits
-        self._in_progress = 0
+    Args:
+        transport: Answers the requests.
+        admission: Decides about clients.
+        metrics: Counts the requests; None if the extra is not installed.
+        limits: Limits of a request.
+    """
+
+    def __init__(
+        self, transport: ClaudeCodeTransport, admission: Admission, metrics: "Metrics | None", limits: Limits
+    ) -> None:
+        self._transport, self._admission, self._metrics, self._limits = transport, admission, metrics, limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; cancel its work when its client disconnects."""
         if (response := _open_to_all(scope)) is not None:
             await response(scope, receive, send)
             return
-        outgoing, body = _Outgoing(send), RequestBody(scope, receive)
+        record = RequestRecord(scope["path"])
+        outgoing, body = ObservedSend(send, record), RequestBody(scope, receive)
         try:
-            self._check(scope, body)
-            await self._serve(scope, body, receive, outgoing)
+            await self._serve(scope, body, receive, outgoing, record)
         except ClientGone:
-            return
+            if not outgoing.has_ended:
+                record.error = "client_left"
         except Exception as error:
             if outgoing.has_begun:
                 raise
             await body.drain(self._limits.max_body_bytes)
-            response = error_response(_as_api_error(error))
-            if body.is_ambiguous:  # so that its rest is not parsed as another request
-                response.headers["connection"] = "close"
-            await send_response(response, outgoing, self._limits.ping_seconds)
+            await send_response(_refusal(error, body), outgoing, self._limits.ping_seconds)
+        finally:
+            if self._metrics is not None:
+                self._metrics.count_request(record)
 
-    def _check(self, scope: Scope, body: RequestBody) -> None:
+    async def _serve(
+        self, scope: Scope, body: RequestBody, receive: Receive, send: ObservedSend, record: RequestRecord
+    ) -> None:
         if body.is_ambiguous:
             raise APIError(status=400, message="A request has a Content-Length or a Transfer-Encoding, not both")
-        if not any(hmac.compare_digest(token, self._token) for token in _tokens(scope)):
-            raise APIError(
-                status=401,
-                message="The token of this server is missing or wrong: it goes into x-api-key or Authorization: Bearer",
-            )
+        client = self._admission.client(_tokens(scope))
+        record.client = client.name
         trust_connection(scope)
-        if self._in_progress >= self._limits.max_requests:
-            raise APIError(
-                status=429,
-                message=f"This server answers at most {self._limits.max_requests} requests at a time",
-                retry_after=_BUSY_RETRY_SECONDS,
-            )
-
-    async def _serve(self, scope: Scope, body: RequestBody, receive: Receive, send: Send) -> None:
-        self._in_progress += 1
-        try:
+        to_metrics = (scope["method"], scope["path"]) == ("GET", "/metrics")
+        self._admission.check_access(client, to_metrics=to_metrics)
+        if to_metrics:
+            await self._show_metrics(scope, receive, send)
+            return
+        with self._admission.place(client):
             request = _as_request(scope, await body.read(self._limits.max_body_bytes))
+            if (request.method, request.url.path) == ("POST", "/v1/messages"):
+                self._admission.check_budget(client)
+                _check_price(client, request.content)
+            try:
+                await self._answer(client, request, receive, send, record)
+            finally:
+                self._admission.write_usage()
+
+    async def _answer(
+        self, client: Client, request: httpx2.Request, receive: Receive, send: Send, record: RequestRecord
+    ) -> None:
+        def count(usage: Usage, requests: int) -> None:
+            self._admission.store.add(client.name, Spent(requests, usage.tokens, usage.dollars))
+            if self._metrics is not None:
+                self._metrics.count_usage(client.name, usage)
+
+        with request_context(on_usage=UsageMeter(count)) as context:
             work = relay(self._transport, request, send, self._limits.ping_seconds)
-            await _while_there(receive, asyncio.ensure_future(work))
-        finally:
-            self._in_progress -= 1
+            try:
+                await _while_there(receive, asyncio.ensure_future(work))
+            finally:
+                record.report = context.report
 
-
-class _Outgoing:
-    """ASGI's `send`, which remembers whether a response has begun."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.has_begun = False
-
-    async def __call__(self, message: Message) -> None:
-        self.has_begun = True
-        await self._send(message)
+    async def _show_metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._metrics is None:
+            raise APIError(status=404, message=_NO_METRICS)
+        accept = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"), "")
+        content, content_type = self._metrics.write(accept)
+        headers = {REQUEST_ID: new_request_id(), "content-type": content_type}
+        await Response(content, headers=headers)(scope, receive, send)
 
 
 async def _while_there(receive: Receive, work: asyncio.Future[None]) -> None:
-    """Await `work`, and cancel it when the client disconnects."""
+    """Await `work`, and cancel it when the client disconnects.
+
+    Raises:
+        ClientGone: The client has disconnected.
+    """
     gone = asyncio.ensure_future(_disconnected(receive))
     gone.add_done_callback(lambda _: work.cancel())
     try:
@@ -126,6 +156,7 @@ async def _while_there(receive: Receive, work: asyncio.Future[None]) -> None:
     except asyncio.CancelledError:
         if not gone.done():
             raise
+        raise ClientGone from None
     finally:
         work.cancel()
         gone.cancel()
@@ -165,6 +196,37 @@ def _as_request(scope: Scope, body: bytes) -> httpx2.Request:
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
     url = httpx2.URL("http://claude").copy_with(raw_path=path + query)
     return httpx2.Request(scope["method"], url, headers=headers, content=body)
+
+
+def _check_price(client: Client, body: bytes) -> None:
+    """Refuse a model without a list price to a client with a budget in dollars.
+
+    Aliases are not on the price list, but the models in their answers are.
+
+    Raises:
+        APIError: It has none (status 400).
+    """
+    if client.dollars_per_day is None:
+        return
+    try:
+        model = from_json(body).get("model")
+    except (ValueError, AttributeError):  # which the transport refuses
+        return
+    if isinstance(model, str) and model.startswith("claude-") and not has_price(model):
+        raise APIError(
+            status=400,
+            message=f"model: {model[:100]} has no list price, so the client {client.name}, whose budget is in dollars, "
+            "cannot use it",
+        )
+
+
+def _refusal(error: Exception, body: RequestBody) -> httpx2.Response:
+    response = error_response(_as_api_error(error))
+    if isinstance(error, BudgetSpentError):
+        response.headers["x-should-retry"] = "false"
+    if body.is_ambiguous:  # so that its rest is not parsed as another request
+        response.headers["connection"] = "close"
+    return response
 
 
 def _as_api_error(error: Exception) -> APIError:

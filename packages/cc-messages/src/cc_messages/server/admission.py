@@ -1,0 +1,121 @@
+"""Decisions about a request: its client, whether that may have one more in progress, and whether its budget is spent.
+
+Lives on the server's event loop. Every refusal is an error in the API's form.
+"""
+
+import logging
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+
+from cc_types import APIError
+
+from .clients import Client, ClientTable
+from .usage_store import UsageStore
+
+__all__ = ["Admission", "BudgetSpentError"]
+
+logger = logging.getLogger(__name__)
+
+# A place is free as soon as one of the answers has ended.
+_BUSY_RETRY_SECONDS = 1.0
+
+
+class BudgetSpentError(APIError):
+    """Raised if a client has spent its budget of the day, so that an early retry is in vain."""
+
+
+class Admission:
+    """Admits requests.
+
+    Args:
+        clients: Returns the current clients.
+        store: Their usage.
+        max_requests: The maximum number of requests in progress, of all clients.
+    """
+
+    def __init__(self, clients: Callable[[], ClientTable], store: UsageStore, max_requests: int) -> None:
+        self.clients = clients
+        self.store = store
+        self.max_requests = max_requests
+        self.in_progress: Counter[str] = Counter()
+        """The number of requests in progress by client."""
+
+    def client(self, tokens: Iterable[bytes]) -> Client:
+        """Return the client that sends a request.
+
+        Raises:
+            APIError: No token is one of a client (status 401).
+        """
+        client = self.clients().find(tokens)
+        if client is None:
+            raise APIError(
+                status=401,
+                message="The token of this server is missing or wrong: it goes into x-api-key or Authorization: Bearer",
+            )
+        return client
+
+    def check_access(self, client: Client, *, to_metrics: bool) -> None:
+        """Check that a client may use `/metrics`, or all other paths.
+
+        Raises:
+            APIError: It may not (status 403).
+        """
+        if client.access not in ("all", "metrics" if to_metrics else "messages"):
+            allowed = "/metrics alone" if client.access == "metrics" else "all paths except /metrics"
+            raise APIError(status=403, message=f"The token of the client {client.name} is for {allowed}")
+
+    @contextmanager
+    def place(self, client: Client) -> Generator[None]:
+        """Take a place for a request, for as long as it is in progress.
+
+        Raises:
+            APIError: There is none (status 429).
+        """
+        if self.in_progress.total() >= self.max_requests:
+            raise _busy(f"This server answers at most {self.max_requests} requests at a time")
+        if client.max_requests is not None and self.in_progress[client.name] >= client.max_requests:
+            raise _busy(f"The client {client.name} may have at most {client.max_requests} requests at a time")
+        self.in_progress[client.name] += 1
+        try:
+            yield
+        finally:
+            self.in_progress[client.name] -= 1
+
+    def check_budget(self, client: Client) -> None:
+        """Check that a client has budget left. The request that crosses a budget is answered, the next one is refused.
+
+        Raises:
+            BudgetSpentError: The budget in dollars (status 402) or tokens (429) is spent until the end of the UTC day.
+            APIError: The usage cannot be read (status 503).
+        """
+        if not client.has_budget:
+            return
+        try:
+            spent = self.store.today(client.name)
+        except sqlite3.Error as error:
+            raise APIError(status=503, message=f"This server cannot count the usage of its clients: {error}") from error
+        dollars, tokens = client.dollars_per_day, client.tokens_per_day
+        if dollars is not None and spent.dollars >= dollars:
+            raise self._spent(402, client, f"${spent.dollars:,.4f} of ${dollars:,.4f}")
+        if tokens is not None and spent.tokens >= tokens:
+            raise self._spent(429, client, f"{spent.tokens:,} of {tokens:,} tokens")
+
+    def write_usage(self) -> None:
+        """Store the usage that was added. If that fails, the reason is logged, and the next call stores it."""
+        try:
+            self.store.flush()
+        except sqlite3.Error as error:
+            logger.error("The usage of the clients could not be stored yet: %s", error)
+
+    def _spent(self, status: int, client: Client, amount: str) -> BudgetSpentError:
+        return BudgetSpentError(
+            status=status,
+            message=f"The client {client.name} has used {amount} of today's budget, which begins anew at 00:00 UTC",
+            retry_after=round(self.store.seconds_left()),
+        )
+
+
+def _busy(message: str) -> APIError:
+    return APIError(status=429, message=message, retry_after=_BUSY_RETRY_SECONDS)

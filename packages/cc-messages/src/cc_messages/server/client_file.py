@@ -1,0 +1,163 @@
+"""The file with the clients: TOML, private, and read again when it has changed."""
+
+import asyncio
+import logging
+import math
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeAlias, cast, get_args
+
+from .clients import Access, Client, ClientTable, check_token, token_digest
+
+__all__ = ["ClientFile", "ClientFileError", "parse_clients"]
+
+logger = logging.getLogger(__name__)
+
+# So that a broken file is logged soon, also while there are no requests.
+_POLL_SECONDS = 1.0
+
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_KEYS = ("token", "token_sha256", "access", "max_requests", "tokens_per_day", "dollars_per_day")
+
+_Version: TypeAlias = tuple[int, ...]
+
+
+class ClientFileError(ValueError):
+    """Raised if the file with the clients cannot be used."""
+
+
+class ClientFile:
+    """The clients of a file. A file that is broken later leaves the clients as they were.
+
+    Args:
+        path: The file.
+        check: Called with the clients of each version of the file; a `ValueError` refuses them.
+
+    Raises:
+        ClientFileError: The file cannot be used.
+    """
+
+    def __init__(self, path: Path, check: Callable[[ClientTable], None]) -> None:
+        self._path, self._check = path, check
+        self._seen = self._version()
+        self._table = self._read()
+
+    def table(self) -> ClientTable:
+        """Return the clients, after reading the file again if it has changed. Never raises."""
+        if (version := self._version()) != self._seen:
+            self._seen = version
+            try:
+                self._table = self._read()
+            except ClientFileError as error:
+                logger.error("The clients stay as they were: %s", error)
+            else:
+                logger.info("Read %s again: %d clients", self._path, len(self._table.clients))
+        return self._table
+
+    async def watch(self) -> None:
+        """Read the file again whenever it has changed, until cancelled."""
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            self.table()
+
+    def _version(self) -> _Version:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return ()
+        return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
+
+    def _read(self) -> ClientTable:
+        try:
+            with self._path.open("rb") as file:
+                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+                if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+                    raise ValueError(f"other users have access to it (mode {mode:o}): chmod 600 takes it away")
+                table = parse_clients(tomllib.load(file))
+            self._check(table)
+        except OSError as error:
+            raise ClientFileError(f"the file with the clients cannot be read: {error}") from error
+        except ValueError as error:  # also bytes that are not UTF-8, and TOML that is invalid
+            raise ClientFileError(f"{self._path}: {error}") from error
+        return table
+
+
+def parse_clients(document: Mapping[str, object]) -> ClientTable:
+    """Return the clients of a TOML document.
+
+    Raises:
+        ValueError: It is invalid; the message has the place, and never a token.
+    """
+    _check_keys("", document, ("clients",))
+    return ClientTable(_client(name, fields) for name, fields in _table("clients", document.get("clients", {})).items())
+
+
+def _client(name: str, value: object) -> Client:
+    place = f"clients.{name}"
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(f"clients.{name!r}: a name has 1 to 64 letters, digits and characters of ._@-")
+    fields = _table(place, value)
+    _check_keys(f"{place}.", fields, _KEYS)
+    access = fields.get("access", "messages")
+    if access not in get_args(Access):
+        raise ValueError(f"{place}.access: must be one of {', '.join(get_args(Access))}, not {access!r}")
+    return Client(
+        name=name,
+        digest=_digest(place, fields),
+        access=cast("Access", access),
+        max_requests=_whole(f"{place}.max_requests", fields.get("max_requests"), least=1),
+        tokens_per_day=_whole(f"{place}.tokens_per_day", fields.get("tokens_per_day"), least=0),
+        dollars_per_day=_amount(f"{place}.dollars_per_day", fields.get("dollars_per_day")),
+    )
+
+
+def _digest(place: str, fields: Mapping[str, object]) -> bytes:
+    match fields.get("token"), fields.get("token_sha256"):
+        case str(token), None:
+            try:
+                check_token(token)
+            except ValueError as error:
+                raise ValueError(f"{place}.token: {error}") from error
+            return token_digest(token.encode())
+        case None, str(text) if _SHA256.fullmatch(text):
+            return bytes.fromhex(text)
+        case None, str():
+            raise ValueError(f"{place}.token_sha256: must be the SHA-256 of the token, 64 hexadecimal digits")
+        case _:
+            raise ValueError(f"{place}: needs either token or token_sha256, a text")
+
+
+def _whole(place: str, value: object, *, least: int) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{place}: must be a whole number from {least} on, not {value!r}")
+    return value
+
+
+def _amount(place: str, value: object) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise ValueError(f"{place}: must be a number from 0 on, not {value!r}")
+    return float(value)
+
+
+def _table(place: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{place}: must be a table")
+    return cast("dict[str, object]", value)
+
+
+def _check_keys(place: str, fields: Mapping[str, object], known: tuple[str, ...]) -> None:
+    for key in fields:
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ValueError(f"{place}{key}: there is no such key; {advice}")

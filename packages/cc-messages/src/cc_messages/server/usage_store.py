@@ -1,0 +1,141 @@
+"""Usage by client and UTC day, in SQLite, so that it survives a restart and several servers may share it.
+
+Amounts are added in any thread, in memory, and written by the next `flush()`. An amount that could not be written stays
+for the one after. A power failure can lose the last seconds; the end of the process loses none that was flushed.
+"""
+
+import os
+import sqlite3
+import stat
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+__all__ = ["Spent", "UsageStore", "seconds_to_midnight", "utc_now"]
+
+# Another server that writes holds the lock for a millisecond.
+_LOCK_SECONDS = 2.0
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS usage (
+    day TEXT NOT NULL, client TEXT NOT NULL, requests INTEGER NOT NULL, tokens INTEGER NOT NULL, dollars REAL NOT NULL,
+    PRIMARY KEY (day, client)
+) WITHOUT ROWID
+"""
+_ADD = """
+INSERT INTO usage VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+SET requests = requests + excluded.requests, tokens = tokens + excluded.tokens, dollars = dollars + excluded.dollars
+"""
+_READ = "SELECT requests, tokens, dollars FROM usage WHERE day = ? AND client = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """An amount of usage."""
+
+    requests: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    """US dollars by the list prices; infinite after an answer without a price."""
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(self.requests + other.requests, self.tokens + other.tokens, self.dollars + other.dollars)
+
+
+def utc_now() -> datetime:
+    """Return the time, in UTC."""
+    return datetime.now(UTC)
+
+
+def seconds_to_midnight(now: datetime) -> float:
+    """Return the seconds to the end of the UTC day, when budgets begin anew."""
+    midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
+    return (midnight - now).total_seconds()
+
+
+class UsageStore:
+    """The usage of all clients.
+
+    Args:
+        path: The database, which is created if it does not exist, for this user alone; in memory if None.
+        now: The clock.
+
+    Raises:
+        ValueError: The database cannot be used, or other users have access to it.
+    """
+
+    def __init__(self, path: Path | None = None, now: Callable[[], datetime] = utc_now) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._unwritten: dict[tuple[str, str], Spent] = {}
+        try:
+            if path is not None:
+                _make_private(path)
+            # An application may be created in another thread than that of its event loop; only the latter uses it.
+            self._database = sqlite3.connect(path or ":memory:", timeout=_LOCK_SECONDS, check_same_thread=False)
+            weakref.finalize(self, self._database.close)
+            with self._database:
+                # Readers and writers do not wait for each other, and a write does not wait for the disk.
+                self._database.execute("PRAGMA journal_mode = WAL")
+                self._database.execute("PRAGMA synchronous = NORMAL")
+                self._database.execute(_SCHEMA)
+                self._database.execute(_READ, ("", ""))
+        except (OSError, sqlite3.Error) as error:
+            raise ValueError(f"the usage of the clients cannot be stored in {path}: {error}") from error
+
+    def add(self, client: str, amount: Spent) -> None:
+        """Add an amount to the usage of a client. May be called in any thread; makes no I/O."""
+        key = (self._day(), client)
+        with self._lock:
+            self._unwritten[key] = self._unwritten.get(key, Spent()) + amount
+
+    def flush(self) -> None:
+        """Write the added amounts.
+
+        Raises:
+            sqlite3.Error: They cannot be written, and stay for the next time.
+        """
+        with self._lock:
+            amounts, self._unwritten = self._unwritten, {}
+        if not amounts:
+            return
+        rows = [(*key, amount.requests, amount.tokens, amount.dollars) for key, amount in amounts.items()]
+        try:
+            with self._database:
+                self._database.executemany(_ADD, rows)
+        except BaseException:
+            with self._lock:
+                for key, amount in amounts.items():
+                    self._unwritten[key] = self._unwritten.get(key, Spent()) + amount
+            raise
+
+    def today(self, client: str) -> Spent:
+        """Return the usage of a client in this UTC day, with all amounts that were added.
+
+        Raises:
+            sqlite3.Error: It cannot be read.
+        """
+        self.flush()
+        row = self._database.execute(_READ, (self._day(), client)).fetchone()
+        return Spent() if row is None else Spent(*row)
+
+    def seconds_left(self) -> float:
+        """Return the seconds to the end of this UTC day."""
+        return seconds_to_midnight(self._now())
+
+    def _day(self) -> str:
+        return self._now().date().isoformat()
+
+
+def _make_private(path: Path) -> None:
+    """Create the file for this user alone, and refuse one that others can use; SQLite's own files get its mode."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    finally:
+        os.close(descriptor)
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise PermissionError(f"other users have access to it (mode {mode:o}): chmod 600 takes it away")

@@ -1,0 +1,193 @@
+"""Clients of one server have their own tokens, places and budgets, which hold to the request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+import pytest
+
+from cc_messages.api.cost import cost_of, usage_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .conftest import Client, Serve, Served
+
+MODEL = "claude-sonnet-5"
+MESSAGES = "/v1/messages"
+BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
+USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
+TOKENS = 110
+
+
+def price_of(usage: dict[str, int]) -> float:
+    row = usage_row({"id": "msg_1", "model": MODEL, "usage": usage})
+    assert row is not None
+    return cost_of(row) or 0.0
+
+
+PRICE = price_of(USAGE)
+
+
+@pytest.fixture
+def clients(clients_file: Callable[[str], Path]) -> Callable[..., Path]:
+    """Writes the file: the limits of each client, whose token is its name."""
+
+    def write(**limits: str) -> Path:
+        return clients_file("\n".join(f'[clients.{name}]\ntoken = "{name}"\n{text}' for name, text in limits.items()))
+
+    return write
+
+
+def priced(body: dict[str, Any]) -> dict[str, Any]:
+    return {"content": "Fine.", "usage": USAGE}
+
+
+async def ask(served: Served, token: str, **fields: Any) -> httpx2.Response:
+    async with served.http(token=token) as http:
+        return await http.post(MESSAGES, json={**BODY, **fields})
+
+
+@pytest.mark.parametrize(
+    ("budget", "status", "kind", "amount"),
+    [
+        (f"tokens_per_day = {TOKENS + 1}", 429, "rate_limit_error", "220 of 111 tokens"),
+        (
+            f"dollars_per_day = {PRICE * 1.5}",
+            402,
+            "billing_error",
+            f"${2 * PRICE:.4f} of ${1.5 * PRICE:.4f}",
+        ),
+    ],
+)
+async def test_the_request_that_crosses_a_budget_is_answered_and_the_next_is_refused(
+    budget: str,
+    status: int,
+    kind: str,
+    amount: str,
+    serve: Serve,
+    client: Client,
+    clients: Callable[..., Path],
+) -> None:
+    """MSG-103, MSG-104. Streamed or whole; other clients go on; a restart changes nothing, another budget does."""
+    client.answers(priced)
+    path = clients(alice=budget, bob="")
+    served = serve(client, clients=path)
+    assert (await ask(served, "alice")).status_code == 200
+    crossing = await ask(served, "alice", stream=True)
+    assert crossing.text.endswith('{"type":"message_stop"}\n\n')
+    asked = len(client.api.requests)
+    for server in (served, serve(client, clients=path)):
+        refused = await ask(server, "alice")
+        assert (refused.status_code, refused.json()["error"]["type"]) == (status, kind)
+        assert f"The client alice has used {amount}" in refused.json()["error"]["message"]
+        assert 0 < float(refused.headers["retry-after"]) <= 24 * 3600
+        assert refused.headers["x-should-retry"] == "false"
+    assert len(client.api.requests) == asked
+    async with served.http(token="alice") as http:
+        assert (await http.get("/v1/limits")).status_code == 200
+    assert (await ask(served, "bob")).status_code == 200
+    clients(alice="tokens_per_day = 1_000", bob="")
+    assert (await ask(served, "alice")).status_code == 200
+
+
+async def test_requests_at_once_are_all_counted(serve: Serve, client: Client, clients: Callable[..., Path]) -> None:
+    """MSG-103. Those in progress when the budget is crossed are answered."""
+    client.answers(priced)
+    served = serve(client, clients=clients(alice=f"tokens_per_day = {8 * TOKENS}"))
+    answers = await asyncio.gather(*(ask(served, "alice") for _ in range(7)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert (await ask(served, "alice")).status_code == 200
+    assert (await ask(served, "alice")).status_code == 429
+
+
+async def test_each_client_has_its_own_places(
+    serve: Serve, client: Client, clients: Callable[..., Path], eventually: Any
+) -> None:
+    """MSG-103."""
+
+    async def wait(body: dict[str, Any]) -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    client.answers(wait)
+    served = serve(client, clients=clients(alice="max_requests = 1", bob="max_requests = 1"))
+    first = asyncio.ensure_future(ask(served, "alice"))
+    await eventually(lambda: bool(client.api.requests))
+    refused = await ask(served, "alice")
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert "The client alice may have at most 1 requests" in refused.json()["error"]["message"]
+    second = asyncio.ensure_future(ask(served, "bob"))
+    await eventually(lambda: client.transport.stats().waiting == 1)
+    assert (await ask(served, "carol")).status_code == 401
+    client.answers("Fine.")
+    first.cancel()
+    assert (await second).status_code == 200
+    assert (await ask(served, "alice")).status_code == 200
+
+
+async def test_an_answer_that_its_client_leaves_is_counted(
+    serve: Serve, slow_client: Client, clients: Callable[..., Path], eventually: Any
+) -> None:
+    """MSG-103, MSG-108. With its input, and with the output so far."""
+    slow_client.answers(lambda _: {"content": "word " * 1000, "usage": {"input_tokens": 60, "output_tokens": 1000}})
+    served = serve(slow_client, clients=clients(alice="tokens_per_day = 61"))
+    async with served.http(token="alice") as http:
+        async with http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
+            text = ""
+            async for text_so_far in response.aiter_text():
+                text += text_so_far
+                if text.count("content_block_delta") > 4:
+                    break
+    await slow_client.settled()
+    assert (await ask(served, "alice")).status_code == 429
+
+
+async def test_a_model_without_a_price_spends_no_budget_in_dollars_unseen(
+    serve: Serve, client: Client, clients: Callable[..., Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    """MSG-103."""
+    caplog.set_level(logging.WARNING)
+    client.answers(priced)
+    served = serve(client, clients=clients(alice="dollars_per_day = 100", bob="tokens_per_day = 1_000"))
+    named = await ask(served, "alice", model="claude-unheard-of-9")
+    assert (named.status_code, named.json()["error"]["type"]) == (400, "invalid_request_error")
+    assert "claude-unheard-of-9 has no list price" in named.json()["error"]["message"]
+    assert (await ask(served, "bob", model="claude-unheard-of-9")).status_code == 200
+    assert not client.api.requests[:-1]
+    assert (await ask(served, "alice", model="alias-of-a-gateway")).status_code == 200
+    assert (await ask(served, "alice")).status_code == 402
+    assert "'alias-of-a-gateway' has no list price" in caplog.text
+
+
+async def test_usage_that_cannot_be_stored_lets_no_budget_be_exceeded(
+    serve: Serve,
+    client: Client,
+    clients: Callable[..., Path],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Any,
+) -> None:
+    """MSG-104. Clients without a budget go on, and their usage is stored later."""
+    monkeypatch.setattr("cc_messages.server.usage_store._LOCK_SECONDS", 0.01)
+    client.answers(priced)
+    served = serve(client, clients=clients(alice="tokens_per_day = 1_000", bob=""))
+    with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert (await ask(served, "bob")).status_code == 200
+        await eventually(lambda: "could not be stored yet: database is locked" in caplog.text)
+        refused = await ask(served, "alice")
+        assert (refused.status_code, refused.json()["error"]["type"]) == (503, "api_error")
+        assert "cannot count the usage of its clients: database is locked" in refused.json()["error"]["message"]
+        other.execute("COMMIT")
+        assert (await ask(served, "alice")).status_code == 200
+        await eventually(lambda: len(other.execute("SELECT * FROM usage").fetchall()) == 2)
+        assert {row[1:4] for row in other.execute("SELECT * FROM usage")} == {("alice", 1, TOKENS), ("bob", 1, TOKENS)}

@@ -1,0 +1,164 @@
+"""`/metrics` has figures that agree with the API, for those with a token for it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
+
+from cc_messages import ClaudeCodeTransport, create_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .conftest import Client, Serve, Served
+
+MODEL = "claude-sonnet-5"
+MESSAGES = "/v1/messages"
+BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
+USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
+
+
+async def figures(served: Served, token: str | None = None) -> dict[str, float]:
+    """The samples, as `name` or `name{label=value,…}`."""
+    async with served.http(token=token) as http:
+        response = await http.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/plain")
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(response.text):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+async def test_figures_agree_with_the_api(serve: Serve, client: Client) -> None:
+    """MSG-105, MSG-106. Requests, errors, tokens, cost, times, processes and limits."""
+    client.answers(lambda _: {"content": "Fine.", "usage": USAGE})
+    served = serve(client)
+    starts = client.transport.stats().starts
+    async with served.http() as http:
+        await http.post(MESSAGES, json=BODY)
+        served.api.fail_next(headers={"anthropic-ratelimit-requests-limit": "50"}, delay=0.01)
+        await http.post(MESSAGES, json={**BODY, "stream": True})
+        served.api.fail_next(529)
+        await http.post(MESSAGES, json=BODY)
+        served.api.fail_next(429)
+        await http.post(MESSAGES, json={**BODY, "stream": True})
+        await http.post(MESSAGES, content=b"{")
+        await http.get("/v1/unheard-of")
+    async with served.http(token="wrong") as http:
+        await http.post(MESSAGES, json=BODY)
+    await client.settled()
+    found = await figures(served)
+    expected = {
+        "cc_messages_requests_total{client=default,path=messages,status=200}": 2,
+        "cc_messages_requests_total{client=default,path=messages,status=529}": 1,
+        "cc_messages_requests_total{client=default,path=messages,status=429}": 1,
+        "cc_messages_requests_total{client=default,path=messages,status=400}": 1,
+        "cc_messages_requests_total{client=default,path=other,status=404}": 1,
+        "cc_messages_requests_total{client=,path=messages,status=401}": 1,
+        "cc_messages_errors_total{client=default,kind=overloaded_error}": 1,
+        "cc_messages_errors_total{client=default,kind=rate_limit_error}": 1,
+        "cc_messages_errors_total{client=default,kind=invalid_request_error}": 1,
+        "cc_messages_errors_total{client=default,kind=not_found_error}": 1,
+        "cc_messages_errors_total{client=,kind=authentication_error}": 1,
+        "cc_messages_tokens_total{client=default,kind=input}": 120,
+        "cc_messages_tokens_total{client=default,kind=output}": 80,
+        "cc_messages_tokens_total{client=default,kind=cache_read}": 14,
+        "cc_messages_tokens_total{client=default,kind=cache_write}": 6,
+        "cc_messages_budget_used{client=default,unit=tokens}": 220,
+        "cc_messages_first_event_seconds_count": 1,
+        "cc_messages_request_seconds_count": 2,
+        "cc_messages_process_wait_seconds_count": 4,
+        "cc_messages_process_starts_total": starts,
+        "cc_messages_processes{state=idle}": 1,
+        "cc_messages_processes{state=busy}": 0,
+        "cc_messages_processes_max": 1,
+        "cc_messages_waiting": 0,
+        "cc_messages_in_progress{client=default}": 0,
+        "cc_messages_rate_limit{limit=requests}": 50,
+    }
+    assert {name: found.get(name) for name in expected} == expected
+    for name in ("cc_messages_processes_memory_bytes", "process_resident_memory_bytes"):
+        assert 10e6 < found[name] < 5e9
+    dollars = found["cc_messages_cost_dollars_total{client=default}"]
+    assert 0 < dollars == pytest.approx(found["cc_messages_budget_used{client=default,unit=dollars}"])
+
+
+async def test_an_answer_that_breaks_off_and_a_client_that_leaves_are_errors(serve: Serve, slow_client: Client) -> None:
+    """MSG-106, MSG-108. Their usage is counted as far as the API has told it, the output by its length."""
+    slow_client.answers(lambda _: {"content": "word " * 60, "usage": {"input_tokens": 60, "output_tokens": 99}})
+    served = serve(slow_client)
+    async with served.http() as http:
+        served.api.fail_next(after_events=20)
+        await http.post(MESSAGES, json={**BODY, "stream": True})
+        await slow_client.settled()
+        served.api.fail_next(after_events=20)
+        await http.post(MESSAGES, json=BODY)
+        await slow_client.settled()
+        slow_client.answers(lambda _: {"content": "word " * 3000, "usage": {"input_tokens": 60, "output_tokens": 9}})
+        async with http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
+            async for chunk in response.aiter_text():
+                if "content_block_delta" in chunk:
+                    break
+    await slow_client.settled()
+    found = await figures(served)
+    assert found["cc_messages_requests_total{client=default,path=messages,status=200}"] == 2
+    assert found["cc_messages_errors_total{client=default,kind=api_error}"] == 2
+    assert found["cc_messages_requests_total{client=default,path=messages,status=502}"] == 1
+    assert found["cc_messages_errors_total{client=default,kind=client_left}"] == 1
+    assert found["cc_messages_tokens_total{client=default,kind=input}"] == 180
+    assert 20 < found["cc_messages_tokens_total{client=default,kind=output}"] < 150
+
+
+async def test_only_a_token_for_them_opens_the_figures(
+    serve: Serve, client: Client, clients_file: Callable[[str], Path]
+) -> None:
+    """MSG-105. A token for the figures opens nothing else."""
+    path = clients_file(
+        '[clients.alice]\ntoken = "alice"\ntokens_per_day = 500\n'
+        '[clients.prometheus]\ntoken = "prometheus"\naccess = "metrics"\n'
+        '[clients.root]\ntoken = "root"\naccess = "all"\n'
+    )
+    served = serve(client, clients=path)
+    expected = {("alice", 403, 200), ("prometheus", 200, 403), ("root", 200, 200), ("else", 401, 401)}
+    answered: set[tuple[str, int, int]] = set()
+    for token in ("alice", "prometheus", "root", "else"):
+        async with served.http(token=token) as http:
+            answered.add((token, (await http.get("/metrics")).status_code, (await http.get("/v1/limits")).status_code))
+    assert answered == expected
+    found = await figures(served, "prometheus")
+    assert found["cc_messages_budget{client=alice,unit=tokens}"] == 500
+    assert "cc_messages_budget{client=root,unit=tokens}" not in found
+
+
+async def test_each_application_has_figures_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-105. Nothing is registered for the whole interpreter; without the extra the answer names it."""
+    transport = ClaudeCodeTransport()
+    before = {*REGISTRY._names_to_collectors}  # pyright: ignore[reportPrivateUsage]
+
+    async def get(app: Any) -> httpx2.Response:
+        asgi = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=asgi, base_url="http://x", headers={"x-api-key": "t"}) as http:
+            await http.get("/v1/limits")
+            return await http.get("/metrics", headers={"accept": "application/openmetrics-text"})
+
+    for app in (create_app(transport, token="t"), create_app(transport, token="t")):
+        response = await get(app)
+        assert response.headers["content-type"].startswith("application/openmetrics-text")
+        assert 'cc_messages_requests_total{client="default",path="limits",status="200"} 1.0' in response.text
+    assert {*REGISTRY._names_to_collectors} == before  # pyright: ignore[reportPrivateUsage]
+    for module in ("cc_messages.server.metrics", "cc_messages.server.state_collector"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    for module in ("prometheus_client", "prometheus_client.exposition", "prometheus_client.core"):
+        monkeypatch.setitem(sys.modules, module, None)
+    missing = await get(create_app(transport, token="t"))
+    assert missing.status_code == 404
+    assert "pip install 'cc-messages[server,metrics]'" in missing.json()["error"]["message"]
