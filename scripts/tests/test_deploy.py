@@ -24,7 +24,7 @@ from container_file import Stage, Step, build, missing, parse
 from workspace import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
     from cc_loopback import LoopbackServer
@@ -44,7 +44,7 @@ def test_steps_of_a_container_file_are_read_and_unknown_ones_refused() -> None:
     text = "# a comment\nFROM x AS y\nRUN one \\\n    two\n\nEXPOSE 1\nUSER u\n"
     assert [*parse(text)] == [Step("FROM", "x AS y"), Step("RUN", "one      two"), Step("USER", "u")]
     with pytest.raises(ValueError, match="ADD http"):
-        [*parse("ADD http://x /\n")]
+        list(parse("ADD http://x /\n"))
 
 
 def test_the_files_of_a_service_fit_together() -> None:
@@ -118,7 +118,7 @@ def free_port() -> str:
 
 
 @contextmanager
-def running(stage: Stage, login: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def running(stage: Stage, login: dict[str, str]) -> Generator[subprocess.Popen[str]]:
     command = stage.command([*stage.entrypoint, *stage.arguments], login)
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
         try:
