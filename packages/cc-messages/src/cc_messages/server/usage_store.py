@@ -84,7 +84,9 @@ class UsageStore:
                 self._database.execute(_SCHEMA)
                 self._database.execute(_READ, ("", ""))
         except (OSError, sqlite3.Error) as error:
-            raise ValueError(f"the usage of the clients cannot be stored in {path}: {error}") from error
+            raise ValueError(
+                f"the usage of the clients cannot be stored in {path}: {error}; --usage-file (usage_file=) names another"
+            ) from error
 
     def add(self, client: str, amount: Spent) -> None:
         """Add an amount to the usage of a client. May be called in any thread; makes no I/O."""
