@@ -85,7 +85,7 @@ class UsageStore:
                 self._database.execute(_READ, ("", ""))
         except (OSError, sqlite3.Error) as error:
             raise ValueError(
-                f"the usage of the clients cannot be stored in {path}: {error}; --usage-file (usage_file=) names another"
+                f"the usage of the clients cannot be stored in {path}: {error}; --usage-file names another place"
             ) from error
 
     def add(self, client: str, amount: Spent) -> None:
