@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from claude_agent_sdk import ResultMessage
 
-from cc_messages import beside_requests
+from cc_messages import request_context
 from cc_messages.api.cost import with_cost
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def test_usage_is_told_before_the_event_that_states_it(client: Client) -> 
         told.append(message)
         raise RuntimeError("made-up")
 
-    with beside_requests(on_usage=listen):
+    with request_context(on_usage=listen):
         async with client.stream("Hello.") as response:
             async for chunk in response.aiter_text():
                 if "event: message_start" in chunk:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cc_messages.server.usage_store import Spent, UsageStore
+from cc_messages.server.usage_store import UsageStore, UsageTotal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ONE = Spent(requests=1, tokens=10, dollars=0.5)
+ONE = UsageTotal(requests=1, tokens=10, dollars=0.5)
 
 
 def test_no_update_is_lost_between_threads_and_servers(tmp_path: Path) -> None:
@@ -35,8 +35,8 @@ def test_no_update_is_lost_between_threads_and_servers(tmp_path: Path) -> None:
                 stores[1].flush()
     for store in stores:
         store.flush()
-    assert stores[0].today("alice") == stores[1].today("alice") == Spent(400, 4000, 200.0)
-    assert stores[0].today("bob") == Spent()
+    assert stores[0].today("alice") == stores[1].today("alice") == UsageTotal(400, 4000, 200.0)
+    assert stores[0].today("bob") == UsageTotal()
 
 
 def test_the_usage_survives_a_restart_and_begins_anew_at_midnight(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_usage_survives_a_restart_and_begins_anew_at_midnight(tmp_path: Path
     assert (store.today("alice"), store.seconds_left()) == (ONE, 30)
     store.add("alice", ONE)  # which belongs to this day, although it is written on the next
     now += timedelta(seconds=31)
-    assert store.today("alice") == Spent()
+    assert store.today("alice") == UsageTotal()
     assert store.seconds_left() == 24 * 3600 - 1
     now -= timedelta(seconds=31)
     assert store.today("alice") == ONE + ONE

@@ -13,7 +13,16 @@ from typing import Self
 import httpx2
 
 from cc_session import PoolStats, QueueTimeoutError, Timeouts
-from cc_session.internals import Launch, Lease, Login, PoolCore, PoolLimits, PoolOwner, on_background, start_on_background
+from cc_session.internals import (
+    Launch,
+    Lease,
+    Login,
+    PoolCore,
+    PoolLimits,
+    PoolOwner,
+    on_background,
+    start_on_background,
+)
 from cc_types import APIError, ClaudeCodeError, JsonValue, ProcessExitedError, RateLimits
 
 from .api.failure import overloaded

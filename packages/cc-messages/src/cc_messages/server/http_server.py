@@ -28,7 +28,7 @@ from .connections import trust_connection
 from .request_body import ClientGone, RequestBody
 from .request_record import ObservedSend, RequestRecord
 from .usage_meter import Usage, UsageMeter
-from .usage_store import Spent
+from .usage_store import UsageTotal
 
 if TYPE_CHECKING:
     from .metrics import Metrics
@@ -123,7 +123,7 @@ class Gate:
         self, client: Client, request: httpx2.Request, receive: Receive, send: Send, record: RequestRecord
     ) -> None:
         def count(usage: Usage, requests: int) -> None:
-            self._admission.store.add(client.name, Spent(requests, usage.tokens, usage.dollars))
+            self._admission.store.add(client.name, UsageTotal(requests, usage.tokens, usage.dollars))
             if self._metrics is not None:
                 self._metrics.count_usage(client.name, usage)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-__all__ = ["Spent", "UsageStore", "seconds_to_midnight", "utc_now"]
+__all__ = ["UsageStore", "UsageTotal", "seconds_to_midnight", "utc_now"]
 
 # Another server that writes holds the lock for a millisecond.
 _LOCK_SECONDS = 2.0
@@ -33,7 +33,7 @@ _READ = "SELECT requests, tokens, dollars FROM usage WHERE day = ? AND client = 
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class UsageTotal:
     """An amount of usage."""
 
     requests: int = 0
@@ -41,8 +41,8 @@ class Spent:
     dollars: float = 0.0
     """US dollars by the list prices; infinite after an answer without a price."""
 
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(self.requests + other.requests, self.tokens + other.tokens, self.dollars + other.dollars)
+    def __add__(self, other: "UsageTotal") -> "UsageTotal":
+        return UsageTotal(self.requests + other.requests, self.tokens + other.tokens, self.dollars + other.dollars)
 
 
 def utc_now() -> datetime:
@@ -70,7 +70,7 @@ class UsageStore:
     def __init__(self, path: Path | None = None, now: Callable[[], datetime] = utc_now) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._unwritten: dict[tuple[str, str], Spent] = {}
+        self._unwritten: dict[tuple[str, str], UsageTotal] = {}
         try:
             if path is not None:
                 _make_private(path)
@@ -88,11 +88,11 @@ class UsageStore:
                 f"the usage of the clients cannot be stored in {path}: {error}; --usage-file names another place"
             ) from error
 
-    def add(self, client: str, amount: Spent) -> None:
+    def add(self, client: str, amount: UsageTotal) -> None:
         """Add an amount to the usage of a client. May be called in any thread; makes no I/O."""
         key = (self._day(), client)
         with self._lock:
-            self._unwritten[key] = self._unwritten.get(key, Spent()) + amount
+            self._unwritten[key] = self._unwritten.get(key, UsageTotal()) + amount
 
     def flush(self) -> None:
         """Write the added amounts.
@@ -111,10 +111,10 @@ class UsageStore:
         except BaseException:
             with self._lock:
                 for key, amount in amounts.items():
-                    self._unwritten[key] = self._unwritten.get(key, Spent()) + amount
+                    self._unwritten[key] = self._unwritten.get(key, UsageTotal()) + amount
             raise
 
-    def today(self, client: str) -> Spent:
+    def today(self, client: str) -> UsageTotal:
         """Return the usage of a client in this UTC day, with all amounts that were added.
 
         Raises:
@@ -122,7 +122,7 @@ class UsageStore:
         """
         self.flush()
         row = self._database.execute(_READ, (self._day(), client)).fetchone()
-        return Spent() if row is None else Spent(*row)
+        return UsageTotal() if row is None else UsageTotal(*row)
 
     def seconds_left(self) -> float:
         """Return the seconds to the end of this UTC day."""
