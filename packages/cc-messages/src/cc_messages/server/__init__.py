@@ -1,4 +1,4 @@
 """The HTTP server over a transport, and its command line.
 
-Tokens, limits, pings and connections. This folder does not know processes.
+Clients with their tokens, limits and budgets, metrics, pings and connections. This folder does not know processes.
 """
