@@ -134,20 +134,27 @@ async def test_each_client_has_its_own_places(
 
 
 async def test_an_answer_that_its_client_leaves_is_counted(
-    serve: Serve, slow_client: Client, clients: Callable[..., Path], eventually: Any
+    serve: Serve, slow_client: Client, clients: Callable[..., Path], tmp_path: Path, eventually: Any
 ) -> None:
-    """MSG-103, MSG-108. With its input, and with the output so far."""
+    """MSG-103, MSG-104, MSG-108. Its input before its first event, and the output so far when the client has left."""
     slow_client.answers(lambda _: {"content": "word " * 1000, "usage": {"input_tokens": 60, "output_tokens": 1000}})
-    served = serve(slow_client, clients=clients(alice="tokens_per_day = 61"))
-    async with served.http(token="alice") as http:
-        async with http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
-            text = ""
-            async for text_so_far in response.aiter_text():
-                text += text_so_far
-                if text.count("content_block_delta") > 4:
-                    break
-    await slow_client.settled()
-    assert (await ask(served, "alice")).status_code == 429
+    served = serve(slow_client, clients=clients(alice=""))
+    with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite")) as stored:
+
+        def tokens() -> int:
+            return sum(row[0] for row in stored.execute("SELECT tokens FROM usage"))
+
+        async with served.http(token="alice") as http:
+            async with http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
+                text = ""
+                async for chunk in response.aiter_text():
+                    assert tokens() >= 60
+                    text += chunk
+                    if text.count("word ") >= 20:
+                        break
+        before = tokens()
+        await eventually(lambda: tokens() >= 60 + 20 * len("word ") // 4)
+        assert before < tokens() < 1000
 
 
 async def test_a_model_without_a_price_spends_no_budget_in_dollars_unseen(

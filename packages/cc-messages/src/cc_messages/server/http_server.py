@@ -6,6 +6,7 @@ sends the answers, and `server/admission.py` decides about clients.
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -114,18 +115,20 @@ class Gate:
             if (request.method, request.url.path) == ("POST", "/v1/messages"):
                 self._admission.check_budget(client)
                 _check_price(client, request.content)
-            try:
-                await self._answer(client, request, receive, send, record)
-            finally:
-                self._admission.write_usage()
+            await self._answer(client, request, receive, send, record)
 
     async def _answer(
         self, client: Client, request: httpx2.Request, receive: Receive, send: Send, record: RequestRecord
     ) -> None:
+        loop = asyncio.get_running_loop()
+
         def count(usage: Usage, requests: int) -> None:
             self._admission.store.add(client.name, UsageTotal(requests, usage.tokens, usage.dollars))
             if self._metrics is not None:
                 self._metrics.count_usage(client.name, usage)
+            with suppress(RuntimeError):  # the server has ended
+                # Before the event with these counts, which takes the same way.
+                loop.call_soon_threadsafe(self._admission.write_usage)
 
         with request_context(on_usage=UsageMeter(count)) as context:
             work = relay(self._transport, request, send, self._limits.ping_seconds)
