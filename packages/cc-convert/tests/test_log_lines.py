@@ -194,6 +194,15 @@ def test_a_line_that_is_cut_off_is_reported_with_its_place(log: Any, read: Read)
     assert [(problem.offset, problem.lost) for problem in logs.problems] == [(0, True), (201, True)]
 
 
+def test_a_long_line_with_a_damaged_start_is_reported(log: Any, read: Read) -> None:
+    """LOG-04: it names no kind within the bytes that are searched for one, and its usage is damaged too."""
+    log.answer("msg_1")
+    line = log.text().replace(b'{"parentUuid"', b"{" + b"9" * 5000 + b'"parentUuid"')
+    damaged = line[: line.index(b'"usage"')] + line[line.index(b'"service_tier"') :]
+
+    assert [problem.lost for problem in read(damaged).problems] == [True]
+
+
 @pytest.mark.parametrize("cut", ["answer", "prompt", "result", "state"])
 @pytest.mark.parametrize("rest", [30, 200])
 def test_what_stands_behind_a_line_that_was_cut_off_counts(log: Any, read: Read, cut: str, rest: int) -> None:

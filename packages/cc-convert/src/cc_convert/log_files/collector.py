@@ -80,6 +80,14 @@ class Collector:
             return "whole" if _has_usage(record) else "other"
         return "whole" if kind in _WHOLE else "other"
 
+    def take_state(self, record: Record) -> Taken:
+        """Take a clean total of the CLI."""
+        if record.get("type") != "cost-state":
+            return "whole"
+        self.note_time(record.get("timestamp"))
+        self._take_state(record, record)
+        return "other"
+
     def take_whole(self, record: Record, offset: int) -> None:
         """Take a record of any content, with all its fields."""
         clean, odd = clean_record(record)

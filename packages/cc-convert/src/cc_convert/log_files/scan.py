@@ -9,7 +9,7 @@ import re
 
 from ..rows import FileScan
 from .collector import Collector, Taken
-from .decode import decode_line, fast_decoder
+from .decode import decode_line, fast_decoders
 from .searching import Find, finders
 from .streams import DamagedLogError, Readable
 
@@ -37,6 +37,7 @@ _COUNTING = tuple(
     for name in (b"assistant", b"user", b"stream_event", b"result", b"system", b"cost-state", b"cc-convert-row")
 )
 """Beginnings of records that can count. Others, such as `api-request`, are the CLI's internal notes."""
+_STATE = b'{"type":"cost-state"'
 _MESSAGE = b'"message":{"'
 _ANSWERS = (_MESSAGE + b'id":', _MESSAGE + b'model":')
 _HEAD = 320
@@ -58,6 +59,7 @@ _SAME_USAGE = 200
 _FIRST = 200
 _OPEN = ord("{")
 _FIELD = b'{"'
+_SECOND = b'" }\t'
 _ENDS = b"}\r"
 
 
@@ -104,7 +106,7 @@ class _Scanner:
         self._collector = Collector(path, before)
         self._base = before.offset if before else 0
         self._strict = strict
-        self._decode = fast_decoder()
+        self._decode, self._decode_state = fast_decoders()
         self._last_request = _NO_REQUEST
         self._last_usage = b""
         self._at_start = before is None
@@ -209,7 +211,7 @@ class _Scanner:
             # From the end, since usage follows the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, find, position, stop, marker)
-            elif not whole or _may_count(find, position, stop):
+            elif not whole or data[position + 1] not in _SECOND or _may_count(find, position, stop):
                 self._note_time(data, data.rfind(_TIME, max(0, position - _NEAR), position))
                 self._line(data[position:stop], self._base + position)
             position = stop + 1
@@ -251,10 +253,13 @@ class _Scanner:
 
     def _take(self, line: bytearray) -> Taken:
         """Take a line by the fast path, if possible."""
+        is_state = line.startswith(_STATE)
         try:
-            record = self._decode(line)
+            record = self._decode_state(line) if is_state else self._decode(line)
         except ValueError:
             return "whole"
+        if is_state:
+            return self._collector.take_state(record)
         taken = self._collector.take(record)
         if taken == "request" and (request := record.get("requestId") or record.get("request_id")):
             self._last_request = f'":"{request}"'.encode("utf-8", "replace")
