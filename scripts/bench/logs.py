@@ -72,7 +72,7 @@ class Corpus:
             "sessionId": session,
             "version": "2.1.329",
         }
-        when = datetime(2026, 9, 1, tzinfo=UTC) + timedelta(minutes=self._random.randrange(60 * 24 * 75))
+        began = when = datetime(2026, 9, 1, tzinfo=UTC) + timedelta(minutes=self._random.randrange(60 * 24 * 75))
         totals: dict[str, list[int]] = {}
         written = 0
         while written < size:
@@ -87,10 +87,10 @@ class Corpus:
                 line = json.dumps({**record, "uuid": self._uuid(), "timestamp": stamp, **common}, separators=(",", ":"))
                 written += len(line) + 1
                 yield f"{line}\n"
+        milliseconds = {"startTime": int(began.timestamp() * 1000), "totalDuration": (when - began).seconds * 1000}
         usage = {model: self._total(numbers) for model, numbers in totals.items()}
-        yield (
-            json.dumps({"type": "cost-state", "sessionId": session, "modelUsage": usage}, separators=(",", ":")) + "\n"
-        )
+        total = {"type": "cost-state", "sessionId": session, **milliseconds, "modelUsage": usage}
+        yield json.dumps(total, separators=(",", ":")) + "\n"
 
     def _notes(self, session: str) -> Iterator[dict[str, Any]]:
         """Return the CLI's internal records, which it writes with each request."""
@@ -199,6 +199,8 @@ def compare(kind: str, folder: Path, rounds: int, megabytes: float, peer: str | 
     """Create one corpus and run the commands on it in alternation."""
     size = Corpus(kind, folder).make(0 if kind == "small" else megabytes)
     environment = {**os.environ, "CLAUDE_CONFIG_DIR": str(folder), "CC_CONVERT_CACHE": str(folder / "cache")}
+    # An installed package has compiled modules; without them, imports take twice as long.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     report = [sys.executable, "-m", "cc_convert", "report", "day", "--format", "json"]
     commands = {
         "cc-convert": [*report, "--no-cache"],

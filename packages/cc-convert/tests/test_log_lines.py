@@ -194,10 +194,11 @@ def test_a_line_that_is_cut_off_is_reported_with_its_place(log: Any, read: Read)
     assert [(problem.offset, problem.lost) for problem in logs.problems] == [(0, True), (201, True)]
 
 
-def test_a_long_line_with_a_damaged_start_is_reported(log: Any, read: Read) -> None:
-    """LOG-04: it names no kind within the bytes that are searched for one, and its usage is damaged too."""
+@pytest.mark.parametrize("start", [b'{9"', b'{"9'])
+def test_a_long_answer_with_a_damaged_start_and_usage_is_reported(log: Any, read: Read, start: bytes) -> None:
+    """LOG-04: only its end names its kind."""
     log.answer("msg_1")
-    line = log.text().replace(b'{"parentUuid"', b"{" + b"9" * 5000 + b'"parentUuid"')
+    line = log.text().replace(b'{"', start.replace(b"9", b"9" * 5000), 1)
     damaged = line[: line.index(b'"usage"')] + line[line.index(b'"service_tier"') :]
 
     assert [problem.lost for problem in read(damaged).problems] == [True]

@@ -1,5 +1,6 @@
 """The cost of a conversion and of reading a log, counted in calls, which do not depend on the machine."""
 
+import subprocess
 import sys
 from collections.abc import Callable
 from io import BytesIO
@@ -68,6 +69,21 @@ def test_of_a_transcript_only_the_first_line_of_each_answer_is_decoded(log: Any)
     scan_stream(BytesIO(content), "log.jsonl")  # created once
 
     assert calls_of(lambda: scan_stream(BytesIO(content), "log.jsonl"), "validate_json") == answers
+
+
+def test_logs_are_decoded_without_importing_the_builders_of_schemas() -> None:
+    """LOG-54: they take longer than a small log. A later import of pydantic's core uses the same validator."""
+    program = """if True:
+        import sys
+        from cc_convert.log_files.decode import fast_decoders
+        from cc_convert.log_files.validator import validator_class
+
+        assert fast_decoders()[0](b'{"type": "assistant", "other": 1}') == {"type": "assistant"}
+        assert "pydantic_core" not in sys.modules
+        import pydantic_core
+        assert validator_class() is pydantic_core.SchemaValidator
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 class ComparedId(str):

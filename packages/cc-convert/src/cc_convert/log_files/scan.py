@@ -24,9 +24,9 @@ _PIECE = 512 * 1024
 _KEPT = 8 * 1024 * 1024
 _USAGE = b'"usage":'
 _NAMES = (b'"cost-state"', b'"cc-convert-row"', b'"init"', b'"assistant"')
-"""Text near the start of records that count without usage, or should have usage."""
+"""Text near the start or the end of records that count without usage, or should have usage."""
 _SHORT = 1024
-"""A shorter line is decoded at once; of a longer one, this many bytes are searched for its name."""
+"""A shorter line is decoded at once; of a longer one, its start and its end are searched for a name."""
 _MARKS = (b'_tokens"', b'Tokens"', b"\0")
 """Text in the remains of a damaged usage or result, and in the holes after a crash."""
 _PROMPT = b'"type":"user","message":{"role":"user"'
@@ -59,7 +59,6 @@ _SAME_USAGE = 200
 _FIRST = 200
 _OPEN = ord("{")
 _FIELD = b'{"'
-_SECOND = b'" }\t'
 _ENDS = b"}\r"
 
 
@@ -92,10 +91,10 @@ _spare: list[bytearray] = []
 
 def _may_count(find: Find, start: int, stop: int) -> bool:
     """Return whether a line without usage should be decoded nevertheless."""
-    head = start + _SHORT
+    head, tail = start + _SHORT, stop - _TAIL
     return (
         stop < head
-        or any(find(name, start, head) >= 0 for name in _NAMES)
+        or any(find(name, start, head) >= 0 or find(name, max(start, tail), stop) >= 0 for name in _NAMES)
         or any(find(mark, start, stop) >= 0 for mark in _MARKS)
         or find(_RECORD, start + 1, stop) >= 0
     )
@@ -211,7 +210,7 @@ class _Scanner:
             # From the end, since usage follows the content, which may be long.
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, find, position, stop, marker)
-            elif not whole or data[position + 1] not in _SECOND or _may_count(find, position, stop):
+            elif not whole or _may_count(find, position, stop):
                 self._note_time(data, data.rfind(_TIME, max(0, position - _NEAR), position))
                 self._line(data[position:stop], self._base + position)
             position = stop + 1
