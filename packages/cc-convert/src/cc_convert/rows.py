@@ -221,3 +221,5 @@ class FileScan(NamedTuple):
     """The first time in the file, in its original form."""
     latest: str = ""
     """The latest time in the file, in its original form."""
+    limits: tuple[tuple[str, str], ...] = ()
+    """Windows of the plan, in stream-json: a time in its original form, and `rate_limit_info` as JSON."""

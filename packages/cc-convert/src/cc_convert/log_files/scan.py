@@ -34,7 +34,16 @@ _ATTACHMENT = b'"attachment":{"type":'
 _NAMED = b'{"type":"'
 _COUNTING = tuple(
     b'{"type":"%s"' % name
-    for name in (b"assistant", b"user", b"stream_event", b"result", b"system", b"cost-state", b"cc-convert-row")
+    for name in (
+        b"assistant",
+        b"user",
+        b"stream_event",
+        b"result",
+        b"system",
+        b"cost-state",
+        b"cc-convert-row",
+        b"rate_limit_event",
+    )
 )
 """Beginnings of records that can count. Others, such as `api-request`, are the CLI's internal notes."""
 _STATE = b'{"type":"cost-state"'
@@ -219,7 +228,7 @@ class _Scanner:
         """Note the time of a record that may not be decoded: the first one, and one shortly before a total."""
         if at >= 0:
             at += len(_TIME)
-            self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace"))
+            self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace").partition('"')[0])
 
     def _every_line(self, data: bytearray, end: int) -> None:
         position = 0
