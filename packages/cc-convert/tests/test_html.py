@@ -239,6 +239,33 @@ def test_a_malicious_log_runs_nothing_in_a_browser(maker: Maker, tmp_path: Path)
     )
 
 
+FRAMES = """<!doctype html><script>
+function check(frame) {{
+  const row = frame.contentDocument.querySelector('#sessions tr'), scroll = row.closest('.scroll');
+  const cost = row.lastElementChild.getBoundingClientRect(), edge = scroll.getBoundingClientRect();
+  document.body.prepend(`${{frame.width}}: ${{cost.width > 0 && cost.right <= edge.right + 1}} `);
+}}</script><body>{frames}"""
+
+
+@in_a_browser
+def test_long_titles_branches_and_paths_leave_the_cost_in_sight(maker: Maker, tmp_path: Path) -> None:
+    """LOG-53: from a phone to a large screen, and at the width below which the page changes."""
+    log = maker(project=f"/home/user/{'a-long-folder-name/' * 12}")
+    log.user("Please refactor the module that reads the configuration and check that all tests pass afterwards " * 3)
+    log.answer(gitBranch="feature/" + "a-long-branch-name" * 8, entrypoint="cli", version="2.1.329")
+    (tmp_path / "page.html").write_text(page_of(log.write()), encoding="utf-8")
+    widths = (320, 375, 701, 1280, 1920)
+    frames = "".join(
+        f'<iframe src="page.html" width="{width}" height="900" onload="check(this)"></iframe>' for width in widths
+    )
+    (tmp_path / "frames.html").write_text(FRAMES.format(frames=frames), encoding="utf-8")
+
+    options = ("--hide-scrollbars", "--allow-file-access-from-files", "--dump-dom")
+    shown = in_browser(tmp_path / "frames.html", tmp_path, *options)
+
+    assert set(re.findall(r"(\d+): (\w+) ", shown)) == {(str(width), "true") for width in widths}
+
+
 @in_a_browser
 @pytest.mark.parametrize(
     ("size", "scheme", "place"), [("1200,1600", "light", "#s0"), ("390,1600", "dark", "#s0"), ("390,1600", "light", "")]
