@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
@@ -179,6 +180,18 @@ def test_one_day_is_one_narrow_column(log: Any) -> None:
 
     [width] = re.findall(r'<rect class="c0"[^>]* width="([\d.]+)"', cost)
     assert float(width) < 60  # of 580 in all
+
+
+def test_the_dates_of_a_week_do_not_touch_on_a_phone(log: Any) -> None:
+    """LOG-53: a date takes about 50 units of the picture there."""
+    for day in range(10, 17):
+        log.answer(timestamp=f"2026-11-{day}T10:00:00Z")
+
+    [cost] = re.findall(r'aria-label="Cost per day by model".*?</svg>', page_of(log.write()))
+
+    places = [float(place) for place in re.findall(r'x="([\d.]+)" y="[\d.]+" text-anchor="middle"', cost)]
+    assert len(places) == 4
+    assert min(after - before for before, after in pairwise(places)) > 60
 
 
 def test_a_year_is_shown_in_weeks_and_its_dates_have_years(log: Any) -> None:
