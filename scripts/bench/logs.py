@@ -5,7 +5,8 @@
 Creates three corpora of transcripts in the CLI's format: `thin` with short lines (tool results of one sentence),
 `realistic` with lines of 8 KB on average, some of 5 MB, and `small`, 10,000 files with one answer each. Commands
 alternate, and medians count. Times are wall-clock and processor times; on a busy computer the latter are more reliable.
-Memory is the peak of a command and its helper processes together. Prints one JSON object. Without `--ccusage` the peer
+Memory is the peak of a command and its helper processes together. Prints one JSON object, with the ratios to the peer:
+speed by clock, by processor and of a repeated report, and memory. Without `--ccusage` the peer
 is the command `ccusage`, if installed; its binary comes with its npm package. Measures the extra `fast` if installed.
 
 Exits with 1 if a bound is missed: 1.2 times the peer's speed by clock and by processor, half of it for many small
@@ -233,6 +234,10 @@ def missed(results: dict[str, dict[str, Any]]) -> list[str]:
             result["times ccusage, processor"] = round(
                 result["ccusage"]["processor"] / result["cc-convert"]["processor"], 2
             )
+            repeated = result["ccusage"]["seconds"] / result["cc-convert, repeated"]["seconds"]
+            result["times ccusage, repeated"] = round(repeated, 2)
+            memory = result["cc-convert"]["megabytes"] / result["ccusage"]["megabytes"]
+            result["memory in ccusage's"] = round(memory, 2)
             ratios = {name: result[name] for name in ("times ccusage", "times ccusage, processor")}
             found += [f"{kind}: {ratio} {name}" for name, ratio in ratios.items() if ratio < LEAST_SPEEDUP[kind]]
             if result["cc-convert"]["megabytes"] > result["ccusage"]["megabytes"]:
