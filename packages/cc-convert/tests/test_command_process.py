@@ -7,11 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from cc_convert.cli.plan_limits import keep_uses, kept_uses
+from cc_convert.report.forecast import WindowUse
 from cc_types import CLIResponse
 
 Maker: TypeAlias = Callable[..., Any]
@@ -198,6 +201,60 @@ def test_odd_limits_are_none(odd: object) -> None:
     """LOG-59"""
     line = process("statusline", given=json.dumps({"rate_limits": odd}).encode()).stdout.decode()
     assert line == "today $0.00\n"
+
+
+def test_a_growing_window_has_a_forecast_that_names_its_data(tmp_path: Path) -> None:
+    """LOG-60: in the status line if it will be full before its reset, in `watch` also if not."""
+    now = time.time()
+    hour = [WindowUse("five_hour", now - 60 * minutes, 0.7 - minutes / 300, now + 9000) for minutes in (50, 40, 20)]
+    week = [WindowUse("seven_day", now - 3600 * hours, 0.5 - hours / 100, now + 86400) for hours in (20, 10)]
+    keep_uses([*hour, *week], [])
+
+    line = process("statusline", "--tz", "UTC", given=told(five_hour=(70, now + 9000), seven_day=(50, now + 86400)))
+
+    full = {time.strftime("%H:%M", time.gmtime(moment + 5400)) for moment in (now, time.time())}
+    forecasts = {f"at this pace full at {one}, from the last 50 min" for one in full}
+    limit, of_week = line.stdout.decode().strip().split(" | ")[-2:]
+    assert any(limit.endswith(f", {one}") for one in forecasts)
+    assert "pace" not in of_week
+    (tmp_path / "empty.jsonl").touch()
+    watched = process("watch", "--once", "--tz", "UTC", tmp_path / "empty.jsonl").stdout.decode()
+    assert any(f", {one} | week 50%, resets " in watched for one in forecasts)
+    assert ", at this pace 74% at the reset, from the last 20 h (told to the status line 0 min ago)\n" in watched
+
+
+def test_few_of_many_observations_are_stored_and_none_older_than_a_day() -> None:
+    """LOG-60"""
+    first, *more = [WindowUse("five_hour", float(seconds), seconds / 1e6, 1e6) for seconds in range(0, 90_001, 100)]
+    keep_uses([first], [])
+    keep_uses(more, kept_uses())
+
+    times = [int(use.time) for use in kept_uses()]
+    assert times[-1] == 90_000
+    assert times[0] == 3_600 + 100
+    assert len(times) <= 2 * 86_400 // 300
+    assert max(after - before for before, after in pairwise(times)) <= 400
+
+
+def test_windows_in_stream_json_are_watched(log: Any) -> None:
+    """LOG-60: also those of a name that the terminal would obey."""
+    now = int(time.time())
+    for minutes, used in ((50, 0.1), (25, 0.2), (0, 0.3)):
+        log.stream(f"msg_{minutes}", timestamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - 60 * minutes)))
+        windows = {"five_hour": {"utilization": used, "resetsAt": now + 7200}}
+        info = {"status": "allowed", "unifiedWindows": windows, "other": [1]}
+        log.lines.append({"type": "rate_limit_event", "rate_limit_info": info, "uuid": "u", "session_id": "s1"})
+    odd = {"rateLimitType": "\x1b[2Jodd_one", "utilization": 0.1, "resetsAt": now + 7200}
+    infos: tuple[object, ...] = (odd, [], "much", {"resetsAt": "x"})
+    log.lines += [{"type": "rate_limit_event", "rate_limit_info": one} for one in infos]
+
+    watched = process("watch", "--once", "--tz", "UTC", log.write()).stdout.decode()
+
+    reset = time.strftime("%H:%M", time.gmtime(now + 7200))
+    assert (
+        f"\nlimit 30%, resets {reset}, at this pace 78% at the reset, from the last 50 min | [2Jodd one 10%" in watched
+    )
+    assert watched.endswith(" (logged 0 min ago)\n\n")
 
 
 def test_completion_knows_the_commands(run: Run) -> None:

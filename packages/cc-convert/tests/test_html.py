@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
@@ -181,6 +182,18 @@ def test_one_day_is_one_narrow_column(log: Any) -> None:
     assert float(width) < 60  # of 580 in all
 
 
+def test_the_dates_of_a_week_do_not_touch_on_a_phone(log: Any) -> None:
+    """LOG-53: a date takes about 50 units of the picture there."""
+    for day in range(10, 17):
+        log.answer(timestamp=f"2026-11-{day}T10:00:00Z")
+
+    [cost] = re.findall(r'aria-label="Cost per day by model".*?</svg>', page_of(log.write()))
+
+    places = [float(place) for place in re.findall(r'x="([\d.]+)" y="[\d.]+" text-anchor="middle"', cost)]
+    assert len(places) == 4
+    assert min(after - before for before, after in pairwise(places)) > 60
+
+
 def test_a_year_is_shown_in_weeks_and_its_dates_have_years(log: Any) -> None:
     """LOG-53"""
     for month in range(12):
@@ -237,6 +250,33 @@ def test_a_malicious_log_runs_nothing_in_a_browser(maker: Maker, tmp_path: Path)
     assert (
         "Refused to" in (tmp_path / "browser.log").read_text() or "violates" in (tmp_path / "browser.log").read_text()
     )
+
+
+FRAMES = """<!doctype html><script>
+function check(frame) {{
+  const row = frame.contentDocument.querySelector('#sessions tr'), scroll = row.closest('.scroll');
+  const cost = row.lastElementChild.getBoundingClientRect(), edge = scroll.getBoundingClientRect();
+  document.body.prepend(`${{frame.width}}: ${{cost.width > 0 && cost.right <= edge.right + 1}} `);
+}}</script><body>{frames}"""
+
+
+@in_a_browser
+def test_long_titles_branches_and_paths_leave_the_cost_in_sight(maker: Maker, tmp_path: Path) -> None:
+    """LOG-53: from a phone to a large screen, and at the width below which the page changes."""
+    log = maker(project=f"/home/user/{'a-long-folder-name/' * 12}")
+    log.user("Please refactor the module that reads the configuration and check that all tests pass afterwards " * 3)
+    log.answer(gitBranch="feature/" + "a-long-branch-name" * 8, entrypoint="cli", version="2.1.329")
+    (tmp_path / "page.html").write_text(page_of(log.write()), encoding="utf-8")
+    widths = (320, 375, 701, 1280, 1920)
+    frames = "".join(
+        f'<iframe src="page.html" width="{width}" height="900" onload="check(this)"></iframe>' for width in widths
+    )
+    (tmp_path / "frames.html").write_text(FRAMES.format(frames=frames), encoding="utf-8")
+
+    options = ("--hide-scrollbars", "--allow-file-access-from-files", "--dump-dom")
+    shown = in_browser(tmp_path / "frames.html", tmp_path, *options)
+
+    assert set(re.findall(r"(\d+): (\w+) ", shown)) == {(str(width), "true") for width in widths}
 
 
 @in_a_browser

@@ -3,11 +3,13 @@
 import gzip
 import json
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from cc_convert.log_files.scan import scan_stream
 from cc_convert.logs import Logs, read_logs
 
 ONE = (100, 20, 1000, 200, 100)
@@ -122,6 +124,13 @@ def test_a_time_of_any_precision_is_read_and_a_record_without_one_counts(
     assert (row.time, row[9:14]) == (time and pytest.approx(time, abs=1), ONE)
 
 
+def test_the_first_time_of_a_log_is_read_in_any_length(log: Any) -> None:
+    """LOG-16"""
+    log.user(timestamp="2026-11-20T10:00:00Z")
+
+    assert scan_stream(BytesIO(log.text()), "log.jsonl").began == "2026-11-20T10:00:00Z"
+
+
 def test_windows_line_ends_and_long_lines_cost_no_record(log: Any, read: Read) -> None:
     """LOG-17"""
     log.answer("msg_1")
@@ -192,6 +201,16 @@ def test_a_line_that_is_cut_off_is_reported_with_its_place(log: Any, read: Read)
 
     assert counts(logs) == [ONE]
     assert [(problem.offset, problem.lost) for problem in logs.problems] == [(0, True), (201, True)]
+
+
+@pytest.mark.parametrize("start", [b'{9"', b'{"9'])
+def test_a_long_answer_with_a_damaged_start_and_usage_is_reported(log: Any, read: Read, start: bytes) -> None:
+    """LOG-04: only its end names its kind."""
+    log.answer("msg_1")
+    line = log.text().replace(b'{"', start.replace(b"9", b"9" * 5000), 1)
+    damaged = line[: line.index(b'"usage"')] + line[line.index(b'"service_tier"') :]
+
+    assert [problem.lost for problem in read(damaged).problems] == [True]
 
 
 @pytest.mark.parametrize("cut", ["answer", "prompt", "result", "state"])

@@ -132,8 +132,12 @@ def add_counts(first: Counts, second: Counts) -> Counts:
 
 def subtract_counts(first: Counts, second: Counts) -> Counts:
     """Return the first minus the second, count by count; nothing below zero."""
-    a, b, c, d, e, f, g = (max(0, one - other) for one, other in zip(first, second, strict=True))
-    return (a, b, c, d, e, f, g)
+    a, b, c, d, e, f, g = first
+    h, i, j, k, m, n, o = second
+    return (
+        a - h if a > h else 0, b - i if b > i else 0, c - j if c > j else 0, d - k if d > k else 0,
+        e - m if e > m else 0, f - n if f > n else 0, g - o if g > o else 0,
+    )  # fmt: skip
 
 
 def with_all_writes(counts: Counts) -> Counts:
@@ -217,3 +221,5 @@ class FileScan(NamedTuple):
     """The first time in the file, in its original form."""
     latest: str = ""
     """The latest time in the file, in its original form."""
+    limits: tuple[tuple[str, str], ...] = ()
+    """Windows of the plan, in stream-json: a time in its original form, and `rate_limit_info` as JSON."""

@@ -1,62 +1,130 @@
-"""Usage windows of a plan, as Claude Code passes them to its status line.
+"""Usage windows of a plan: as Claude Code passes them to its status line, and as stream-json notes them.
 
-Logs lack them, except for the API error of an exhausted plan. So the last values are cached for `watch`.
+Transcripts lack them. So the observations of the last day are cached, for `watch` and for forecasts.
 """
 
+import json
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import cast
 
-from cc_types import JsonValue, LimitWindow, RateLimits
+from cc_types import JsonValue, RateLimits
 
 from ..log_files.cache import Cache
+from ..log_files.extract import time_of
+from ..report.forecast import Forecast, WindowUse, forecast, newest_uses
+from ..rows import FileScan
 
-__all__ = ["keep_limits", "kept_limits", "spell_windows", "told_limits"]
+__all__ = ["keep_uses", "kept_uses", "logged_uses", "running_uses", "spell_windows", "told_uses"]
 
 # Not a path of a log.
-_ENTRY = "limits of the plan"
+_ENTRY = "windows of the plan"
 _NAMES = {"five_hour": "limit", "seven_day": "week"}
 # Longer spans would need the weekday.
 _DAY = timedelta(days=1)
+# Seconds. Status lines are refreshed many times a minute.
+_KEPT, _STEP = 86400.0, 300.0
+_LONG_SPAN = 7200.0
+_LONGEST = 40
 
 
-def told_limits(rate_limits: object) -> RateLimits | None:
-    """Read `rate_limits` of the status line's input; None if it is empty."""
+def told_uses(rate_limits: object, now: datetime) -> list[WindowUse]:
+    """Read `rate_limits` of the status line's input."""
     if not isinstance(rate_limits, dict):
-        return None
+        return []
     windows: dict[str, JsonValue] = {}
     for kind, window in cast("dict[str, object]", rate_limits).items():
         told = cast("dict[str, JsonValue]", window if isinstance(window, dict) else {})
         if isinstance(used := told.get("used_percentage"), int | float):
             windows[kind] = {"utilization": used / 100, "resetsAt": told.get("resets_at")}
-    return RateLimits.from_event({"unifiedWindows": windows})
+    return _uses({"unifiedWindows": windows}, now)
 
 
-def spell_windows(limits: RateLimits, now: datetime, zone: tzinfo | None) -> list[str]:
-    """Format the use of the windows and their reset times for people."""
-    return [_spell(window, now, zone) for window in limits.windows if window.utilization is not None]
+def logged_uses(scans: Iterable[FileScan]) -> list[WindowUse]:
+    """Return the observations in logs of stream-json, with the times of the records before them."""
+    uses: list[WindowUse] = []
+    for scan in scans:
+        for written, event in scan.limits:
+            seconds = time_of(written or scan.began)
+            if seconds is not None:
+                uses += _uses(json.loads(event), datetime.fromtimestamp(seconds, UTC))
+    return uses
 
 
-def keep_limits(limits: RateLimits) -> None:
-    """Store the limits for `kept_limits()`, if the cache can be written."""
+def _uses(info: dict[str, JsonValue], now: datetime) -> list[WindowUse]:
+    limits = RateLimits.from_event(info)
+    return [
+        WindowUse(one.kind, now.timestamp(), one.utilization, one.resets_at.timestamp() if one.resets_at else None)
+        for one in (limits.windows if limits else ())
+        if one.utilization is not None
+    ]
+
+
+def keep_uses(uses: Sequence[WindowUse], known: Iterable[WindowUse]) -> None:
+    """Store observations and those of the last day before them, if the cache can be written."""
+    newest = max(use.time for use in uses)
+    kept: list[WindowUse] = []
+    for kind in dict.fromkeys(use.kind for use in (*known, *uses)):
+        steps: list[WindowUse] = []
+        for use in sorted((one for one in (*known, *uses) if one.kind == kind), key=lambda one: one.time):
+            # The newest one of each step, after the first.
+            if len(steps) > 1 and use.time - steps[-2].time < _STEP:
+                steps.pop()
+            if use.time > newest - _KEPT:
+                steps.append(use)
+        kept += steps
     with suppress(OSError):
-        Cache().store(_ENTRY, (limits.model_dump_json(),))
+        Cache().store(_ENTRY, (list(map(tuple, kept)),))
 
 
-def kept_limits(now: datetime) -> RateLimits | None:
-    """Return the last stored limits without windows that were reset since; None if there are none."""
+def kept_uses() -> list[WindowUse]:
+    """Return the stored observations."""
     with suppress(TypeError, ValueError):
         [kept] = Cache().load(_ENTRY)
-        limits = RateLimits.model_validate_json(kept)
-        running = tuple(one for one in limits.windows if one.resets_at is not None and one.resets_at > now)
-        return limits.model_copy(update={"windows": running}) if running else None
-    return None
+        return [WindowUse(*one) for one in kept]
+    return []
 
 
-def _spell(window: LimitWindow, now: datetime, zone: tzinfo | None) -> str:
-    name = _NAMES.get(window.kind, window.kind.replace("_", " "))
-    text = f"{name} {(window.utilization or 0.0) * 100:.0f}%"
-    if window.resets_at is None or window.resets_at <= now:
+def running_uses(uses: Iterable[WindowUse], now: datetime) -> list[WindowUse]:
+    """Return the newest observation of each window that was not reset since."""
+    return [one for one in newest_uses(uses) if one.resets is not None and one.resets > now.timestamp()]
+
+
+def spell_windows(
+    windows: Iterable[WindowUse], uses: Sequence[WindowUse], now: datetime, zone: tzinfo | None, *, brief: bool
+) -> list[str]:
+    """Format the use of windows for people, with their resets and forecasts.
+
+    Args:
+        windows: The newest observation of each window.
+        uses: All observations, for the forecasts.
+        now: The present.
+        zone: Time zone of the times.
+        brief: Leave out forecasts of windows that are reset before they are full.
+    """
+    return [_spell(one, forecast(uses, one, now.timestamp()), now, zone, brief=brief) for one in windows]
+
+
+def _spell(window: WindowUse, found: Forecast | None, now: datetime, zone: tzinfo | None, *, brief: bool) -> str:
+    # Logs may contain any name.
+    name = "".join(one for one in window.kind if one.isprintable())[:_LONGEST].replace("_", " ")
+    text = f"{_NAMES.get(window.kind, name)} {window.used * 100:.0f}%"
+    if window.resets is None or window.resets <= now.timestamp():
         return text
-    form = "%a %H:%M" if window.resets_at - now >= _DAY else "%H:%M"
-    return f"{text}, resets {window.resets_at.astimezone(zone):{form}}"
+    text += f", resets {_moment(window.resets, now, zone)}"
+    if found is None or (brief and found.full is None):
+        return text
+    span = f"{found.span / 3600:.0f} h" if found.span >= _LONG_SPAN else f"{found.span / 60:.0f} min"
+    then = (
+        f"{found.at_reset * 100:.0f}% at the reset"
+        if found.full is None
+        else f"full at {_moment(found.full, now, zone)}"
+    )
+    return f"{text}, at this pace {then}, from the last {span}"
+
+
+def _moment(time: float, now: datetime, zone: tzinfo | None) -> str:
+    moment = datetime.fromtimestamp(time, UTC)
+    form = "%a %H:%M" if moment - now >= _DAY else "%H:%M"
+    return f"{moment.astimezone(zone):{form}}"

@@ -21,7 +21,7 @@ from ..report.buckets import Bucket, fill_buckets
 from ..report.groups import group
 from .inputs import chosen_prices, chosen_zone
 from .output import spell_cost
-from .plan_limits import keep_limits, spell_windows, told_limits
+from .plan_limits import keep_uses, kept_uses, spell_windows, told_uses
 
 _RECENT = 2 * 86400
 
@@ -46,9 +46,11 @@ def run(options: Namespace) -> int:
     if block:
         left = int(block.first // 3600 * 3600 + BLOCK - now) // 60
         parts.append(f"block {spell_cost(block.cost)}, {left // 60}h{left % 60:02} left")
-    if (limits := told_limits(asked.get("rate_limits"))) is not None:
-        parts += spell_windows(limits, datetime.now(UTC), zone)
-        keep_limits(limits)
+    moment = datetime.now(UTC)
+    if uses := told_uses(asked.get("rate_limits"), moment):
+        known = kept_uses()
+        parts += spell_windows(uses, [*known, *uses], moment, zone, brief=True)
+        keep_uses(uses, known)
     print(" | ".join(part for part in parts if part))  # noqa: T201 - the output of the command
     return 0
 

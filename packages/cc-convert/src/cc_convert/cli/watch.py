@@ -18,7 +18,7 @@ from ..report.sums import Line
 from ..rows import FileScan
 from .inputs import chosen_prices, chosen_zone
 from .output import say, spell_cost, spell_count, text_of
-from .plan_limits import kept_limits, spell_windows
+from .plan_limits import kept_uses, logged_uses, running_uses, spell_windows
 
 # Older logs affect neither today nor the current block, in any time zone.
 _RECENT = 2 * 86400
@@ -75,16 +75,21 @@ def picture(scans: list[FileScan], options: Namespace, prices: Prices, zone: tzi
         text = f"{spell_count(int(tokens))} tokens and {spell_cost(cost)} per hour in this block\n"
     by_model = sorted(day.models.items(), key=lambda one: -one[1])
     models = "".join(f"{spell_cost(cost):>10}  {model}\n" for model, cost in by_model if cost)
-    return f"{text_of(table)}{text}{models}{_plan(zone)}"
+    return f"{text_of(table)}{text}{models}{_plan(scans, zone)}"
 
 
-def _plan(zone: tzinfo | None) -> str:
-    """Return the use of the plan, if the status line received it."""
+def _plan(scans: list[FileScan], zone: tzinfo | None) -> str:
+    """Return the use of the plan, if the status line received it, or a log of stream-json notes it."""
     now = datetime.now(UTC)
-    limits = kept_limits(now)
-    if limits is None:
+    told, logged = kept_uses(), logged_uses(scans)
+    uses = [*told, *logged]
+    windows = running_uses(uses, now)
+    if not windows:
         return ""
-    return f"{' | '.join(spell_windows(limits, now, zone))} (told to the status line {int(limits.age // 60)} min ago)\n"
+    newest = max(windows, key=lambda use: use.time)
+    source = "told to the status line" if newest in told else "logged"
+    age = int(max(0.0, now.timestamp() - newest.time) // 60)
+    return f"{' | '.join(spell_windows(windows, uses, now, zone, brief=False))} ({source} {age} min ago)\n"
 
 
 def _cells(name: str, line: Line) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, tzinfo
+from math import ceil
 
 from ..report.blocks import BLOCK, GAP, blocks
 from ..report.buckets import QUARTER, Bucket
@@ -60,7 +61,7 @@ def _columns(count: int) -> tuple[float, Callable[[int], float]]:
 def _dates(keys: list[str]) -> list[str]:
     width, at = _columns(len(keys))
     one_year = not keys or keys[0][:4] == keys[-1][:4]
-    step = max(1, round((_DATE if one_year else _MOMENT) / width))
+    step = max(1, ceil((_DATE if one_year else _MOMENT) / width))
     lower = PLOT[3]
     return [
         label(at(number) + width / 2, lower + 20, keys[number][5 if one_year else 0 :], "middle")
@@ -150,7 +151,7 @@ def block_chart(buckets: list[Bucket], zone: tzinfo | None, now: float) -> str:
         parts.append(
             line(at(number) + width * 0.12, lower + 3, at(number) + width * (0.12 + 0.76 * share), lower + 3, "used")
         )
-    step = max(1, round(_MOMENT / width))
+    step = max(1, ceil(_MOMENT / width))
     parts += [
         label(at(number), lower + 20, one.key[5:])
         for number, one in enumerate(lines)

@@ -1,5 +1,7 @@
 """Collect the records of one file as rows by request, ledgers and problems. The input is records, not bytes."""
 
+import json
+from contextlib import suppress
 from typing import Literal, TypeAlias, cast
 
 from ..archive import ARCHIVED, from_archive
@@ -23,7 +25,10 @@ Taken: TypeAlias = Literal["request", "whole", "other"]
 """Outcome for a record: a row, nothing yet because all its fields are needed, or nothing because it does not count."""
 
 _TOOLS = Row._fields.index("tools")
-_WHOLE = frozenset({"result", "cost-state", "stream_event", "system", ARCHIVED})
+_WHOLE = frozenset({"result", "cost-state", "stream_event", "system", "rate_limit_event", ARCHIVED})
+# Newer ones replace older ones: a stream can run for weeks.
+_MOST_LIMITS = 1000
+_LIMITS = ("unifiedWindows", "rateLimitType", "utilization", "resetsAt", "status")
 
 
 class Collector:
@@ -42,6 +47,7 @@ class Collector:
         self._open_keys: list[str] = []
         self._parent = ""
         self._undated: list[int] = []
+        self._limits: list[tuple[str, str]] = []
         self._tool_ids: set[str] = set()
         self._answering: dict[str, str] = {}
         self._last: Row | None = None
@@ -53,6 +59,7 @@ class Collector:
         self.ledgers, self.problems = [*before.ledgers], [*before.problems]
         self.origins, self.project = {**before.origins}, before.project
         self.compactions, self._began, self._latest = {**before.compactions}, before.began, before.latest
+        self._limits = [*before.limits]
         self._open_keys = [*before.open_keys]
         self._parent = next(reversed(self.origins.values()), "")
         self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
@@ -64,6 +71,7 @@ class Collector:
         return FileScan(
             self.path, list(self.rows.values()), self.ledgers, self.problems, size, offset, unfinished,
             tuple(self._open_keys), self.project, self.origins, self.compactions, self._began, self._latest,
+            tuple(self._limits),
         )  # fmt: skip
 
     def report(self, offset: int, reason: str, *, lost: bool) -> None:
@@ -79,6 +87,14 @@ class Collector:
                 return "request"
             return "whole" if _has_usage(record) else "other"
         return "whole" if kind in _WHOLE else "other"
+
+    def take_state(self, record: Record) -> Taken:
+        """Take a clean total of the CLI."""
+        if record.get("type") != "cost-state":
+            return "whole"
+        self.note_time(record.get("timestamp"))
+        self._take_state(record, record)
+        return "other"
 
     def take_whole(self, record: Record, offset: int) -> None:
         """Take a record of any content, with all its fields."""
@@ -102,6 +118,8 @@ class Collector:
             self._take_state(clean, record)
         elif kind == "stream_event":
             self._take_event(clean, record)
+        elif kind == "rate_limit_event" and isinstance(limits := record.get("rate_limit_info"), dict):
+            self._take_limits(cast("Record", limits))
         elif kind == ARCHIVED:
             self._take_archived(record, offset)
 
@@ -181,6 +199,12 @@ class Collector:
         row = self.rows.get(self._answering.get(thread, ""))
         if row is not None:
             self.rows[row.key] = _with_final(row, counts)
+
+    def _take_limits(self, limits: Record) -> None:
+        known = {name: limits[name] for name in _LIMITS if name in limits}
+        with suppress(RecursionError):
+            # The record has no time of its own.
+            self._limits = [*self._limits[1 - _MOST_LIMITS :], (self._latest, json.dumps(known))]
 
     # --- the CLI's own totals
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
 
 __all__ = [
-    "BLOCK_TEXTS", "COUNTS", "FORK_TEXTS", "MESSAGE_TEXTS", "MOST", "NESTED_COUNTS", "RECORD_TEXTS", "USAGE_TEXTS",
-    "Record", "clean_record", "clean_usage", "count",
+    "BLOCK_TEXTS", "COUNTS", "FORK_TEXTS", "MESSAGE_TEXTS", "MOST", "NESTED_COUNTS", "RECORD_TEXTS", "STATE_TEXTS",
+    "STATE_VALUES", "USAGE_TEXTS", "Record", "clean_record", "clean_usage", "count",
 ]  # fmt: skip
 
 Record: TypeAlias = dict[str, Any]
@@ -24,6 +24,8 @@ RECORD_TEXTS = (
     "request_id", "agentId", "agent_id", "attributionAgent", "subagent_type", "parent_tool_use_id", "gitBranch",
     "entrypoint", "version", "claude_code_version",
 )  # fmt: skip
+STATE_TEXTS = ("type", "sessionId", "session_id", "timestamp")
+STATE_VALUES = ("modelUsage", "totalCostUSD", "totalDuration", "startTime")
 FORK_TEXTS = ("sessionId",)
 MESSAGE_TEXTS = ("id", "model", "stop_reason")
 BLOCK_TEXTS = ("type", "name", "id")

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..rows import FileScan, Problem
 from .cache import Cache, Identity, identity_of, pack_scan, unpack_scan
-from .decode import fast_decoder
+from .decode import fast_decoders
 from .scan import scan_stream
 from .sources import STDIN, is_packed, open_log
 
@@ -139,7 +139,7 @@ class _Reader:
 
     def _share(self, jobs: list[list[str]], helpers: int) -> None:
         # Once for all processes, not in each of them.
-        fast_decoder()
+        fast_decoders()
         queue, fill = os.pipe()
         os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(len(jobs))))
         os.close(fill)

@@ -9,7 +9,7 @@ import re
 
 from ..rows import FileScan
 from .collector import Collector, Taken
-from .decode import decode_line, fast_decoder
+from .decode import decode_line, fast_decoders
 from .searching import Find, finders
 from .streams import DamagedLogError, Readable
 
@@ -24,9 +24,9 @@ _PIECE = 512 * 1024
 _KEPT = 8 * 1024 * 1024
 _USAGE = b'"usage":'
 _NAMES = (b'"cost-state"', b'"cc-convert-row"', b'"init"', b'"assistant"')
-"""Text near the start of records that count without usage, or should have usage."""
+"""Text near the start or the end of records that count without usage, or should have usage."""
 _SHORT = 1024
-"""A shorter line is decoded at once; of a longer one, this many bytes are searched for its name."""
+"""A shorter line is decoded at once; of a longer one, its start and its end are searched for a name."""
 _MARKS = (b'_tokens"', b'Tokens"', b"\0")
 """Text in the remains of a damaged usage or result, and in the holes after a crash."""
 _PROMPT = b'"type":"user","message":{"role":"user"'
@@ -34,9 +34,19 @@ _ATTACHMENT = b'"attachment":{"type":'
 _NAMED = b'{"type":"'
 _COUNTING = tuple(
     b'{"type":"%s"' % name
-    for name in (b"assistant", b"user", b"stream_event", b"result", b"system", b"cost-state", b"cc-convert-row")
+    for name in (
+        b"assistant",
+        b"user",
+        b"stream_event",
+        b"result",
+        b"system",
+        b"cost-state",
+        b"cc-convert-row",
+        b"rate_limit_event",
+    )
 )
 """Beginnings of records that can count. Others, such as `api-request`, are the CLI's internal notes."""
+_STATE = b'{"type":"cost-state"'
 _MESSAGE = b'"message":{"'
 _ANSWERS = (_MESSAGE + b'id":', _MESSAGE + b'model":')
 _HEAD = 320
@@ -90,10 +100,10 @@ _spare: list[bytearray] = []
 
 def _may_count(find: Find, start: int, stop: int) -> bool:
     """Return whether a line without usage should be decoded nevertheless."""
-    head = start + _SHORT
+    head, tail = start + _SHORT, stop - _TAIL
     return (
         stop < head
-        or any(find(name, start, head) >= 0 for name in _NAMES)
+        or any(find(name, start, head) >= 0 or find(name, max(start, tail), stop) >= 0 for name in _NAMES)
         or any(find(mark, start, stop) >= 0 for mark in _MARKS)
         or find(_RECORD, start + 1, stop) >= 0
     )
@@ -104,7 +114,7 @@ class _Scanner:
         self._collector = Collector(path, before)
         self._base = before.offset if before else 0
         self._strict = strict
-        self._decode = fast_decoder()
+        self._decode, self._decode_state = fast_decoders()
         self._last_request = _NO_REQUEST
         self._last_usage = b""
         self._at_start = before is None
@@ -218,7 +228,7 @@ class _Scanner:
         """Note the time of a record that may not be decoded: the first one, and one shortly before a total."""
         if at >= 0:
             at += len(_TIME)
-            self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace"))
+            self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace").partition('"')[0])
 
     def _every_line(self, data: bytearray, end: int) -> None:
         position = 0
@@ -251,10 +261,13 @@ class _Scanner:
 
     def _take(self, line: bytearray) -> Taken:
         """Take a line by the fast path, if possible."""
+        is_state = line.startswith(_STATE)
         try:
-            record = self._decode(line)
+            record = self._decode_state(line) if is_state else self._decode(line)
         except ValueError:
             return "whole"
+        if is_state:
+            return self._collector.take_state(record)
         taken = self._collector.take(record)
         if taken == "request" and (request := record.get("requestId") or record.get("request_id")):
             self._last_request = f'":"{request}"'.encode("utf-8", "replace")

@@ -45,6 +45,10 @@ class _State(NamedTuple):
     """Positions of requests and compactions in its file."""
 
 
+_Lineages: TypeAlias = dict[float | str, list[_State]]
+"""Totals by the start of their lineage, or by session if they name none."""
+
+
 class _Base(NamedTuple):
     """The state from which a process began."""
 
@@ -62,10 +66,10 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
         rows: The rows of all of them, each request once.
     """
     states = _states(scans)
-    lineages: dict[float | None, list[_State]] = defaultdict(list)
-    for found in states.values():
+    lineages: _Lineages = defaultdict(list)
+    for session, found in states.items():
         for state in found:
-            lineages[state.ledger.start].append(state)
+            lineages[session if state.ledger.start is None else state.ledger.start].append(state)
     made: dict[str, list[Row]] = {session: [] for session in states}
     for row in rows.values():
         if row.session in made and row.kind not in ("unlogged", "error"):
@@ -112,9 +116,9 @@ def _positions(scan: FileScan) -> dict[str, int]:
 # --- one session
 
 
-def _of_session(
-    states: list[_State], lineages: Mapping[float | None, list[_State]], made: list[Row]
-) -> list[ProcessTotal]:
+def _of_session(states: list[_State], lineages: _Lineages, made: list[Row]) -> list[ProcessTotal]:
+    if len(states) == 1 and (usual := _of_one_process(states[0], lineages, made)):
+        return [usual]
     several = len({state.ledger.start for state in states}) > 1
     positions = states[-1].positions
     # By position, so that requests after a total need no check; those of sub-agents have no position.
@@ -125,13 +129,27 @@ def _of_session(
         stop = bisect_left(left, state.ledger.place, key=lambda row: positions.get(row.key, -1))
         pool = [row for row in left[:stop] if _may_cover(state, row)]
         earlier = known[state.ledger.start]
-        bases = earlier[: -_MOST_BASES - 1 : -1] or [_inherited(state, lineages[state.ledger.start], pool)]
+        bases = earlier[: -_MOST_BASES - 1 : -1] or [_inherited(state, _relatives(state, lineages), pool)]
         base, covered = _choose(state, bases, pool, shared=bool(earlier) or several)
         earlier.append(_Base(state.ledger.totals, state.ledger.duration))
         taken = {row.key for row in covered}
         left[:stop] = [row for row in left[:stop] if row.key not in taken]
         found.append(_process_total(state, base, covered))
     return found
+
+
+def _of_one_process(state: _State, lineages: _Lineages, made: list[Row]) -> ProcessTotal | None:
+    """Return the total of a session without relatives if it is exactly that of all its requests, as it mostly is.
+
+    The general way gives the same result, and takes three times as long.
+    """
+    ledger = state.ledger
+    totals = {model: counts for model, (counts, _) in ledger.totals.items()}
+    if state.scan.origins or any(one is not state for one in _relatives(state, lineages)):
+        return None
+    if count_rows(made) != totals or not all(_may_cover(state, row) for row in made):
+        return None
+    return ProcessTotal(ledger, state.scan, ledger.totals, made, dict.fromkeys(totals, NO_COUNTS))
 
 
 def _may_cover(state: _State, row: Row) -> bool:
@@ -155,8 +173,9 @@ def _choose(state: _State, bases: Sequence[_Base], pool: list[Row], *, shared: b
         shared: Whether some of these may belong to other processes.
     """
     possible: list[tuple[_Base, _Sums, list[Row]]] = []
+    total = _sums(state.ledger.totals)
     for base in bases:
-        spent = _difference(_sums(state.ledger.totals), _sums(base.totals))
+        spent = _difference(total, _sums(base.totals))
         if spent is not None and (spent := _difference(spent, _sums_of(base.copied))) is not None:
             possible.append((base, spent, _within(state.ledger, base, pool)))
     for base, spent, window in possible:
@@ -205,19 +224,26 @@ def _adding_up(rows: list[Row], spent: _Sums) -> list[Row] | None:
     return None
 
 
-def _inherited(state: _State, lineage: Iterable[_State], pool: list[Row]) -> _Base:
+def _relatives(state: _State, lineages: _Lineages) -> list[_State]:
+    """Return the totals that the first process of a session can have begun from."""
+    if state.ledger.start is not None:
+        return lineages[state.ledger.start]
+    return [one for session in dict.fromkeys(state.scan.origins.values()) for one in lineages.get(session, ())]
+
+
+def _inherited(state: _State, relatives: Iterable[_State], pool: list[Row]) -> _Base:
     """Return the base of a session's first process: nothing, or the total of the forked session."""
-    ledger, origins = state.ledger, {*state.scan.origins.values()}
-    total, own = _sums(ledger.totals), _sums_of(pool)
+    ledger = state.ledger
+    total = _sums(ledger.totals)
     others = [
         (one, spent)
-        for one in lineage
+        for one in relatives
         if one.ledger.session != ledger.session
-        and (ledger.start is not None or one.ledger.session in origins)
         and (one.ledger.duration or 0) <= (ledger.duration or 0)
         and (spent := _difference(total, _sums(one.ledger.totals))) is not None
     ]
     others.sort(key=lambda one: size_of(one[0].ledger.totals), reverse=True)
+    own = _sums_of(pool) if others else {}
     forked = [one for one in others if _was_copied(one[0], state)]
     for other, _ in [one for one in (*forked, *others) if own and one[1] == own] or forked:
         return _Base(other.ledger.totals, other.ledger.duration)
@@ -283,6 +309,8 @@ def _without_zeros(counts: Mapping[str, Counts]) -> _Sums:
 
 def _difference(total: _Sums, part: _Sums) -> _Sums | None:
     """Return a total minus a part; `None` if any count of the part is larger."""
+    if not part:
+        return total
     if not part.keys() <= total.keys():
         return None
     left = dict(total)

@@ -1,0 +1,83 @@
+"""Forecast the use of a plan's window from its recent growth.
+
+The pace is the growth between the oldest and the newest observation of the last hour, of longer windows the last day.
+Observations before a reset do not count.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+__all__ = ["Forecast", "WindowUse", "forecast", "newest_uses"]
+
+_HOUR, _DAY = 3600.0, 86400.0
+_SPANS = {"five_hour": _HOUR}
+# Fewer data make no forecast: observations, part of the span, and growth. Claude Code rounds to whole percents.
+_LEAST_COUNT, _LEAST_PART, _LEAST_GROWTH = 3, 6, 0.02
+# Times of one reset are equal but for rounding.
+_SAME_RESET = 120.0
+
+
+class WindowUse(NamedTuple):
+    """Observed use of a window."""
+
+    kind: str
+    """`five_hour`, `seven_day`, or another name of the API."""
+    time: float
+    """Time of the observation, in seconds since 1970."""
+    used: float
+    """Used share of the limit; 1 is full."""
+    resets: float | None
+    """Time of the window's reset, in seconds since 1970, if known."""
+
+
+class Forecast(NamedTuple):
+    """Use of a window if it goes on growing at the same pace."""
+
+    full: float | None
+    """Time when it is full, in seconds since 1970; `None` if it is reset before."""
+    at_reset: float
+    """Used share at its reset; 1 or more if it is full before."""
+    span: float
+    """Seconds between the observations that the pace is from."""
+
+
+def newest_uses(uses: Iterable[WindowUse]) -> list[WindowUse]:
+    """Return the newest observation of each window, in the order of their first ones."""
+    newest: dict[str, WindowUse] = {}
+    for use in uses:
+        if use.kind not in newest or use.time >= newest[use.kind].time:
+            newest[use.kind] = use
+    return list(newest.values())
+
+
+def forecast(uses: Iterable[WindowUse], newest: WindowUse, now: float) -> Forecast | None:
+    """Return the forecast for a window; `None` with too few data.
+
+    These are less than three observations, less than ten minutes between them (four hours for windows that are longer
+    than five hours), a newest one older than that, or a growth of less than two percent of the limit.
+
+    Args:
+        uses: Observations of any windows, in any order.
+        newest: The newest one of the window.
+        now: The present, in seconds since 1970.
+    """
+    resets, span = newest.resets, _SPANS.get(newest.kind, _DAY)
+    if resets is None or resets <= now or newest.used >= 1:
+        return None
+    recent = [
+        use
+        for use in uses
+        if use.kind == newest.kind
+        and newest.time - span <= use.time <= newest.time
+        and use.resets is not None
+        and abs(use.resets - resets) <= _SAME_RESET
+    ]
+    oldest = min(recent, key=lambda use: use.time, default=newest)
+    elapsed, growth = newest.time - oldest.time, newest.used - oldest.used
+    least = span / _LEAST_PART
+    # Percents as floats: 0.12 - 0.10 is less than 0.02.
+    if len(recent) < _LEAST_COUNT or elapsed < least or now - newest.time > least or round(growth, 6) < _LEAST_GROWTH:
+        return None
+    pace = growth / elapsed
+    full = newest.time + (1 - newest.used) / pace
+    return Forecast(full if full < resets else None, newest.used + pace * (resets - newest.time), elapsed)
