@@ -34,8 +34,8 @@ PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=--impor
 # A key makes the doctor content; it is used with the scripted model only.
 ONE_LINERS = {
     "cc-convert": "uvx cc-convert --version",
-    "cc-demo": "uvx --from 'cc-model[demo]' cc-demo --offline",
-    "doctor": "ANTHROPIC_API_KEY=none uvx --from 'cc-model[demo]' cc-model doctor",
+    "cc-demo": "uvx cc-demo --offline",
+    "doctor": "ANTHROPIC_API_KEY=none uvx --with cc-loopback --from cc-model cc-model doctor",
     "server": """
         uvx --from 'cc-messages[server]' cc-messages serve --port 0 > server.env &
         trap "kill $!; wait" EXIT
@@ -122,8 +122,8 @@ async def find_pythons(wanted: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def use_all_of_pyenv() -> None:
-    """Let the commands of pyenv start every version that it has, not only the chosen one."""
-    if "PYENV_VERSION" not in os.environ and (pyenv := shutil.which("pyenv")):
+    """Let the commands of pyenv start every version that it has, not only the chosen one, which stays the first."""
+    if pyenv := shutil.which("pyenv"):
         chosen, every = (
             subprocess.run([pyenv, *words], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
             for words in (["version-name"], ["versions", "--bare"])
