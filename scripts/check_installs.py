@@ -1,8 +1,8 @@
 """Check the built release in empty environments, on several versions of Python: started by `release.py check`.
 
-- Each package is installed by pip, by its name and in the tested versions. All packages of this workspace must come from
-  the folder of the release. The package is imported without a warning, has no undeclared imports, and the SDK, with its
-  CLI, is installed only where it is needed (`check_alone.py`).
+- Each package is installed by pip, by its name and in the tested versions. All packages of this workspace must come
+  from the folder of the release. The package is imported without a warning, has no undeclared imports, and the SDK,
+  with its CLI, is installed only where it is needed (`check_alone.py`).
 - The examples of its README run; their tests bring the dependency group `test`.
 - All packages are installed with `--require-hashes`.
 - The commands run from `uvx`, in an environment of their own each.
@@ -16,7 +16,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=--impor
 ONE_LINERS = {
     "cc-convert": "uvx cc-convert --version",
     "cc-demo": "uvx cc-demo --offline",
-    "doctor": "ANTHROPIC_API_KEY=none uvx --with cc-loopback --from cc-model cc-model doctor",
+    "doctor": "ANTHROPIC_API_KEY=none uvx cc-model doctor",
     "server": """
         uvx --from 'cc-messages[server]' cc-messages serve --port 0 > server.env &
         trap "kill $!; wait" EXIT
@@ -46,37 +46,40 @@ ONE_LINERS = {
 }
 
 
-def strangers(report: Path) -> list[str]:
-    """Return the packages of this workspace that pip, by its report, did not take from the folder of the release."""
-    names = {path.name for path in read_members()}
-    sources = {
-        required_name(one["metadata"]["name"]): one["download_info"]["url"]
-        for one in json.loads(report.read_text(encoding="utf-8"))["install"]
-    }
-    return [
-        f"{name} came from {url}"
-        for name, url in sources.items()
-        if name in names and not url.startswith(f"{DIST.as_uri()}/")
-    ]
+def read_report(report: Path) -> dict[str, str]:
+    """Return the URL from which pip, by its report, has installed each distribution."""
+    installed = json.loads(report.read_text(encoding="utf-8"))["install"]
+    return {required_name(one["metadata"]["name"]): one["download_info"]["url"] for one in installed}
 
 
-async def install(folder: Path, python: str, *wanted: str) -> str:
-    """Create an empty environment in a folder and install requirements by pip; return its interpreter."""
+def from_elsewhere(sources: Mapping[str, str]) -> list[str]:
+    """Return the packages of this workspace that did not come from the folder of the release."""
+    names, prefix = {path.name for path in read_members()}, f"{DIST.as_uri()}/"
+    return [f"{name} came from {url}" for name, url in sources.items() if name in names and not url.startswith(prefix)]
+
+
+async def install(folder: Path, python: str, *wanted: str) -> tuple[str, int]:
+    """Create an empty environment in a folder and install requirements by pip.
+
+    Returns:
+        Its interpreter, and the number of installed distributions.
+    """
     # Most files of an environment for one use are never imported, so that they need no compilation.
     await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={python}", str(folder / "env")], folder)
     interpreter, report = str(folder / "env" / "bin" / "python"), folder / "report.json"
     pip = [*find_uv(), "tool", "run", "--quiet", "pip", f"--python={interpreter}", "install", "--no-compile", "--quiet"]
     await run([*pip, f"--find-links={DIST}", f"--report={report}", *wanted], folder)
-    if problems := strangers(report):
+    sources = read_report(report)
+    if problems := from_elsewhere(sources):
         raise CheckError("\n".join(problems))
-    return interpreter
+    return interpreter, len(sources)
 
 
 async def check_package(path: Path, table: dict[str, Any], python: str) -> str:
     """Check one package; return its line of output."""
     with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
-        interpreter = await install(Path(name), python, f"--constraint={CONSTRAINTS}", path.name)
-        installed = await run([interpreter, "-I", "-W", "error", str(ALONE), path.name], ROOT)
+        interpreter, installed = await install(Path(name), python, f"--constraint={CONSTRAINTS}", path.name)
+        await run([interpreter, "-I", "-W", "error", str(ALONE), path.name], ROOT)
         groups = table.get("dependency-groups", {})
         tools = [*TOOLS, *(f"--group={path}/pyproject.toml:{group}" for group in groups)]
         # In the workspace's folder, so that its pins apply to the tools.
@@ -87,15 +90,14 @@ async def check_package(path: Path, table: dict[str, Any], python: str) -> str:
         shared = path.name == "cc-loopback" or "cc-loopback" in map(required_name, groups.get("test", ()))
         confined = f"--confcutdir={ROOT if shared else path}"
         output = await run([interpreter, *PYTEST, confined, *map(str, tests)], ROOT)
-        return f"{int(installed):3} distributions; README: {output.splitlines()[-1]}"
+        return f"{installed:3} distributions; README: {output.splitlines()[-1]}"
 
 
 async def check_hashes(python: str) -> str:
     """Install all packages with hashes; return the line of output."""
     with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
-        await install(Path(name), python, "--require-hashes", f"--requirement={REQUIREMENTS}")
-        found = json.loads(Path(name, "report.json").read_text(encoding="utf-8"))["install"]
-        return f"{len(found):3} distributions, by their hashes"
+        _, installed = await install(Path(name), python, "--require-hashes", f"--requirement={REQUIREMENTS}")
+        return f"{installed:3} distributions, by their hashes"
 
 
 async def check_one_liner(script: str, python: str) -> str:

@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import tarfile
 import zipfile
@@ -124,7 +123,7 @@ def main() -> int:
         "--python",
         action="append",
         metavar="VERSION",
-        help=f"version or path of an interpreter; may be repeated (default: {', '.join(PYTHONS)}, as far as they exist)",
+        help=f"version or path of an interpreter; may be repeated (default: {', '.join(PYTHONS)}, if available)",
     )
     arguments = parser.parse_args()
     if arguments.command == "build":

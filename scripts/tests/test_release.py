@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from check_packages import main, missing
 
 from check_alone import strangers, undeclared
-from check_packages import main, missing
 from commands import CheckError, run
 from workspace import ROOT, read_members, read_toml
 
