@@ -60,6 +60,8 @@ async def run(command: list[str], cwd: Path) -> str:
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
     """Stop a process and all its child processes."""
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     try:
         _signal_group(process, signal.SIGINT)
         await _wait(process)
@@ -70,6 +72,8 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
 
 
 def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 

@@ -8,6 +8,9 @@ import pytest
 
 from cc_ipc_bridge.peer import is_own_peer, peer_uid
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 
 def test_the_peer_of_a_socket_pair_is_this_user_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-D-28."""
