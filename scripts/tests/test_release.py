@@ -114,7 +114,8 @@ def test_sdist_without_its_readme_is_named(tmp_path: Path) -> None:
 
 
 def test_pins_of_a_requirements_file_keep_their_markers_and_lose_their_hashes() -> None:
-    text = "a==1 \\\n    --hash=sha256:0 \\\n    --hash=sha256:1\nb==2 ; os_name == 'nt' \\\n    --hash=sha256:2\n./c\nd==3"
+    hashes = " \\\n    --hash=sha256:0 \\\n    --hash=sha256:1\n"
+    text = f"a==1{hashes}b==2 ; os_name == 'nt'{hashes}./c\nd==3\n"
 
     assert select_pins(text) == ["a==1", "b==2 ; os_name == 'nt'", "d==3"]
 
