@@ -28,8 +28,11 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 ALONE = Path(__file__).with_name("check_alone.py")
 TOOLS = ("anyio", "hypothesis", "pytest", "pytest-timeout")
+# The first interpreters compile all libraries that they load, which takes a minute on a very busy machine.
+TEST_SECONDS = 300
 # As strict as in the workspace, without the settings that only apply to all packages together.
 PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib", "-o", "pythonpath="]
+PYTEST += ["-o", f"timeout={TEST_SECONDS}"]
 
 # A key makes the doctor content; it is used with the scripted model only.
 ONE_LINERS = {
