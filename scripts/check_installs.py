@@ -31,8 +31,8 @@ TOOLS = ("anyio", "hypothesis", "pytest", "pytest-timeout")
 # The first interpreters compile all libraries that they load, which takes a minute on a very busy machine.
 TEST_SECONDS = 300
 # As strict as in the workspace, without the settings that only apply to all packages together.
-PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib", "-o", "pythonpath="]
-PYTEST += ["-o", f"timeout={TEST_SECONDS}"]
+SETTINGS = ("addopts=--import-mode=importlib", "pythonpath=", f"timeout={TEST_SECONDS}")
+PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"--override-ini={setting}" for setting in SETTINGS)]
 
 # A key makes the doctor content; it is used with the scripted model only.
 ONE_LINERS = {
