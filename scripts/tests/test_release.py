@@ -28,6 +28,15 @@ def test_every_package_is_named_like_its_folder_and_is_a_source_of_the_workspace
     assert {path.name for path in members} == {*read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["sources"]}
 
 
+def test_every_package_has_its_own_version_pages_tests_and_types() -> None:
+    """ARCH-11"""
+    for path, table in read_members().items():
+        assert "version" not in table["project"].get("dynamic", []), path
+        assert table["project"]["version"]
+        wanted = ["README.md", "CHANGELOG.md", "tests", f"src/{path.name.replace('-', '_')}/py.typed"]
+        assert [name for name in wanted if not (path / name).exists()] == [], path
+
+
 WHEEL = {
     "cc_a/__init__.py": "",
     "cc_a/py.typed": "",
@@ -66,7 +75,7 @@ def sdist_of(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def test_complete_wheel_and_sdist_pass(tmp_path: Path) -> None:
-    """ARCH-38."""
+    """ARCH-11, ARCH-38."""
     assert problems_of(wheel_of(tmp_path, WHEEL)) == []
     assert problems_of(sdist_of(tmp_path, SDIST)) == []
 
@@ -138,6 +147,7 @@ def test_check_without_a_release_names_the_command_that_builds_it(
 
 
 def test_only_members_and_pinned_versions_may_be_installed_and_the_sdk_only_where_it_is_needed() -> None:
+    """ARCH-09"""
     pins, sdk = ["dep==1", "fork==2 ; os_name == 'nt'", "claude-agent-sdk==3"], {"claude-agent-sdk": "3"}
 
     assert strangers("cc-types", {"cc-types": "0.1.0", "dep": "1", "fork": "2"}, pins, ["cc-types"]) == []
