@@ -60,6 +60,8 @@ async def run(command: list[str], cwd: Path) -> str:
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
     """Stop a process and all its child processes."""
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     try:
         _signal_group(process, signal.SIGINT)
         await _wait(process)
@@ -70,6 +72,8 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
 
 
 def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 
@@ -88,7 +92,7 @@ async def check_each(checks: Mapping[str, Callable[[], Awaitable[str]]]) -> list
     async def report(name: str) -> None:
         async with slots:
             try:
-                print(f"{name:14}{(await checks[name]()).rstrip().rpartition(chr(10))[2]}", flush=True)
+                print(f"{name:20}{(await checks[name]()).rstrip().rpartition(chr(10))[2]}", flush=True)
             except CheckError as error:
                 failed.append(f"{name}: {error}")
 

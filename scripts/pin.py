@@ -59,10 +59,13 @@ def unmarked(pins: list[str]) -> list[str]:
     return [pin if versions[required_name(pin)] > 1 else pin.partition(" ;")[0] for pin in pins]
 
 
-def resolve(wanted: Iterable[str], constraints: Iterable[str], *options: str) -> list[str]:
-    """Return the pins of the closure of the requirements `wanted`, on every platform.
+def compile_pins(wanted: Iterable[str], constraints: Iterable[str], *options: str) -> str:
+    """Return the requirements file of the closure of the requirements `wanted`, on every platform.
 
     uv runs in a folder of its own: in the workspace the existing pins would apply in addition to `constraints`.
+
+    Raises:
+        PinError: No versions satisfy them.
     """
     python = read_toml(ROOT / "pyproject.toml")["project"]["requires-python"].removeprefix(">=")
     with tempfile.TemporaryDirectory(prefix="cc-pin-") as folder:
@@ -75,8 +78,17 @@ def resolve(wanted: Iterable[str], constraints: Iterable[str], *options: str) ->
         )
     if done.returncode:
         raise PinError(f"uv finds no compatible versions:\n{done.stderr.rstrip()}")
-    # Members appear there as folders.
-    return [line for line in done.stdout.splitlines() if re.match(r"[\w.-]+==", line)]
+    return done.stdout
+
+
+def select_pins(requirements: str) -> list[str]:
+    """Return the pins of a requirements file, without hashes. A member that appears there as a folder is left out."""
+    return re.findall(r"^([\w.-]+==.*?)(?: \\)?$", requirements, flags=re.MULTILINE)
+
+
+def resolve(wanted: Iterable[str], constraints: Iterable[str], *options: str) -> list[str]:
+    """Return the pins of the closure of the requirements `wanted`, on every platform."""
+    return select_pins(compile_pins(wanted, constraints, *options))
 
 
 def resolve_block(block: str, constraints: list[str]) -> list[str]:

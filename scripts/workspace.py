@@ -1,4 +1,4 @@
-"""Facts about the workspace for the scripts: its folder, its members, and the uv command.
+"""Facts about the workspace for the scripts: its folder, its members, its release, and the uv command.
 
 Standard library only: the scripts also run before anything is installed.
 """
@@ -14,6 +14,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# The release, see release.py.
+DIST = ROOT / "dist"
+CONSTRAINTS = DIST / "constraints.txt"
+REQUIREMENTS = DIST / "requirements.txt"
 
 
 def find_uv() -> list[str]:

@@ -41,6 +41,7 @@ def look(place: str) -> str:
 
 
 async def kill(provider: ClaudeCodeProvider, delay: float) -> int:
+    assert sys.platform != "win32"
     await asyncio.sleep(delay)
     pids = provider.transport.pids
     for pid in pids:

@@ -92,6 +92,7 @@ def commands() -> Path:
 
 def main() -> None:
     """Run the process that forks, and in each fork its program."""
+    assert sys.platform != "win32"
     folder = Path(sys.argv[1])
     del sys.path[0]
     for name in _PRELOADED.split():
@@ -112,6 +113,7 @@ def main() -> None:
 
 def _connection(listener: socket.socket, folder: Path) -> socket.socket:
     """Fork for each client; returns in the fork."""
+    assert sys.platform != "win32"
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system reaps the forks
     while 0 not in select.select([listener, 0], [], [])[0]:
         connection, _ = listener.accept()
@@ -125,11 +127,13 @@ def _connection(listener: socket.socket, folder: Path) -> socket.socket:
 
 def _program(client: socket.socket) -> list[str]:
     """Fork once more; returns in that fork, prepared for the program. The process between waits for its end."""
+    assert sys.platform != "win32"
     _, files, _, _ = socket.recv_fds(client, 1, 3)
     stream = client.makefile("rb")
     arguments, folder, env = json.loads(stream.readline())
 
     def report(*_: object) -> None:
+        assert sys.platform != "win32"
         status = os.wait()[1]
         with contextlib.suppress(OSError):  # the client has exited
             client.sendall(b"%d" % status)

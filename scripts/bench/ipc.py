@@ -138,6 +138,8 @@ async def receive(reader: StreamReader) -> Any:
 @contextlib.asynccontextmanager
 async def bare_echo(folder: Path, message: object) -> AsyncGenerator[Callable[[], Awaitable[object]]]:
     """Yield a function that sends a message to a bare echo and returns the answer."""
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     async with await asyncio.start_unix_server(echo_json, folder / "echo"):
         reader, writer = await asyncio.open_unix_connection(folder / "echo")
 

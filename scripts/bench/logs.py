@@ -188,6 +188,8 @@ def measured(command: list[str], environment: dict[str, str]) -> dict[str, float
 
 
 def _watch(pid: int, most: list[float], ended: threading.Event) -> None:
+    if sys.platform != "linux":
+        raise NotImplementedError("only Linux divides shared memory among processes")
     while not ended.wait(SAMPLE):
         with suppress(psutil.Error):  # the command or one of its helper processes has just exited
             root = psutil.Process(pid)

@@ -116,6 +116,8 @@ def _children() -> list[psutil.Process]:
 
 
 def _cpu_seconds() -> float:
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     running = [child.cpu_times() for child in _children()]
     return time.process_time() + ended.ru_utime + ended.ru_stime + sum(cpu.user + cpu.system for cpu in running)

@@ -68,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = settings_of(given)
     noise = Noise()
     noise.listen()
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_DESCRIPTORS, most), most))
     temporary, totals = tempfile.gettempdir(), Totals()

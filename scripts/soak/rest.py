@@ -6,6 +6,7 @@ Each check returns plain lines, one for each leak; an empty list means no leak.
 import asyncio
 import contextlib
 import gc
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ async def stable(folder: Path) -> Before:
 
 def look(folder: Path) -> Before:
     """Return the existing resources."""
-    return Before(frozenset(_processes()), psutil.Process().num_fds(), frozenset(_files(folder)), len(_pending()))
+    return Before(frozenset(_processes()), _descriptors(), frozenset(_files(folder)), len(_pending()))
 
 
 async def end_orphans() -> int:
@@ -93,7 +94,7 @@ async def left_over(
 
     def left() -> list[str]:
         gc.collect()
-        descriptors = psutil.Process().num_fds() - before.descriptors
+        descriptors = _descriptors() - before.descriptors
         pending = _pending()
         return [
             *(f"process {_describe(pid)}" for pid in _processes() - before.processes),
@@ -142,6 +143,12 @@ def _describe(pid: int) -> str:
         return f"{pid}: {' '.join(psutil.Process(pid).cmdline())[:200]}"
     except psutil.Error as error:
         return f"{pid}: {error}"
+
+
+def _descriptors() -> int:
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
+    return psutil.Process().num_fds()
 
 
 def _open_files() -> list[str]:

@@ -61,6 +61,8 @@ class Room:
 @contextlib.contextmanager
 def room() -> Generator[Room]:
     """Create the folder, use it for all temporary files, and remove it at the end."""
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     path = Path(tempfile.mkdtemp(prefix="soak-"))
     before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
     tempfile.tempdir = os.environ["TMPDIR"] = str(path)

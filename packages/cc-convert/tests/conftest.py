@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -250,7 +251,8 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC_CONVERT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
+    if sys.platform != "win32":
+        time.tzset()
 
 
 # --- the command

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -97,6 +98,7 @@ def test_a_worker_that_is_killed_half_way_takes_nothing_with_it(
         return cluster.scan_urls(urls, storage_options)
 
     def kill() -> None:
+        assert sys.platform != "win32"
         while len(list(marks.iterdir())) < 4:
             time.sleep(0.01)
         os.kill(victim, signal.SIGKILL)

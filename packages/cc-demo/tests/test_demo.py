@@ -180,6 +180,7 @@ def test_refused_key_ends_with_what_to_do_about_it(box: Box) -> None:
 
 def interrupt(process: subprocess.Popen[str]) -> None:
     """Ctrl-C as in a terminal: Claude Code gets it too."""
+    assert sys.platform != "win32"
     os.killpg(process.pid, signal.SIGINT)
 
 

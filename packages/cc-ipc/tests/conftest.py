@@ -182,6 +182,7 @@ async def raw_peer() -> AsyncIterator[Connect]:
     async with contextlib.AsyncExitStack() as stack:
 
         async def connect(path: Path) -> RawPeer:
+            assert sys.platform != "win32"
             peer = RawPeer(*await asyncio.open_unix_connection(path))
             stack.push_async_callback(peer.close)
             return peer
@@ -305,12 +306,17 @@ def owner_process(folder: Path, at_end: contextlib.ExitStack) -> StartOwner:
 Answer: TypeAlias = Callable[[bytes], bytes | None] | bytes | None
 
 
+def unix_socket() -> socket.socket:
+    assert sys.platform != "win32"
+    return socket.socket(socket.AF_UNIX)
+
+
 class FakeParent:
     """A server in a thread that sends a fixed or computed answer to each request."""
 
     def __init__(self, path: Path, answer: Answer) -> None:
         self._answer = answer
-        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener = unix_socket()
         self._listener.bind(str(path))
         self._listener.listen()
         self.connections = 0

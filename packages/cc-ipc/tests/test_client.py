@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from cc_ipc.errors import (
 )
 
 from .conftest import LIMIT, RESULT, StartParent, Tools, frame, happens, is_never_own
+
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
 
 @pytest.fixture

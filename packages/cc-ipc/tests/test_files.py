@@ -19,6 +19,9 @@ from cc_ipc_bridge import lock
 
 from .conftest import StartChild, StartOwner, raising
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)

@@ -19,6 +19,9 @@ from cc_ipc.leftovers import remove_leftovers
 
 from .conftest import StartBridge, StartOwner
 
+if sys.platform != "linux":
+    raise pytest.skip.Exception("needs process descriptors", allow_module_level=True)
+
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the end of a process that is no child is seen on Linux"),
 ]

@@ -13,6 +13,9 @@ from cc_ipc.sockets import listen_privately
 
 from .conftest import StartBridge, StartChild, Tools
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user")
 
 # Attempts of another user, and their outcomes as JSON.

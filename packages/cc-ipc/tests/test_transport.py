@@ -1,11 +1,13 @@
 """Choice of the transport by the installed versions."""
 
 import socket
+import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
-from cc_ipc import TransportType, TransportUnavailableError, resolve_transport
+from cc_ipc import IPCServer, TransportType, TransportUnavailableError, resolve_transport
 
 
 @pytest.fixture
@@ -88,3 +90,12 @@ def test_the_error_names_the_missing_parts_if_no_transport_is_available(
     installed.clear()
     with pytest.raises(TransportUnavailableError, match=reason):
         resolve_transport(transport)
+
+
+async def test_socket_on_windows_is_an_error_that_names_the_other_transport(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """ARCH-40."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(OSError, match=r"no.* on Windows\. Use transport='sdk'"):
+        await IPCServer(tmp_path / "socket", {}).start()

@@ -99,6 +99,8 @@ def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, mak
 
     Also when the signal is a terminal's, which sends it to the processes of Claude Code as well.
     """
+    if sys.platform == "win32":
+        raise pytest.skip.Exception("needs POSIX")
     slow = make_api(always("Good day."), event_delay=0.02)
     with serving({**slow.env(), "CC_MESSAGES_TOKEN": ""}) as command:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", command.url)

@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -330,6 +331,7 @@ async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_serv
     client = connect(size=1)
 
     async def kill(_call: CLICall) -> dict[str, object]:
+        assert sys.platform != "win32"
         os.kill(client.transport.pids[0], signal.SIGKILL)
         return text("ok")
 

@@ -105,7 +105,7 @@ def test_problems_of_the_machine_say_what_to_do(
     assert checks["tools in the CLI's loop"]["outcome"] == "problem"
     assert "TMPDIR" in checks["tools in the CLI's loop"]["advice"]
     assert checks["round trip"]["outcome"] == "skipped"
-    assert "pip install cc-loopback" in checks["round trip"]["advice"]
+    assert 'pip install "cc-model[doctor]"' in checks["round trip"]["advice"]
     # The output for people has one line for each check.
     assert main(["doctor"]) == 1
     output = capsys.readouterr().out

@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -14,6 +15,9 @@ from claude_agent_sdk import ClaudeAgentOptions
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, SessionPool, Timeouts, TurnError
 from cc_types import ClaudeCodeError, CLIConnectionError
+
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
 
 def echo(body: JsonObject) -> str:

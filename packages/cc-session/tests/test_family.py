@@ -14,6 +14,9 @@ import pytest
 from cc_session.process.memory import Memory, memory_of
 from cc_session.process.process_tree import MARK, end_all, family_of
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 Start = Callable[..., subprocess.Popen[str]]
 
 FOLDER = Path("/nowhere") / str(uuid4())
@@ -43,6 +46,8 @@ def line(process: subprocess.Popen[str]) -> str:
 def test_children_and_what_carries_the_mark_are_the_family_and_what_has_ended_is_not(start: Start) -> None:
     marked, stranger = start("echo; exec sleep 60"), start("echo; exec sleep 60", FOLDER / "other")
     ended = start("exit")
+    if sys.platform == "darwin" and sys.version_info < (3, 13):
+        raise pytest.skip.Exception("there is no waitid")
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
     cli = start(f"env {MARK}=none sleep 60 & echo $!; wait")
     child = int(line(cli))

@@ -21,6 +21,9 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 # An interpreter that has all imports done, and forks for each script, which saves it a second. The scripts open a
 # session, print its process id, and continue as the test wants; they end as every interpreter does.
 NURSERY = """

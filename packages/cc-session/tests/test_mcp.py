@@ -36,6 +36,9 @@ from cc_session import (
     ToolDefinition,
 )
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 Ask = Callable[[Session, Content], Any]
 SCRIPT = str(Path(__file__).parent / "stdio_server.py")
 

@@ -22,6 +22,9 @@ from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, StdioServer, Timeouts
 from cc_types import ClaudeCodeError
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 CallsBash = Callable[..., None]
 
 

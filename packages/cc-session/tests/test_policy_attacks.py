@@ -21,6 +21,9 @@ from claude_agent_sdk import HookMatcher, PermissionMode, PermissionResultAllow,
 from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Content, HookResult, Policy, Rule, Session, hook
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 Ask = Callable[[Session, Content], Any]
 EVIL = {"command": "touch evil", "description": "d"}
 NO_EVIL = [Rule("Bash", "deny", when=lambda input: "evil" in input["command"], reason="No evil.")]

@@ -23,6 +23,9 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionPool, Timeouts
 from cc_types import CLIConnectionError, ProcessExitedError
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 pytestmark = pytest.mark.usefixtures("echo")
 
 Echo = Callable[[JsonObject], str]

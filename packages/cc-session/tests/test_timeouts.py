@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import fields, replace
@@ -17,6 +18,9 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAl
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, Timeouts, ToolDefinition, TurnTimeoutError
 from cc_types import ClaudeCodeError
+
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
 Until = Callable[[Callable[[], bool]], Awaitable[None]]
 

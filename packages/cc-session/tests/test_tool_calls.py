@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,9 @@ from claude_agent_sdk import ClaudeAgentOptions, Message, ResultMessage, StreamE
 from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Content, Session, Timeouts, ToolCall, ToolDefinition, UnknownToolCallError
 from cc_types import CLIConnectionError, JsonValue, ProcessExitedError
+
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
 Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -23,6 +23,9 @@ from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, ToolDefinition, TurnError
 from cc_types import ClaudeCodeError
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
+
 CLI = str(Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude")
 ARGUMENTS = [
     "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", "--include-partial-messages",

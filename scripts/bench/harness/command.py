@@ -119,6 +119,8 @@ def summary(outcome: Outcome, *, judged: bool) -> str:
 
 def this_machine() -> Machine:
     """Return the facts about this machine on which the figures depend."""
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     return Machine(
         date=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         cpus=os.cpu_count() or 1,

@@ -6,12 +6,14 @@ retried.
 """
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from cc_ipc_bridge.peer import is_own_peer
+from cc_ipc_bridge.windows import WindowsUnsupportedError
 
 from .errors import IPCConnectionError, IPCError, RemoteProtocolError, SessionStateError
 from .framing import Frame, FrameDecoder, encode_frame
@@ -159,6 +161,8 @@ class IPCClient:
     async def _connect(self) -> _Channel:
         if self._closed:
             raise SessionStateError(state="closed", wanted="call a tool")
+        if sys.platform == "win32":
+            raise WindowsUnsupportedError
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 _, channel = await asyncio.get_running_loop().create_unix_connection(self._channel, self._path)

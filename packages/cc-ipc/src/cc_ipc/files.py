@@ -4,6 +4,7 @@ This module knows paths, descriptors and locks, and nothing of tools or sessions
 """
 
 import os
+import sys
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Self
 
 from cc_ipc_bridge import lock
 from cc_ipc_bridge.constants import SOCKET_PERMISSIONS
+from cc_ipc_bridge.windows import WindowsUnsupportedError
 
 from .errors import SocketPathError
 
@@ -88,10 +90,13 @@ def _release_in_child() -> None:
         file.release()
 
 
-os.register_at_fork(after_in_child=_release_in_child)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_release_in_child)
 
 
 def _create_locked(path: Path) -> int:
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     for _ in range(_ATTEMPTS):
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, SOCKET_PERMISSIONS)

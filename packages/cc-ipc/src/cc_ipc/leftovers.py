@@ -7,12 +7,14 @@ accepts a connection. This module knows names and files, and nothing of tools.
 import logging
 import os
 import stat
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from cc_ipc_bridge.constants import SCHEMA_FILE_PREFIX, SCHEMA_FILE_SUFFIX, SOCKET_FILE_PREFIX, SOCKET_FILE_SUFFIX
 from cc_ipc_bridge.lock import open_own_file, try_acquire_shared
+from cc_ipc_bridge.windows import WindowsUnsupportedError
 
 from .sockets import is_dead_socket
 
@@ -80,6 +82,8 @@ def _unlink_unless_listening(paths: list[Path]) -> list[Path]:
 
 
 def _is_own(path: Path) -> bool:
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     try:
         found = path.lstat()
     except OSError:

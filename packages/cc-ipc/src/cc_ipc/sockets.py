@@ -13,6 +13,7 @@ import weakref
 from pathlib import Path
 
 from cc_ipc_bridge.constants import SOCKET_PERMISSIONS
+from cc_ipc_bridge.windows import WindowsUnsupportedError
 
 from .errors import SocketPathError
 
@@ -39,8 +40,10 @@ def listen_privately(path: Path) -> socket.socket:
 
     Raises:
         SocketPathError: The path is too long, or exists already, for example as a symbolic link.
-        OSError: The folder is missing or not writable.
+        OSError: The folder is missing or not writable, or this is Windows.
     """
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     if not fits_socket_path(path):
         raise SocketPathError(
             path=str(path),
@@ -69,7 +72,8 @@ def _close_in_child() -> None:
         listener.close()
 
 
-os.register_at_fork(after_in_child=_close_in_child)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_close_in_child)
 
 
 def _bind(listener: socket.socket, path: Path) -> None:
@@ -82,6 +86,8 @@ def _bind(listener: socket.socket, path: Path) -> None:
 
 
 def _bind_with_mode(listener: socket.socket, path: Path) -> None:
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     # Linux creates the file with the mode of the socket, so it never has another mode.
     os.fchmod(listener.fileno(), SOCKET_PERMISSIONS)
     listener.bind(str(path))
@@ -98,6 +104,8 @@ def _bind_with_mask(listener: socket.socket, path: Path) -> None:
 
 def is_dead_socket(path: Path) -> bool:
     """Return whether the path is a socket of this user without a listening process. Links are not followed."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     try:
         found = path.lstat()
     except OSError:

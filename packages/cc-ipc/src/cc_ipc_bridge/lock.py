@@ -7,9 +7,14 @@ other. The bridge process loads this module, so it imports little.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
+import sys
+
+from .windows import WindowsUnsupportedError
+
+if sys.platform != "win32":
+    import fcntl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +29,8 @@ def open_own_file(path: str | PathLike[str]) -> int:
     Raises:
         OSError: The file does not exist, is not a regular file, or belongs to another user.
     """
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     # Without O_NONBLOCK, opening a named pipe would block until there is a writer.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     found = os.fstat(fd)
@@ -35,11 +42,15 @@ def open_own_file(path: str | PathLike[str]) -> int:
 
 def acquire(fd: int) -> None:
     """Take the exclusive lock. This blocks only for an instant, as long as other processes hold shared locks."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     fcntl.flock(fd, fcntl.LOCK_EX)
 
 
 def try_acquire_shared(fd: int) -> bool:
     """Block future owners until the descriptor is closed; return False if the file has an owner already."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -49,6 +60,8 @@ def try_acquire_shared(fd: int) -> bool:
 
 def has_owner(fd: int) -> bool:
     """Return whether a living process owns the file."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     if not try_acquire_shared(fd):
         return True
     fcntl.flock(fd, fcntl.LOCK_UN)
@@ -57,4 +70,6 @@ def has_owner(fd: int) -> bool:
 
 def wait_for_owner_to_end(fd: int) -> None:
     """Block until the owner ends or releases its lock. Only for a thread of its own, as it cannot be cancelled."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     fcntl.flock(fd, fcntl.LOCK_SH)

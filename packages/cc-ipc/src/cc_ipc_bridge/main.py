@@ -15,6 +15,7 @@ from .process import Bridge, Output
 from .protocol import McpServer
 from .relay import Relay
 from .tools import mcp_tools, read_all
+from .windows import WindowsUnsupportedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str], leave: Callable[[int], object]) -> int:
 
 def serve_bridge(socket_path: str, schema_fd: int, tools: list[JsonValue], leave: Callable[[int], object]) -> int:
     """Answer the client on stdin and stdout."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     stdout = claim_stdout()
     for fd in (0, stdout):
         os.set_blocking(fd, True)  # a host may have made its pipes non-blocking

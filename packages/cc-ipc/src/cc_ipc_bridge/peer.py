@@ -10,6 +10,8 @@ import os
 import socket
 import sys
 
+from .windows import WindowsUnsupportedError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
@@ -31,8 +33,6 @@ _SOL_LOCAL = 0
 _LOCAL_PEERCRED = 1
 _UID = slice(4, 8)
 
-_HAS_UCRED = hasattr(socket, "SO_PEERCRED")
-
 
 def peer_uid(sock: PeerSocket) -> int:
     """Return the user id of the process at the other end of a connected Unix socket.
@@ -40,7 +40,7 @@ def peer_uid(sock: PeerSocket) -> int:
     Raises:
         OSError: The socket is not connected, or the platform does not provide the credentials.
     """
-    if _HAS_UCRED:
+    if sys.platform == "linux":
         credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED_SIZE)
     else:
         credentials = sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_SIZE)
@@ -49,6 +49,8 @@ def peer_uid(sock: PeerSocket) -> int:
 
 def is_own_peer(sock: PeerSocket) -> bool:
     """Return whether the process at the other end runs as the same user as this one. Root is no exception."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     try:
         return peer_uid(sock) == os.geteuid()
     except OSError:

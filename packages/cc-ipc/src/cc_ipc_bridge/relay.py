@@ -7,11 +7,13 @@ the tool ran, so calls are never retried. This module knows frames and sockets, 
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 
 from .constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE
 from .payload import encode_json
 from .peer import is_own_peer
+from .windows import WindowsUnsupportedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,6 +128,8 @@ class Relay:
         return None
 
     def _connect(self) -> socket.socket:
+        if sys.platform == "win32":
+            raise WindowsUnsupportedError
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             sock.settimeout(_CONNECT_TIMEOUT)
@@ -178,6 +182,8 @@ def _receive_exactly(sock: socket.socket, size: int) -> bytes:
 
 def _is_reusable(sock: socket.socket) -> bool:
     """Return whether an idle connection is open and has no unrequested data."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
     try:
         sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:

@@ -5,6 +5,7 @@ This module knows the CLI's variables and the server's address. It starts no pro
 
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import assert_never
@@ -66,7 +67,7 @@ def cli_environment(url: str, home: PrivateHome, login: Login) -> dict[str, str]
         "NO_PROXY": "127.0.0.1",
         "no_proxy": "127.0.0.1",
     }
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
+    if sys.platform != "win32" and os.geteuid() == 0:
         # As root, the CLI refuses some permission modes unless this variable says that it runs in a sandbox.
         environment["IS_SANDBOX"] = "1"
     return environment

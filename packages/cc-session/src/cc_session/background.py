@@ -10,6 +10,7 @@ import atexit
 import functools
 import logging
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
@@ -177,5 +178,5 @@ def _forget_after_fork() -> None:
 
 
 atexit.register(_stop)
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":
     os.register_at_fork(after_in_child=_forget_after_fork)

@@ -174,6 +174,8 @@ class _Helper:
     """A forked process that takes jobs from a queue, and sends the results when the queue is empty."""
 
     def __init__(self, queue: int, jobs: list[list[str]], scan: Callable[[str], FileScan]) -> None:
+        if sys.platform == "win32":
+            raise NotImplementedError("Windows cannot fork")
         self._results, answer = os.pipe()
         self._process = os.fork()
         if self._process == 0:
@@ -205,6 +207,8 @@ class _Helper:
 
     def end(self) -> None:
         """End the process if it is still running."""
+        if sys.platform == "win32":
+            raise NotImplementedError("Windows cannot fork")
         import signal
 
         if self._results >= 0:

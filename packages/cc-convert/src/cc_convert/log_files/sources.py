@@ -140,4 +140,6 @@ class _Pipe:
     """The standard input as a stream: a read returns the available bytes."""
 
     def readinto(self, buffer: memoryview, /) -> int:
-        return os.readv(sys.stdin.fileno(), [buffer])
+        chunk = os.read(sys.stdin.fileno(), len(buffer))
+        buffer[: len(chunk)] = chunk
+        return len(chunk)

@@ -250,8 +250,9 @@ def share_jobs(jobs: int, work: Callable[[int], None], processes: int) -> None:
     try:
         _work(queue, work)
     except BaseException:
-        for fork in forks:
-            os.kill(fork, signal.SIGKILL)
+        if sys.platform != "win32":
+            for fork in forks:
+                os.kill(fork, signal.SIGKILL)
         raise
     finally:
         os.close(queue)
@@ -260,6 +261,8 @@ def share_jobs(jobs: int, work: Callable[[int], None], processes: int) -> None:
 
 
 def _fork(queue: int, work: Callable[[int], None]) -> int:
+    if sys.platform == "win32":
+        raise NotImplementedError("Windows cannot fork")
     fork = os.fork()
     if fork == 0:
         # No exit handlers of the parent, and no second flush of its buffers.

@@ -122,7 +122,7 @@ def _sockets() -> Check:
         choice = resolve_transport()
     except TransportUnavailableError as error:
         return Check("tools in the CLI's loop", "problem", str(error), "Upgrade claude-agent-sdk and mcp.")
-    if not hasattr(socket, "AF_UNIX"):
+    if sys.platform == "win32":
         return Check("tools in the CLI's loop", "ok", f"over {choice.transport!r}; there are no Unix sockets here")
     try:
         with tempfile.TemporaryDirectory(prefix="cc-doctor-") as folder, socket.socket(socket.AF_UNIX) as server:
@@ -159,6 +159,8 @@ def _free_memory_mb() -> int | None:
         return int(fields["MemAvailable"].split()[0]) // 1024
     except (OSError, KeyError, ValueError):
         pass
+    if sys.platform == "win32":
+        return None
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MB
     except (AttributeError, OSError, ValueError):
@@ -197,7 +199,7 @@ async def _round_trip(plan: Plan, cli: str) -> Check:
     except ModuleNotFoundError as error:
         if error.name != "cc_loopback":
             raise
-        advice = "For a try without the API: pip install cc-loopback. With --online the API is asked."
+        advice = 'For a try without the API: pip install "cc-model[doctor]". With --online the API is asked.'
         return Check("round trip", "skipped", "the scripted model is not installed", advice)
     except Exception as error:
         advice = "If the message does not help: `claude --debug` in a terminal says more."

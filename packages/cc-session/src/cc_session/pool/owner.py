@@ -6,6 +6,7 @@ core, and the parent's continues in the parent.
 
 import asyncio
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
@@ -69,5 +70,5 @@ def _renew_all() -> None:
 
 
 at_exit(_close_all)
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":
     os.register_at_fork(after_in_child=_renew_all)

@@ -8,6 +8,7 @@ fails when the SDK code used here changes.
 import json
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -87,9 +88,11 @@ class CLIProcess(Transport):
         process = self._process
         if process is None:
             return True
-        # Not on macOS before Python 3.13.
-        if process.returncode is not None or not hasattr(os, "waitid"):
-            return process.returncode is not None
+        if process.returncode is not None:
+            return True
+        # Without `os.waitid`.
+        if sys.platform == "win32" or (sys.platform == "darwin" and sys.version_info < (3, 13)):
+            return False
         try:
             # Leaves the wait to its owner.
             return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -164,7 +167,7 @@ class CLIProcess(Transport):
             with anyio.move_on_after(self._close_seconds / 2):
                 await self._inner.end_input()
                 await process.wait()
-        elif self.phase == "turn" and os.name == "posix":
+        elif self.phase == "turn":
             await self._end_in_turn(process)
         for tell in (process.terminate, process.kill):
             if process.returncode is not None:
@@ -177,7 +180,9 @@ class CLIProcess(Transport):
         await self._end_family(process)
 
     async def _end_in_turn(self, process: Process) -> None:
-        """End a process that may wait for a tool, which would take it 1.5 seconds."""
+        """End a process that may wait for a tool, which would take it 1.5 seconds. On Windows nothing can stop it."""
+        if sys.platform == "win32":
+            return
         with suppress(ProcessLookupError):
             # It is stopped while its tools end; otherwise it would tell the model.
             process.send_signal(signal.SIGSTOP)
@@ -267,5 +272,5 @@ async def _no_prompt() -> AsyncIterator[dict[str, Any]]:
 
 
 # The SDK ends its processes at exit; in a forked child they belong to the parent.
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":
     os.register_at_fork(after_in_child=subprocess_cli._ACTIVE_CHILDREN.clear)  # pyright: ignore[reportPrivateUsage]

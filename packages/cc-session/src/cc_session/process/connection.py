@@ -6,6 +6,7 @@ It lives on the background loop and does not interpret messages: they go to `on_
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -273,5 +274,5 @@ def _disown_all() -> None:
 
 
 at_exit(_close_all)
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":
     os.register_at_fork(after_in_child=_disown_all)

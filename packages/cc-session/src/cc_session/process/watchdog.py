@@ -7,6 +7,7 @@ and deletes the process's folder. It needs a POSIX shell; elsewhere there is no 
 """
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL
@@ -100,5 +101,5 @@ def _disown_all() -> None:
     _guards.clear()
 
 
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":
     os.register_at_fork(after_in_child=_disown_all)

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Build the release of all packages, and check that it installs.
+
+    python3 scripts/release.py build
+    python3 scripts/release.py check [--python VERSION] … [NAME …]
+
+`build` writes into `dist`, which git ignores:
+
+- a wheel and an sdist of each package, whose metadata and contents it checks;
+- `constraints.txt`: the tested version of each distribution that the packages need, with all their extras;
+- `requirements.txt`: the same with hashes, for `pip install --require-hashes`.
+
+`check` installs from there into empty environments, see `check_installs.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from email import message_from_bytes
+from pathlib import Path, PurePosixPath
+
+from check_installs import PYTHONS, check_all
+from commands import CheckError, finish, run
+from pin import PinError, compile_pins, select_pins
+from workspace import CONSTRAINTS, DIST, REQUIREMENTS, ROOT, find_uv, read_members, read_toml
+
+CACHES = {"__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis", ".venv"}
+METADATA = ("Name", "Version", "Summary", "Requires-Python", "License-Expression")
+SDIST = ("CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml")
+
+
+def files_of(archive: Path) -> dict[str, bytes]:
+    """Return the files of a wheel or an sdist; the paths of an sdist begin below its one folder."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            return {name: wheel.read(name) for name in wheel.namelist()}
+    found: dict[str, bytes] = {}
+    with tarfile.open(archive) as sdist:
+        for member in sdist.getmembers():
+            if file := sdist.extractfile(member):
+                found[member.name.partition("/")[2]] = file.read()
+    return found
+
+
+def problems_of(archive: Path) -> list[str]:
+    """Return the problems of the contents and the metadata of a wheel or an sdist."""
+    files = files_of(archive)
+    missing = _missing_of_wheel(files) if archive.suffix == ".whl" else [name for name in SDIST if name not in files]
+    return [f"{archive.name} {problem}" for problem in [*(f"has no {name}" for name in missing), *_stray(files)]]
+
+
+def _missing_of_wheel(files: Mapping[str, bytes]) -> list[str]:
+    tops = {name.partition("/")[0] for name in files}
+    (info,) = (top for top in tops if top.endswith(".dist-info"))
+    wanted = [f"{info}/licenses/LICENSE", *(f"{top}/py.typed" for top in sorted(tops - {info}))]
+    metadata = message_from_bytes(files[f"{info}/METADATA"])
+    found = [field for field in METADATA if not metadata[field]]
+    if not str(metadata.get_payload()).strip():
+        found.append("README in its metadata")
+    return [*(name for name in wanted if name not in files), *found]
+
+
+def _stray(files: Mapping[str, bytes]) -> Iterator[str]:
+    folders = {f"{folder}/".encode() for folder in (ROOT, Path.home())}
+    for name, content in files.items():
+        path = PurePosixPath(name)
+        if "tests" in path.parts:
+            yield f"contains a test: {name}"
+        if CACHES & {*path.parts} or path.suffix == ".pyc":
+            yield f"contains a cache: {name}"
+        if any(folder in content for folder in folders):
+            yield f"contains a path of this machine: {name}"
+
+
+def requirements() -> str:
+    """Return the requirements file: all packages and all that they need with all extras, with hashes.
+
+    Raises:
+        CheckError: It would contain the address of an index.
+    """
+    wanted = [
+        f"{path.name}[{','.join(table['project'].get('optional-dependencies', ()))}]"
+        for path, table in read_members().items()
+    ]
+    pins: list[str] = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
+    text = compile_pins(wanted, pins, "--generate-hashes", f"--find-links={DIST}")
+    if "://" in text:
+        raise CheckError(f"the requirements contain an address:\n{text}")
+    return text
+
+
+async def build() -> list[str]:
+    """Write the release into its folder; return the problems."""
+    await run([*find_uv(), "build", "--all-packages", "--clear", f"--out-dir={DIST}"], ROOT)
+    archives = sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
+    if problems := [problem for archive in archives for problem in problems_of(archive)]:
+        return problems
+    # Checks the metadata as an index does, and that it shows the README.
+    await run([*find_uv(), "tool", "run", "--quiet", "twine", "check", "--strict", *map(str, archives)], ROOT)
+    try:
+        text = requirements()
+    except PinError as error:
+        raise CheckError(str(error)) from error
+    REQUIREMENTS.write_text(text, encoding="utf-8")
+    CONSTRAINTS.write_text("".join(f"{pin}\n" for pin in select_pins(text)), encoding="utf-8")
+    print(*(path.relative_to(ROOT) for path in [*archives, CONSTRAINTS, REQUIREMENTS]), sep="\n")
+    return []
+
+
+def main() -> int:
+    """Run the command; return its exit code."""
+    names = [path.name for path in read_members()]
+    parser = argparse.ArgumentParser(description="Build the release of all packages, and check that it installs.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("build", help=f"write wheels, sdists, constraints and requirements into {DIST.name}")
+    checking = commands.add_parser("check", help=f"install from {DIST.name} into empty environments")
+    checking.add_argument("names", nargs="*", metavar="NAME", help="packages to check (default: all)")
+    checking.add_argument(
+        "--python",
+        action="append",
+        metavar="VERSION",
+        help=f"version or path of an interpreter; may be repeated (default: {', '.join(PYTHONS)}, if available)",
+    )
+    arguments = parser.parse_args()
+    if arguments.command == "build":
+        return finish(build())
+    if unknown := sorted({*arguments.names} - {*names}):
+        parser.error(f"unknown package: {', '.join(unknown)}")
+    return finish(check_all(arguments.names or names, arguments.python))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""The pure parts of scripts/release.py and of its checks, and the commands of scripts/commands.py."""
+
+from __future__ import annotations
+
+import asyncio
+import tarfile
+import time
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from check_alone import strangers, undeclared
+from check_installs import from_elsewhere
+from commands import CheckError, run
+from pin import select_pins
+from release import main, problems_of
+from workspace import DIST, ROOT, read_members, read_toml
+
+
+def test_every_package_is_named_like_its_folder_and_is_a_source_of_the_workspace() -> None:
+    members = read_members()
+
+    assert [path.name for path in members] == [table["project"]["name"] for table in members.values()]
+    assert {path.name for path in members} == {*read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["sources"]}
+
+
+def test_every_package_has_its_own_version_pages_tests_and_types() -> None:
+    """ARCH-11"""
+    for path, table in read_members().items():
+        assert "version" not in table["project"].get("dynamic", []), path
+        assert table["project"]["version"]
+        wanted = ["README.md", "CHANGELOG.md", "tests", f"src/{path.name.replace('-', '_')}/py.typed"]
+        assert [name for name in wanted if not (path / name).exists()] == [], path
+
+
+WHEEL = {
+    "cc_a/__init__.py": "",
+    "cc_a/py.typed": "",
+    "cc_a-0.1.0.dist-info/licenses/LICENSE": "MIT",
+    "cc_a-0.1.0.dist-info/METADATA": """\
+Metadata-Version: 2.4
+Name: cc-a
+Version: 0.1.0
+Summary: A package
+License-Expression: MIT
+Requires-Python: >=3.11
+
+# cc-a
+""",
+}
+SDIST = dict.fromkeys(["CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "src/cc_a/py.typed"], "")
+
+
+def wheel_of(folder: Path, files: Mapping[str, str]) -> Path:
+    path = folder / "cc_a-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def sdist_of(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, content in files.items():
+        file = folder / "cc_a-0.1.0" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+    path = folder / "cc_a-0.1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(folder / "cc_a-0.1.0", "cc_a-0.1.0")
+    return path
+
+
+def test_complete_wheel_and_sdist_pass(tmp_path: Path) -> None:
+    """ARCH-11, ARCH-38."""
+    assert problems_of(wheel_of(tmp_path, WHEEL)) == []
+    assert problems_of(sdist_of(tmp_path, SDIST)) == []
+
+
+@pytest.mark.parametrize("lacks", ["cc_a/py.typed", "cc_a-0.1.0.dist-info/licenses/LICENSE"])
+def test_wheel_without_its_types_or_its_license_is_named(tmp_path: Path, lacks: str) -> None:
+    wheel = wheel_of(tmp_path, {name: content for name, content in WHEEL.items() if name != lacks})
+
+    assert problems_of(wheel) == [f"{wheel.name} has no {lacks}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "lacks"),
+    [
+        ("License-Expression: MIT\n", "License-Expression"),
+        ("Requires-Python: >=3.11\n", "Requires-Python"),
+        ("# cc-a\n", "README in its metadata"),
+    ],
+)
+def test_wheel_with_incomplete_metadata_is_named(tmp_path: Path, line: str, lacks: str) -> None:
+    wheel = wheel_of(tmp_path, {name: content.replace(line, "") for name, content in WHEEL.items()})
+
+    assert problems_of(wheel) == [f"{wheel.name} has no {lacks}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("tests/test_a.py", "", "contains a test: tests/test_a.py"),
+        ("src/cc_a/__pycache__/a.pyc", "", "contains a cache: src/cc_a/__pycache__/a.pyc"),
+        ("src/cc_a/a.py", f"path = '{ROOT}/x'", "contains a path of this machine: src/cc_a/a.py"),
+    ],
+)
+def test_stray_file_is_named(tmp_path: Path, name: str, content: str, problem: str) -> None:
+    """ARCH-38."""
+    sdist = sdist_of(tmp_path, SDIST | {name: content})
+
+    assert problems_of(sdist) == [f"{sdist.name} {problem}"]
+
+
+def test_sdist_without_its_readme_is_named(tmp_path: Path) -> None:
+    sdist = sdist_of(tmp_path, {name: content for name, content in SDIST.items() if name != "README.md"})
+
+    assert problems_of(sdist) == [f"{sdist.name} has no README.md"]
+
+
+def test_pins_of_a_requirements_file_keep_their_markers_and_lose_their_hashes() -> None:
+    hashes = " \\\n    --hash=sha256:0 \\\n    --hash=sha256:1\n"
+    text = f"a==1{hashes}b==2 ; os_name == 'nt'{hashes}./c\nd==3\n"
+
+    assert select_pins(text) == ["a==1", "b==2 ; os_name == 'nt'", "d==3"]
+
+
+def test_package_from_an_index_is_named() -> None:
+    """ARCH-39."""
+    sources = {"cc-types": "https://index/cc_types.whl", "cc-ipc": f"{DIST.as_uri()}/cc_ipc.whl", "rich": "https://i/r"}
+
+    assert from_elsewhere(sources) == ["cc-types came from https://index/cc_types.whl"]
+
+
+def test_check_without_a_release_names_the_command_that_builds_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("check_installs.REQUIREMENTS", tmp_path / "requirements.txt")
+    monkeypatch.setattr("sys.argv", ["release.py", "check"])
+
+    assert main() == 1
+    assert "python3 scripts/release.py build" in capsys.readouterr().out
+
+
+def test_only_members_and_pinned_versions_may_be_installed_and_the_sdk_only_where_it_is_needed() -> None:
+    """ARCH-09"""
+    pins, sdk = ["dep==1", "fork==2 ; os_name == 'nt'", "claude-agent-sdk==3"], {"claude-agent-sdk": "3"}
+
+    assert strangers("cc-types", {"cc-types": "0.1.0", "dep": "1", "fork": "2"}, pins, ["cc-types"]) == []
+    assert strangers("cc-types", {"dep": "2", "stray": "2"}, pins, []) == ["dep 2 has no pin", "stray 2 has no pin"]
+    assert strangers("cc-types", sdk, pins, []) == ["claude-agent-sdk was installed too"]
+    assert strangers("cc-session", sdk, pins, []) == []
+
+
+def test_an_undeclared_import_is_found_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "a.py").write_text("import json\nfrom . import b\nimport pytest, extra.part", "utf-8")
+    (tmp_path / "inner" / "b.py").write_text("def f():\n    from not_there.deep import x", "utf-8")
+
+    assert undeclared(tmp_path, ["extra"]) == ["b.py imports not_there, which is not declared"]
+
+
+def test_unknown_package_is_rejected(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["release.py", "check", "cc-types", "cc-z"])
+    with pytest.raises(SystemExit):
+        main()
+
+    assert "unknown package: cc-z" in capsys.readouterr().err
+
+
+async def test_failed_command_shows_its_output(tmp_path: Path) -> None:
+    with pytest.raises(CheckError, match=r"(?s)exit code 3.*told you"):
+        await run(["sh", "-c", "echo told you >&2; exit 3"], tmp_path)
+
+
+async def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
+    for turns in (*range(12), None):
+        started = tmp_path / f"started-{turns}"
+        command = f"sleep 61 >/dev/null 2>&1 & echo $! >{started}.part; mv {started}.part {started}; wait"
+        work = asyncio.create_task(run(["sh", "-c", command], tmp_path))
+        await get_on(started, turns)
+
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+        if started.exists():
+            async with asyncio.timeout(5):  # the process was killed, which takes a moment
+                while is_running(int(started.read_text())):  # noqa: ASYNC110  # there is no event for it
+                    await asyncio.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE  # its exit status may not be read by init yet
+    return False
+
+
+async def get_on(started: Path, turns: int | None) -> None:
+    """Run some iterations of the event loop, the last with time for the command; or wait for its child process."""
+    if turns is None:
+        async with asyncio.timeout(10):
+            while not started.exists():  # noqa: ASYNC110, ASYNC240  # there is no event for it
+                await asyncio.sleep(0.01)
+        return
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    time.sleep(0.1)  # noqa: ASYNC251  # the command continues, and the loop does not
