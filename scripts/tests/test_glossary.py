@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from importlib import import_module
 
 from workspace import ROOT
@@ -21,6 +22,7 @@ def table(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row in rows]
 
 
+@cache
 def classes() -> dict[str, set[str]]:
     """The packages of each class name without an underscore."""
     found: defaultdict[str, set[str]] = defaultdict(set)

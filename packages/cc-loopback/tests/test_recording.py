@@ -1,4 +1,7 @@
-"""Runs recorded against one loopback API, and replayed without it."""
+"""Runs recorded against one loopback API, and replayed without it.
+
+Over 400 lines, and in one file: all tests record from one upstream and replay, with the helpers of this module.
+"""
 
 import contextlib
 import json

@@ -1,4 +1,7 @@
-"""Shared test code: the loopback API, transports to it that run the real CLI, and a check for leftovers."""
+"""Shared test code: the loopback API, transports to it that run the real CLI, and a check for leftovers.
+
+Over 400 lines, and in one file: pytest finds the fixtures of a folder in one file.
+"""
 
 from __future__ import annotations
 

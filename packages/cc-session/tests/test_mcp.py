@@ -1,4 +1,7 @@
-"""MCP servers of a running session: of four kinds, ready, slow, failed, killed, replaced."""
+"""MCP servers of a running session: of four kinds, ready, slow, failed, killed, replaced.
+
+Over 400 lines, and in one file: all tests share the servers of this module.
+"""
 
 import asyncio
 import itertools
