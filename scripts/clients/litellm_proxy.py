@@ -13,7 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from abilities import MODEL, TOKEN, URL
+from abilities import MODEL, TOKEN
 
 # The proxy imports for half a minute on a slow machine.
 START_SECONDS = 120.0
@@ -26,7 +26,12 @@ def proxy(token: str = TOKEN) -> Generator[str]:
     """Run the proxy; yield its address for clients."""
     with tempfile.TemporaryDirectory(prefix="clients-") as folder:
         config = Path(folder, "config.json")  # JSON is YAML
-        target = {"model": f"anthropic/{MODEL}", "api_base": URL, "api_key": "os.environ/TOKEN", "max_tokens": 100}
+        # As in docs/how-to/other-clients.md.
+        target = {
+            "model": f"anthropic/{MODEL}",
+            "api_base": "os.environ/ANTHROPIC_BASE_URL",
+            "api_key": "os.environ/ANTHROPIC_API_KEY",
+        }
         settings = {"num_retries": 2}
         config.write_text(
             json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": target}], "router_settings": settings}),
@@ -36,7 +41,12 @@ def proxy(token: str = TOKEN) -> Generator[str]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         command = [str(Path(sys.executable).with_name("litellm")), "--config", str(config), "--host", "127.0.0.1"]
-        env = {**os.environ, "TOKEN": token, "LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        env = {
+            **os.environ,
+            "ANTHROPIC_API_KEY": token,
+            "LITELLM_MASTER_KEY": KEY,
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        }
         with open(Path(folder, "log"), "wb") as log:
             running = subprocess.Popen([*command, "--port", str(port)], env=env, stdout=log, stderr=log, cwd=folder)
         try:

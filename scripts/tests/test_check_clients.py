@@ -45,6 +45,7 @@ def test_an_ability_without_a_result_is_a_problem_unless_the_client_lacks_it() -
 
 
 def test_the_page_has_a_row_for_each_client() -> None:
+    """MSG-97"""
     written = PAGE.read_text("utf-8")
     assert [client.title for client in CLIENTS if f"| {client.title} |" not in written] == []
     assert "| no |" not in written
