@@ -6,11 +6,12 @@ import shutil
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
 from anthropic import APIConnectionError, APIError, AsyncAnthropic
+from anthropic.types import Message, TextBlock
 
 from balanced_servers import Balanced, balanced
 from cc_loopback import LoopbackServer
@@ -52,8 +53,8 @@ class Load:
             await asyncio.gather(*(send_next() for _ in range(AT_ONCE)))
 
     async def _ask(self, client: AsyncAnthropic, prompt: str) -> str:
-        message: Any = await client.messages.create(**body(prompt))
-        return message.content[0].text
+        message = cast("Message", await client.messages.create(**body(prompt)))
+        return cast("TextBlock", message.content[0]).text
 
     async def _stream(self, client: AsyncAnthropic, prompt: str) -> str:
         """Read a stream; one that breaks off raises, and its caller repeats it, which no client does by itself."""

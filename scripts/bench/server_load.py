@@ -41,7 +41,8 @@ async def measure(effort: Effort) -> list[Figure]:
         for size in SIZES[: effort.times(len(SIZES))]:
             async with serving(size, environment) as (server, http):
                 await load(http, size, 4 * size)  # starts the processes
-                rates, costs = [], []
+                rates: list[float] = []
+                costs: list[float] = []
                 for _ in range(effort.times(REPETITIONS, 1)):
                     before, began = processor_seconds(server), time.perf_counter()
                     count = effort.times(REQUESTS, 8)
