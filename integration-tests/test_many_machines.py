@@ -1,4 +1,4 @@
-"""Two servers behind HAProxy under a load, while one is killed and comes back, and the other is stopped in good order."""
+"""Two servers behind HAProxy under a load, while one is killed and comes back, and the other is stopped and started."""
 
 import asyncio
 import json

@@ -185,7 +185,7 @@ class Body(httpx2.AsyncByteStream):
         self._reply.abandon()
 
     async def read(self) -> bytes:
-        """Return the received bytes, waiting if necessary; empty at the end. Raises what `Reply.read()` raises."""
+        """Return the received bytes, waiting if necessary; empty at the end. Raises the errors of the stream."""
         return await self._reply.read(self._timeout)
 
     def __del__(self) -> None:

@@ -1,7 +1,7 @@
 """`ClaudeCodeTransport`: an `httpx2` transport that answers the Messages API by driving Claude Code.
 
-Pass it to an `httpx2.AsyncClient` or an `httpx2.Client`, and that to any client of the Anthropic API. Only the path of a
-request matters, not its host.
+Pass it to an `httpx2.AsyncClient` or an `httpx2.Client`, and that to any client of the Anthropic API. Only the path
+of a request matters, not its host.
 """
 
 import asyncio
