@@ -1,6 +1,6 @@
 """Measure the server: requests per second, processor time and memory, by the number of Claude Code processes.
 
-    python scripts/bench/server_load.py [--quick] [--json FILE]
+    python scripts/bench/server_sizes.py [--quick] [--json FILE]
 
 Twice as many clients as processes send short requests, each as soon as its last one is answered. The API is a process
 of its own and answers at once, so the rates are those of the processor alone.
@@ -21,10 +21,10 @@ from arena import HERE, talking
 from command_line import main
 from harness.figures import Effort, Figure, Group, Suite
 
-RATE = Group("server_load", "Requests per second", "/s")
-COST = Group("server_load", "Processor time of a request")
-SERVER = Group("server_load", "Memory of the server", "MB")
-PROCESS = Group("server_load", "Memory of a Claude Code process, shared parts left out", "MB")
+RATE = Group("server_sizes", "Requests per second", "/s")
+COST = Group("server_sizes", "Processor time of a request")
+SERVER = Group("server_sizes", "Memory of the server", "MB")
+PROCESS = Group("server_sizes", "Memory of a Claude Code process, shared parts left out", "MB")
 
 SIZES = (1, 2, 4, 8)
 # Fewer than after which a process is replaced, in all repetitions: the figures are those of warm processes.
@@ -97,7 +97,7 @@ def memory(server: psutil.Process) -> tuple[float, float]:
     return own, sum(others)
 
 
-SUITE = Suite("server_load", "The server by the number of its processes", measure)
+SUITE = Suite("server_sizes", "The server by the number of its processes", measure)
 
 if __name__ == "__main__":
     sys.exit(main([SUITE], __doc__))
