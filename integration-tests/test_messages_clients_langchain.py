@@ -1,8 +1,11 @@
-"""LangChain's Anthropic chat model on the server."""
+"""LangChain's Anthropic chat model on the server, and over the transport in this process."""
 
+from functools import cached_property
 from typing import Any, cast
 
+import httpx2
 import pytest
+from anthropic import Anthropic, AsyncAnthropic
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable
@@ -10,6 +13,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel, SecretStr
 
 from cc_loopback import LoopbackServer
+from cc_model import ClaudeCodeProvider
 from messages_server import MessagesServer
 
 MODEL = "claude-sonnet-5"
@@ -29,15 +33,35 @@ def weather(city: str) -> str:
     return f"sunny in {city}"
 
 
-@pytest.fixture
-def model(messages_server: MessagesServer) -> ChatAnthropic:
-    return ChatAnthropic(
-        model_name=MODEL,
-        base_url=messages_server.url,
-        api_key=SecretStr(messages_server.token),
-        max_tokens_to_sample=100,
-        timeout=20,
-        stop=None,
+class ChatClaudeCode(ChatAnthropic):
+    """The class of the page "LangChain and other languages", over any transport."""
+
+    transport: Any
+
+    @cached_property
+    def _client(self) -> Anthropic:
+        return Anthropic(api_key="not used", http_client=httpx2.Client(transport=self.transport))
+
+    @cached_property
+    def _async_client(self) -> AsyncAnthropic:
+        return AsyncAnthropic(api_key="not used", http_client=httpx2.AsyncClient(transport=self.transport))
+
+
+@pytest.fixture(params=["server", "in this process"])
+def model(
+    request: pytest.FixtureRequest, messages_server: MessagesServer, shared_provider: ClaudeCodeProvider
+) -> ChatAnthropic:
+    if request.param == "server":
+        return ChatAnthropic(
+            model_name=MODEL,
+            base_url=messages_server.url,
+            api_key=SecretStr(messages_server.token),
+            max_tokens_to_sample=100,
+            timeout=20,
+            stop=None,
+        )
+    return ChatClaudeCode(
+        model_name=MODEL, transport=shared_provider.transport, max_tokens_to_sample=100, timeout=20, stop=None
     )
 
 
@@ -55,7 +79,8 @@ def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
     assert answer.response_metadata["stop_reason"] == "end_turn"
     assert answer.usage_metadata is not None
     assert answer.usage_metadata["input_tokens"] > 0
-    assert loopback.requests[1]["system"][-1]["text"] == "Be brief."
+    system = loopback.requests[1]["system"]  # the server makes it a block, for its cache breakpoint
+    assert (system if isinstance(system, str) else system[-1]["text"]) == "Be brief."
     assert [message["role"] for message in loopback.requests[1]["messages"]] == ["user", "assistant", "user"]
 
 

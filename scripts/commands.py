@@ -24,8 +24,8 @@ class CheckError(Exception):
     """A failed check of a package; the message is for the user."""
 
 
-async def run(command: list[str], cwd: Path) -> str:
-    """Run a command and return its output, including stderr.
+async def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = None) -> str:
+    """Run a command and return its output, including stderr. `env` adds to the variables of this process.
 
     Raises:
         CheckError: it failed, or exceeded the time limit of a step.
@@ -34,7 +34,7 @@ async def run(command: list[str], cwd: Path) -> str:
         asyncio.create_subprocess_exec(
             *command,
             cwd=cwd,
-            env={key: value for key, value in os.environ.items() if key not in FOREIGN},
+            env={key: value for key, value in os.environ.items() if key not in FOREIGN} | dict(env or {}),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

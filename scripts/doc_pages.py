@@ -28,7 +28,7 @@ __all__ = ["ROOT", "Block", "Page", "read_page", "run_page"]
 ROOT = Path(__file__).resolve().parent.parent
 
 # Ports in pages; each is replaced by a free one, so that several pages can run at once.
-_PORTS = ("8000", "8400")
+_PORTS = ("8000", "8400", "8401", "8402")
 
 # Seconds for a Python block, and for all shell blocks of a page; detects a hang. Each takes a few on a busy machine.
 _SECONDS = 100.0

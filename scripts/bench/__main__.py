@@ -14,6 +14,7 @@ import ipc_transports
 import log_reports
 import model_load
 import model_runs
+import server_sizes
 import session_pool
 import session_turn
 from command_line import main
@@ -27,6 +28,7 @@ SUITES = (
     ipc_transports.SUITE,
     convert.SUITE,
     log_reports.SUITE,
+    server_sizes.SUITE,
 )
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import httpx2
 from typing_extensions import override
 
-from cc_session.internals import tell_background
+from cc_session.internals import run_on_background, tell_background
 
-__all__ = ["Body", "Head", "ResponseStream"]
+__all__ = ["Body", "Head", "ResponseStream", "SyncBody"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +173,39 @@ class Body(httpx2.AsyncByteStream):
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while data := await self._reply.read(self._timeout):
+        while data := await self.read():
             yield data
 
     @override
     async def aclose(self) -> None:
+        self.abandon()
+
+    def abandon(self) -> None:
+        """End the request if it is not over."""
         self._reply.abandon()
 
+    async def read(self) -> bytes:
+        """Return the received bytes, waiting if necessary; empty at the end. Raises the errors of the stream."""
+        return await self._reply.read(self._timeout)
+
     def __del__(self) -> None:
-        self._reply.abandon()
+        self.abandon()
+
+
+class SyncBody(httpx2.SyncByteStream):
+    """The same for a synchronous client, whose thread waits for each piece."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+
+    @override
+    def __iter__(self) -> Iterator[bytes]:
+        while data := run_on_background(self._body.read):
+            yield data
+
+    @override
+    def close(self) -> None:
+        self._body.abandon()
 
 
 def _nothing() -> None:

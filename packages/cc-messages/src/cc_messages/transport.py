@@ -1,7 +1,7 @@
 """`ClaudeCodeTransport`: an `httpx2` transport that answers the Messages API by driving Claude Code.
 
-Pass it to an `httpx2.AsyncClient`, and that to any client of the Anthropic API. Only the path of a request matters, not
-its host.
+Pass it to an `httpx2.AsyncClient` or an `httpx2.Client`, and that to any client of the Anthropic API. Only the path
+of a request matters, not its host.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from cc_session.internals import (
     PoolLimits,
     PoolOwner,
     on_background,
+    run_on_background,
     start_on_background,
 )
 from cc_types import APIError, ClaudeCodeError, JsonValue, ProcessExitedError, RateLimits
@@ -37,7 +38,7 @@ from .process.launch import LaunchBuilder
 from .process.process import RequestProcess
 from .process.request_launch import RequestLaunch
 from .request_handler import answer
-from .response_stream import Body, ResponseStream
+from .response_stream import Body, ResponseStream, SyncBody
 
 __all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
 
@@ -51,12 +52,12 @@ _LIMITS = "/v1/limits"
 _IDS_BEGIN = "claude-"
 
 
-class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
+class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     """Answers the Messages API from a pool of Claude Code processes.
 
     It serves `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/models`, `GET /v1/models/{id}`, and
-    `GET /v1/limits`, the HTTP form of `limits`. It may be used from any number of threads and asyncio loops at once.
-    Nothing is started before the first request.
+    `GET /v1/limits`, the HTTP form of `limits`. It may be used from any number of threads and asyncio loops at once,
+    by asynchronous and by synchronous clients. Nothing is started before the first request.
 
     Args:
         size: The maximum number of processes, and so of requests answered at the same time; more wait. An idle process
@@ -139,6 +140,18 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
         except ClaudeCodeError as error:
             raise httpx2.ReadError(str(error)) from error
 
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer one HTTP request of a synchronous client, while this thread waits.
+
+        Raises:
+            httpx2.TransportError: As `handle_async_request()`.
+        """
+        request.read()
+        response = run_on_background(self.handle_async_request, request)
+        if isinstance(body := response.stream, Body):
+            response.stream = SyncBody(body)
+        return response
+
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         body = await request.aread()
         parsed = parse_request(
@@ -207,6 +220,10 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         """End all processes, those in use too. A later request starts new ones."""
         await on_background(self._pool.renew().aclose)
+
+    def close(self) -> None:
+        """End all processes, while this thread waits; see `aclose()`."""
+        run_on_background(self.aclose)
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,14 +13,12 @@ from pydantic_ai.toolsets import AbstractToolset
 from cc_messages import ClaudeCodeTools
 from cc_session import McpServer, Policy
 
-from .model import ClaudeCodeModel
+from .model import PREFIX, ClaudeCodeModel
 from .provider import ClaudeCodeProvider
 from .settings import ClaudeCodeModelSettings
 from .tool_approvals import ClaudeCodeToolApprovals
 
 __all__ = ["ClaudeCode", "claude_code"]
-
-_PREFIX = "claude-code:"
 
 
 @dataclass
@@ -37,9 +35,9 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         self, ctx: ModelResolutionContext[AgentDepsT], *, model_id: KnownModelName | str
     ) -> Model | None:
         """Return the model for a `claude-code:` id; None for all other ids."""
-        if not model_id.startswith(_PREFIX):
+        if not model_id.startswith(PREFIX):
             return None
-        name = model_id.removeprefix(_PREFIX)
+        name = model_id.removeprefix(PREFIX)
         if name not in self._models:
             self._models[name] = ClaudeCodeModel(name, provider=self.provider)
         return self._models[name]
@@ -53,9 +51,23 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         return ClaudeCodeToolApprovals(self.tools.names) if self.tools is not None and self.tools.defers else None
 
     @classmethod
-    def get_serialization_name(cls) -> str | None:
-        """Return None: an open pool of processes cannot be serialized."""
-        return None
+    def from_spec(
+        cls,
+        *,
+        tools: Sequence[str] = (),
+        skills: Sequence[str] = (),
+        approvals: bool = False,
+        cwd: str | None = None,
+        max_turns: int | None = None,
+    ) -> "ClaudeCode[object]":
+        """Return the capability for an entry of an agent's YAML or JSON file, with arguments of `claude_code()`.
+
+        The file needs `Agent.from_file(…, custom_capability_types=[ClaudeCode])`.
+
+        Raises:
+            ValueError: As from `claude_code()`.
+        """
+        return claude_code(tools=tools, skills=skills, approvals=approvals, cwd=cwd, max_turns=max_turns)
 
 
 def claude_code(

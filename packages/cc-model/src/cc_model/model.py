@@ -36,7 +36,10 @@ from .tool_approvals import without_claude_code_tools
 from .transcript import MessageCallback, Transcript, metadata
 from .uploaded_files import with_own_files
 
-__all__ = ["ClaudeCodeModel"]
+__all__ = ["PREFIX", "ClaudeCodeModel"]
+
+PREFIX = "claude-code:"
+"""Provider's part of a pydantic-ai model id."""
 
 # Lifetime of a breakpoint without a TTL.
 _CLAUDE_CODE_RETENTION = timedelta(minutes=5)
@@ -50,7 +53,8 @@ class ClaudeCodeModel(AnthropicModel):
     the loop instead.
 
     Args:
-        model_name: A model id, or one of Claude Code's aliases such as `"sonnet"`.
+        model_name: A model id, or one of Claude Code's aliases such as `"sonnet"`; with or without `claude-code:`
+            before it.
         provider: Process pool; by default all models of this Python process share one.
         settings: Default settings of requests.
         profile: Capabilities of the model, if the default is wrong.
@@ -68,7 +72,8 @@ class ClaudeCodeModel(AnthropicModel):
         profile: ModelProfileSpec | None = None,
         message_callback: MessageCallback | None = None,
     ) -> None:
-        super().__init__(model_name, provider=provider or default_provider(), settings=settings, profile=profile)
+        name = model_name.removeprefix(PREFIX)
+        super().__init__(name, provider=provider or default_provider(), settings=settings, profile=profile)
         self._message_callback = message_callback
         self._agent_tools: AgentTools | None = None
 

@@ -1,0 +1,84 @@
+"""The places where pydantic-ai takes a model id: those that resolve `claude-code:`, and those that need the model."""
+
+from pathlib import Path
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelRequest
+from pydantic_ai.models import infer_model
+from pydantic_ai.models.concurrency import ConcurrencyLimitedModel
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.wrapper import WrapperModel
+
+from cc_loopback import LoopbackServer
+from cc_model import ClaudeCode, ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from cc_model.profile import resolve_alias
+from cc_model.provider import default_provider
+
+
+def asked(api: LoopbackServer) -> list[str]:
+    return [request["model"] for request in api.requests]
+
+
+async def test_an_agent_with_the_capability_takes_ids_everywhere(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-96"""
+    agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider)])
+    await agent.run("Hello.")
+    await agent.run("Hello.", model="claude-code:haiku")
+    with agent.override(model="claude-code:opus"):
+        await agent.run("Hello.")
+    async with agent.run_stream("Hello.", model="claude-code:fable") as result:
+        assert await result.get_output()
+    assert asked(shared_api) == [resolve_alias(name) for name in ("sonnet", "haiku", "opus", "fable")]
+
+
+async def test_an_agent_of_a_file_takes_an_id(
+    shared_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MODEL-97"""
+    for name, value in shared_api.env().items():
+        monkeypatch.setenv(name, value)  # a file names no provider
+    file = tmp_path / "agent.json"
+    file.write_text('{"model": "claude-code:sonnet", "capabilities": ["ClaudeCode"]}', encoding="utf-8")
+    agent = Agent.from_file(file, custom_capability_types=[ClaudeCode])
+    async with default_provider():
+        assert (await agent.run("Hello.")).output
+    assert asked(shared_api) == [resolve_alias("sonnet")]
+
+
+def test_a_capability_of_a_file_has_the_arguments_that_a_file_can_hold() -> None:
+    """MODEL-97"""
+    made = ClaudeCode[object].from_spec(tools=["Read"], cwd="/tmp", max_turns=3)
+    assert made.tools is not None
+    assert (made.tools.tools, made.tools.cwd, made.tools.max_turns) == (("Read",), "/tmp", 3)
+    with pytest.raises(ValueError, match="'Raed' is not a tool"):
+        ClaudeCode[object].from_spec(tools=["Raed"])
+
+
+async def test_the_model_takes_an_id_where_pydantic_ai_needs_a_model(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-98"""
+    model = ClaudeCodeModel("claude-code:sonnet", provider=provider)
+    assert (model.model_name, model.model_id) == ("sonnet", "claude-code:sonnet")
+    for one in (
+        model,
+        FallbackModel(model, "test"),
+        WrapperModel(model),
+        ConcurrencyLimitedModel(model, limiter=1),
+        infer_model(model),
+    ):
+        response = await model_request(one, [ModelRequest.user_text_prompt("Hello.")])
+        assert response.provider_name == "claude-code"
+    assert asked(shared_api) == [resolve_alias("sonnet")] * 5
+
+
+def test_pydantic_ai_itself_has_no_place_for_a_new_prefix() -> None:
+    """If this fails, pydantic-ai has got one: register `claude-code` there, and shorten the page about model ids."""
+    for refused in (lambda: infer_model("claude-code:sonnet"), lambda: FallbackModel("claude-code:sonnet", "test")):
+        with pytest.raises(UserError, match="Unknown model: claude-code:sonnet"):
+            refused()

@@ -1,0 +1,103 @@
+"""Measure the server: requests per second, processor time and memory, by the number of Claude Code processes.
+
+    python scripts/bench/server_sizes.py [--quick] [--json FILE]
+
+Twice as many clients as processes send short requests, each as soon as its last one is answered. The API is a process
+of its own and answers at once, so the rates are those of the processor alone.
+"""
+
+import asyncio
+import os
+import secrets
+import sys
+import time
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+import httpx2
+import psutil
+from arena import HERE, talking
+from command_line import main
+from harness.figures import Effort, Figure, Group, Suite
+
+RATE = Group("server_sizes", "Requests per second", "/s")
+COST = Group("server_sizes", "Processor time of a request")
+SERVER = Group("server_sizes", "Memory of the server", "MB")
+PROCESS = Group("server_sizes", "Memory of a Claude Code process, shared parts left out", "MB")
+
+SIZES = (1, 2, 4, 8)
+# Fewer than after which a process is replaced, in all repetitions: the figures are those of warm processes.
+REQUESTS = 120
+REPETITIONS = 3
+BODY = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello?"}]}
+
+
+async def measure(effort: Effort) -> list[Figure]:
+    """Measure servers of several sizes, one after the other."""
+    found: dict[Group, list[Figure]] = {group: [] for group in (RATE, COST, SERVER, PROCESS)}
+    async with talking("the API", (sys.executable, str(HERE / "api.py")), {}) as api:
+        environment: dict[str, str] = await api.read()
+        for size in SIZES[: effort.times(len(SIZES))]:
+            async with serving(size, environment) as (server, http):
+                await load(http, size, 4 * size)  # starts the processes
+                rates: list[float] = []
+                costs: list[float] = []
+                for _ in range(effort.times(REPETITIONS, 1)):
+                    before, began = processor_seconds(server), time.perf_counter()
+                    count = effort.times(REQUESTS, 8)
+                    await load(http, size, count)
+                    rates.append(count / (time.perf_counter() - began))
+                    costs.append(1000 * (processor_seconds(server) - before) / count)
+                own, others = memory(server)
+            values = {RATE: rates, COST: costs, SERVER: [own], PROCESS: [others / size]}
+            for group, measured in values.items():
+                found[group].append(group.figure(f"{size} processes", measured))
+    return [figure for figures in found.values() for figure in figures]
+
+
+@asynccontextmanager
+async def serving(size: int, env: Mapping[str, str]) -> AsyncGenerator[tuple[psutil.Process, httpx2.AsyncClient]]:
+    """Run a server; yield its process and a client."""
+    token = secrets.token_urlsafe()
+    command = [sys.executable, "-m", "cc_messages", "serve", "--port", "0", "--size", str(size)]
+    server = await asyncio.create_subprocess_exec(
+        *command, env={**os.environ, **env, "CC_MESSAGES_TOKEN": token}, stdout=PIPE
+    )
+    try:
+        assert server.stdout is not None  # noqa: S101 - for the type checker
+        url = (await server.stdout.readline()).decode().strip().partition("=")[2]
+        async with httpx2.AsyncClient(base_url=url, headers={"x-api-key": token}, timeout=60) as http:
+            yield psutil.Process(server.pid), http
+    finally:
+        server.terminate()
+        await server.wait()
+
+
+async def load(http: httpx2.AsyncClient, size: int, count: int) -> None:
+    """Send requests, twice as many at once as there are processes."""
+    numbers = iter(range(count))
+
+    async def send() -> None:
+        for _ in numbers:
+            (await http.post("/v1/messages", json=BODY)).raise_for_status()
+
+    await asyncio.gather(*(send() for _ in range(2 * size)))
+
+
+def processor_seconds(server: psutil.Process) -> float:
+    """Return the processor time of the server and its processes so far."""
+    times = [process.cpu_times() for process in (server, *server.children(recursive=True))]
+    return sum(one.user + one.system for one in times)
+
+
+def memory(server: psutil.Process) -> tuple[float, float]:
+    """Return the megabytes of the server alone, and of all its child processes."""
+    own, *others = (process.memory_full_info().uss / 1e6 for process in (server, *server.children(recursive=True)))
+    return own, sum(others)
+
+
+SUITE = Suite("server_sizes", "The server by the number of its processes", measure)
+
+if __name__ == "__main__":
+    sys.exit(main([SUITE], __doc__))

@@ -1,0 +1,302 @@
+"""Test clients of the Messages API against the server, each in an environment of its own.
+
+    uv run scripts/check_clients.py [--write] [CLIENT ...]
+
+Runs the programs of `scripts/clients` against `python -m cc_messages serve` on a loopback API, with the newest version
+of each client. Prints a table; with --write, it also writes `docs/reference/clients.md`. Exits with 1 if a
+client fails.
+"""
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import claude_agent_sdk
+
+from cc_loopback import LoopbackServer
+from commands import CheckError, finish, run
+from workspace import ROOT, find_uv
+
+sys.path.append(str(ROOT / "scripts" / "clients"))
+sys.path.append(str(ROOT / "integration-tests" / "support"))
+
+import abilities
+
+from messages_server import MessagesServer, serving
+
+CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+CLIENTS_FOLDER = ROOT / "scripts" / "clients"
+PAGE = ROOT / "docs" / "reference" / "clients.md"
+COLUMNS = ("text", "stream", "tools", "structured", "images", "errors")
+
+ANSWER = "Good day to you."
+PARIS = {"name": "Paris", "people": 2}
+SUNNY = f"It is {abilities.weather('Paris')}."
+SEEN = f"A picture of type image/png with {len(abilities.PNG_BASE64)} characters."
+REFUSAL = "This request was refused for the test."
+"""The API's message in an error; a client shows it."""
+
+INTRODUCTION = """\
+# Clients
+
+Made by `scripts/check_clients.py --write`: the newest version of each client, in an environment of its own, asks
+`python -m cc_messages serve`, which is on a loopback API. The programs are in `scripts/clients`;
+[LangChain and other languages](../how-to/other-clients.md) has instructions.
+
+- **text**, **stream**: an answer, whole and in pieces.
+- **tools**: the client runs a tool that the model called, and sends back its result.
+- **structured**: an answer of a given type or schema.
+- **images**: an image in a request.
+- **errors**: an error of the API, and a wrong token, become the client's own errors, with the message; after a 529 the
+  client repeats the request, and gets its answer.
+"""
+
+
+@dataclass(frozen=True)
+class Client:
+    """A program of `scripts/clients` and its requirements."""
+
+    title: str
+    program: str
+    packages: tuple[str, ...] = ()
+    note: str = ""
+    """A remark for the page."""
+    lacks: tuple[str, ...] = ()
+    """Abilities that the client itself does not have; the note says why."""
+
+    @property
+    def name(self) -> str:
+        """Name of the program without its suffix."""
+        return self.program.partition(".")[0]
+
+
+CLIENTS = (
+    Client("curl", "curl.py"),
+    Client("`claude` CLI", "claude_cli.py"),
+    Client("`anthropic` for Python", "anthropic_python.py", ("anthropic",)),
+    Client("`@anthropic-ai/sdk` for Node", "anthropic_node.mjs", ("@anthropic-ai/sdk",)),
+    Client("pydantic-ai `AnthropicModel`", "pydantic_ai_anthropic.py", ("pydantic-ai-slim[anthropic]",)),
+    Client("LangChain", "langchain_chat.py", ("langchain", "langchain-anthropic")),
+    Client(
+        "LlamaIndex",
+        "llama_index_llm.py",
+        ("llama-index-core", "llama-index-llms-anthropic", "anthropic<2"),
+        "this version fails with `anthropic` 2, before it sends a request: install `anthropic<2`",
+    ),
+    Client(
+        "instructor",
+        "instructor_client.py",
+        ("instructor[anthropic]",),
+        "it has typed answers in the place of tools",
+        ("tools",),
+    ),
+    Client("DSPy", "dspy_predict.py", ("dspy", "mcp"), "calls of tools need the package `mcp`"),
+    Client(
+        "LiteLLM",
+        "litellm_library.py",
+        ("litellm", "mcp", "tenacity"),
+        "calls of tools need the package `mcp`, and `num_retries` needs `tenacity`",
+    ),
+    Client("OpenAI chat completions, LiteLLM proxy", "openai_chat.py", ("litellm[proxy]", "openai")),
+    Client("OpenAI responses, LiteLLM proxy", "openai_responses.py", ("litellm[proxy]", "openai")),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """The results of one client; a problem for each ability that failed."""
+
+    client: Client
+    versions: Mapping[str, str]
+    problems: Mapping[str, str]
+
+    def cells(self) -> list[str]:
+        """Return the cells of the table."""
+        results = ["—" if name in self.client.lacks else "no" if name in self.problems else "yes" for name in COLUMNS]
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return [self.client.title, versions, *results]
+
+
+def script(api: LoopbackServer) -> None:
+    """Let the API answer the requests of the programs."""
+
+    def respond(body: dict[str, Any]) -> Any:
+        prompt = next(message["content"] for message in reversed(body["messages"]) if message["role"] == "user")
+        blocks: list[Any] = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
+        text = "\n".join(block["text"] for block in blocks if block["type"] == "text")
+        if refused := re.search(r"Refuse the next request with (\d+)\.", text):
+            api.fail_next(int(refused[1]), message=REFUSAL, headers={"retry-after": "0"})
+            return ANSWER
+        if results := [block for block in blocks if block["type"] == "tool_result"]:
+            return ANSWER if is_output(results[0]) else f"It is {text_of(results[0]['content'])}."
+        seen = [picture(block["source"]) for block in blocks if block["type"] == "image"]
+        return reply(body, text, seen[0] if seen else None)
+
+    api.respond = respond
+
+
+def reply(body: dict[str, Any], text: str, seen: str | None) -> Any:
+    """Return the answer to a prompt, in the form that the request asks for."""
+    tools = {tool["name"]: tool for tool in body.get("tools", [])}
+    choice = body.get("tool_choice", {})
+    if "weather" in tools and abilities.WEATHER in text:
+        return [call("weather", {"city": "Paris"})]
+    if "Bash" in tools and abilities.WEATHER in text:
+        return [call("Bash", {"command": f"echo {abilities.weather('Paris')}"})]
+    if schema := body.get("output_config", {}).get("format", {}).get("schema"):
+        return json.dumps(city(schema, seen))
+    for name, tool in tools.items():
+        if name == choice.get("name") or name == "StructuredOutput" or choice.get("type") == "any":
+            return [call(name, city(tool["input_schema"], seen))]
+    # The form that DSPy asks for in its prompt.
+    if fields := re.findall(r"`\[\[ ## (\w+) ## \]\]`", text.rpartition("Respond with")[2]):
+        values = {name: "" if name == "completed" else seen or ANSWER for name in fields}
+        return "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in values.items())
+    return seen or ANSWER
+
+
+def call(name: str, arguments: object) -> dict[str, object]:
+    """Return a call of a tool."""
+    return {"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": arguments}
+
+
+def city(schema: dict[str, Any], seen: str | None) -> dict[str, Any]:
+    """Return the city for a schema of it, or of an object with it in its only field."""
+    value = {**PARIS, "name": seen or PARIS["name"]}
+    fields = schema["properties"]
+    return value if "people" in fields else {next(iter(fields)): value}
+
+
+def picture(source: dict[str, Any]) -> str:
+    """Return a text about an image."""
+    return f"A picture of type {source['media_type']} with {len(source['data'])} characters."
+
+
+def is_output(result: dict[str, Any]) -> bool:
+    """Return whether a result is that of a tool for the output."""
+    return result["tool_use_id"] not in ("toolu_weather", "toolu_Bash")
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a tool's result."""
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
+
+
+def judge(ability: str, value: Any) -> str | None:
+    """Return the problem with a result, or None."""
+    match ability:
+        case "text":
+            good = value == ANSWER
+        case "stream":
+            whole = value[-1] == PARIS if isinstance(value[-1], dict) else "".join(value) == ANSWER
+            good = len(value) > 1 and whole
+        case "tools":
+            good = value.startswith(SUNNY.rstrip("."))
+        case "structured":
+            good = value == PARIS
+        case "images":
+            good = value == SEEN
+        case _:
+            refused, stranger, repeated = value
+            good = REFUSAL in refused and re.search("token|API key", stranger) and repeated == ANSWER
+    return None if good else f"the result is {json.dumps(value)}"
+
+
+def read(client: Client, output: str) -> Row:
+    """Return the row for the output of a program."""
+    versions: dict[str, str] = {}
+    problems = {name: "the program did not try it" for name in COLUMNS if name not in client.lacks}
+    for line in output.splitlines():
+        if not line.startswith('{"ability"'):
+            continue
+        said = json.loads(line)
+        name = said["ability"]
+        if name == "versions":
+            versions |= said["value"]
+        elif problem := said.get("error") or judge(name, said["value"]):
+            problems[name] = problem
+        else:
+            problems.pop(name, None)
+    return Row(client, versions, problems)
+
+
+async def command(client: Client, folder: Path) -> list[str]:
+    """Return the command that runs a program; installs the packages of Node."""
+    program = str(CLIENTS_FOLDER / client.program)
+    if program.endswith(".mjs"):
+        await run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *client.packages], folder)
+        return ["node", program]
+    packages = [f"--with={package}" for package in client.packages]
+    isolated = [*find_uv(), "run", "--quiet", "--isolated", "--no-project", f"--python={sys.executable}", "--upgrade"]
+    return [*isolated, *packages, "python", program]
+
+
+async def check(client: Client, api: LoopbackServer, server: MessagesServer) -> Row:
+    """Run a program, and return its row."""
+    api.reset()
+    script(api)
+    constants = {name: value for name, value in vars(abilities).items() if name.isupper() and name != "PNG"}
+    env = {
+        **server.env(),
+        "CLIENT_CONSTANTS": json.dumps(constants),
+        "CLAUDE_CLI": str(CLI),
+        "CLAUDE_ENV": json.dumps(api.env()),  # its private folder
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    # Outside the repository, since its pins would apply there.
+    with tempfile.TemporaryDirectory(prefix="clients-") as name:
+        folder = Path(name)
+        return read(client, await run(await command(client, folder), folder, env))
+
+
+def page(rows: list[Row]) -> str:
+    """Return the page of the documentation."""
+    head = ["client", "versions", *COLUMNS]
+    lines = [head, ["---"] * len(head), *(row.cells() for row in rows)]
+    notes = [f"- {row.client.title}: {row.client.note}." for row in rows if row.client.note]
+    table = [f"| {' | '.join(line)} |" for line in lines]
+    return "\n".join([INTRODUCTION, *table, "", *notes, *([""] if notes else [])])
+
+
+async def work(clients: list[Client], write: bool) -> list[str]:
+    """Check the clients, one after the other, and return the failures."""
+    rows: list[Row] = []
+    failed: list[str] = []
+    with LoopbackServer() as api, serving(api) as server:
+        for client in clients:
+            try:
+                row = await check(client, api, server)
+            except CheckError as error:
+                failed.append(f"{client.title}: {error}")
+                continue
+            rows.append(row)
+            print(" | ".join(row.cells()), flush=True)
+            failed += [f"{client.title}, {name}: {problem}" for name, problem in row.problems.items()]
+    if write:
+        PAGE.write_text(page(rows), "utf-8")
+    return failed
+
+
+def main() -> int:
+    """Check the given clients, or all."""
+    names = [client.name for client in CLIENTS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"of {', '.join(names)} (default: all)")
+    parser.add_argument("--write", action="store_true", help="write the page of the documentation; with all clients")
+    given = parser.parse_args()
+    if unknown := sorted({*given.clients} - {*names}):
+        parser.error(f"unknown client: {', '.join(unknown)}")
+    if given.write and given.clients:
+        parser.error("the page has all clients: give none with --write")
+    chosen = [client for client in CLIENTS if not given.clients or client.name in given.clients]
+    return finish(work(chosen, given.write))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

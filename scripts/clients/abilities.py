@@ -1,0 +1,68 @@
+"""The shape of the programs in this folder: a function for each ability, and one line of JSON for each result.
+
+Standard library only: each program runs in the environment of its client. `check_clients.py` scripts the API and judges
+the results.
+"""
+
+import base64
+import importlib.metadata
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+MODEL = "claude-sonnet-5"
+HELLO = "Say hello."
+WEATHER = "What is the weather in Paris?"
+CITY = "Which city?"
+LOOK = "What is in the image?"
+# The API then answers the next request with the status.
+REFUSE = "Refuse the next request with 400."
+OVERLOAD = "Refuse the next request with 529."
+WRONG_TOKEN = "wrong"
+URL, TOKEN = os.environ.get("ANTHROPIC_BASE_URL", ""), os.environ.get("ANTHROPIC_API_KEY", "")
+
+CITY_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "people": {"type": "integer"}},
+    "required": ["name", "people"],
+    "additionalProperties": False,
+}
+WEATHER_SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c020000000b4944415478da63fcff1f0003030200efa2a75b"
+    "0000000049454e44ae426082"
+)
+PNG_BASE64 = base64.b64encode(PNG).decode()
+
+Ability = Callable[[], object]
+
+
+def weather(city: str) -> str:
+    """Return the weather of a city."""
+    return f"sunny in {city}"
+
+
+def failure(function: Callable[[], object]) -> str:
+    """Return the class and the text of the exception that a call raises."""
+    try:
+        value = function()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    raise AssertionError(f"no error, but {value!r}")
+
+
+def report(*packages: str, **abilities: Ability) -> None:
+    """Print the versions of packages, and the result of each ability."""
+    if packages:
+        say("versions", value={name: importlib.metadata.version(name) for name in packages})
+    for name, ability in abilities.items():
+        try:
+            say(name, value=ability())
+        except Exception as error:
+            say(name, error=f"{type(error).__name__}: {error}")
+
+
+def say(name: str, **result: object) -> None:
+    """Print one result."""
+    print(json.dumps({"ability": name, **result}, default=str), flush=True)

@@ -1,0 +1,10 @@
+"""The type of structured answers."""
+
+from pydantic import BaseModel
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str
+    people: int

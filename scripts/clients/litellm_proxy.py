@@ -1,0 +1,69 @@
+"""LiteLLM's proxy before the server, for clients that speak OpenAI's API: `openai_chat.py`, `openai_responses.py`."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from abilities import MODEL, TOKEN
+
+# The proxy imports for half a minute on a slow machine.
+START_SECONDS = 120.0
+# Of the proxy, which does not start without one.
+KEY = f"sk-{secrets.token_hex(16)}"
+
+
+@contextmanager
+def proxy(token: str = TOKEN) -> Generator[str]:
+    """Run the proxy; yield its address for clients."""
+    with tempfile.TemporaryDirectory(prefix="clients-") as folder:
+        config = Path(folder, "config.json")  # JSON is YAML
+        # As in docs/how-to/other-clients.md.
+        target = {
+            "model": f"anthropic/{MODEL}",
+            "api_base": "os.environ/ANTHROPIC_BASE_URL",
+            "api_key": "os.environ/ANTHROPIC_API_KEY",
+        }
+        settings = {"num_retries": 2}
+        config.write_text(
+            json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": target}], "router_settings": settings}),
+            encoding="utf-8",
+        )
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [str(Path(sys.executable).with_name("litellm")), "--config", str(config), "--host", "127.0.0.1"]
+        env = {
+            **os.environ,
+            "ANTHROPIC_API_KEY": token,
+            "LITELLM_MASTER_KEY": KEY,
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        }
+        with open(Path(folder, "log"), "wb") as log:
+            running = subprocess.Popen([*command, "--port", str(port)], env=env, stdout=log, stderr=log, cwd=folder)
+        try:
+            _wait_until_ready(running, f"http://127.0.0.1:{port}/health/liveliness", Path(folder, "log"))
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            running.terminate()
+            running.wait(30)
+
+
+def _wait_until_ready(running: subprocess.Popen[bytes], address: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+            return
+        except OSError:
+            if running.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"the proxy did not start:\n{log.read_text('utf-8')[-2000:]}") from None
+        time.sleep(0.2)

@@ -1,0 +1,70 @@
+"""The pure parts of scripts/check_clients.py, and its scripted API."""
+
+import json
+
+import httpx2
+import pytest
+
+import check_clients
+from cc_loopback import LoopbackServer
+from check_clients import ANSWER, CLIENTS, CLIENTS_FOLDER, COLUMNS, PAGE, PARIS, Client, judge, page, read
+
+GOOD = {
+    "text": ANSWER,
+    "stream": ["Good day", " to you."],
+    "tools": "It is sunny in Paris.",
+    "structured": PARIS,
+    "images": check_clients.SEEN,
+    "errors": [f"BadRequest: {check_clients.REFUSAL}", "The token is wrong", ANSWER],
+}
+BAD: dict[str, object] = {
+    "text": "",
+    "stream": [ANSWER],
+    "tools": "It is.",
+    "structured": {},
+    "images": ANSWER,
+    "errors": ["Timeout", "token", ANSWER],
+}
+
+
+def lines(**results: object) -> str:
+    return "\n".join(json.dumps({"ability": name, "value": value}) for name, value in results.items())
+
+
+def test_only_the_expected_result_of_an_ability_is_good() -> None:
+    assert [judge(name, GOOD[name]) for name in COLUMNS] == [None] * len(COLUMNS)
+    assert all(judge(name, BAD[name]) for name in COLUMNS)
+
+
+def test_an_ability_without_a_result_is_a_problem_unless_the_client_lacks_it() -> None:
+    client = Client("A", "a.py", ("a",), "it has none", lacks=("tools",))
+    row = read(client, f"noise\n{lines(versions={'a': '1'}, text=ANSWER, images='')}")
+    assert {*row.problems} == {"stream", "structured", "images", "errors"}
+    assert row.cells() == ["A", "a 1", "yes", "no", "—", "no", "no", "no"]
+    assert "- A: it has none." in page([row])
+
+
+def test_the_page_has_a_row_for_each_client() -> None:
+    """MSG-97"""
+    written = PAGE.read_text("utf-8")
+    assert [client.title for client in CLIENTS if f"| {client.title} |" not in written] == []
+    assert "| no |" not in written
+    assert [client.program for client in CLIENTS if not (CLIENTS_FOLDER / client.program).is_file()] == []
+
+
+def test_the_scripted_api_refuses_the_request_after_the_one_that_asks_for_it() -> None:
+    with LoopbackServer() as api, httpx2.Client(base_url=api.url) as http:
+        check_clients.script(api)
+
+        def ask(prompt: str) -> int:
+            body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": prompt}]}
+            return http.post("/v1/messages", json=body, headers={"x-api-key": "any"}).status_code
+
+        assert [ask("Refuse the next request with 529."), ask("Hello."), ask("Hello.")] == [200, 529, 200]
+
+
+def test_an_unknown_client_is_rejected(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["check_clients.py", "curl", "curls"])
+    with pytest.raises(SystemExit):
+        check_clients.main()
+    assert "unknown client: curls" in capsys.readouterr().err
