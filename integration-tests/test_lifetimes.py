@@ -56,6 +56,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_an_interpreter_that_ends_takes_its_processes_along(loopback: LoopbackServer) -> None:
     """MODEL-63: also without a close."""
     pids = json.loads(await python(ENDS_WITHOUT_CLOSING, json.dumps(loopback.env())))

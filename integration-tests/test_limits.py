@@ -45,10 +45,8 @@ async def status_of_run(model: ClaudeCodeModel, text: str, *, stream: bool) -> i
     return caught.value.status_code
 
 
-@pytest.mark.parametrize(
-    "limit",
-    [pytest.param({"turn": 1.0}, marks=pytest.mark.slow, id="turn"), pytest.param({"silence": 1.0}, id="silence")],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [{"turn": 1.0}, {"silence": 1.0}], ids=["turn", "silence"])
 async def test_a_limit_ends_a_request_to_a_silent_api(limit: dict[str, float], loopback: LoopbackServer) -> None:
     """MSG-E10, MODEL-89, MSG-35: whole and streamed, with the client's retries on."""
     async with AsyncExitStack() as stack:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +16,9 @@ from anthropic.types import Message, TextBlock
 
 from balanced_servers import Balanced, balanced
 from cc_loopback import LoopbackServer
+
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs signals of POSIX", allow_module_level=True)
 
 REQUESTS, AT_ONCE, SIZE = 500, 16, 3
 KILL_AT, STOP_AT = 100, 300

@@ -128,6 +128,7 @@ asyncio.run(provider.aclose())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 async def test_parent_and_child_go_on_after_a_fork(loopback: LoopbackServer) -> None:
     """SES-84"""

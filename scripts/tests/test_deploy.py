@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from cc_loopback import LoopbackServer
 
+if sys.platform == "win32":
+    raise pytest.skip.Exception("needs users of POSIX", allow_module_level=True)
+
 DEPLOY = ROOT / "deploy"
 PORT = "8400"
 TOKEN = "token-of-alice"

@@ -93,7 +93,7 @@ def answered(claude: Anthropic) -> str:
     return block.text if block.type == "text" else ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_it_serves_until_a_signal_and_leaves_nothing(number: signal.Signals, make_api: MakeAPI) -> None:
     """MSG-40, MSG-41, MSG-42, MSG-45. A running answer ends before it does.
 

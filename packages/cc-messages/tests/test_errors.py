@@ -75,7 +75,8 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
     assert not client.starts
 
 
-@pytest.mark.parametrize("first", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [0, 1])
 async def test_a_stream_that_is_cut_anywhere_is_an_error(first: int, client: Client) -> None:
     """MSG-E07. Each place with each history, whole with some and streamed with others."""
     # With 15 the stop reason was there, and only `message_stop` is missing: then the answer is complete.

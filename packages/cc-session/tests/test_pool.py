@@ -194,8 +194,9 @@ async def test_processes_are_measured(
         await until(lambda: pool.stats().recycled == {"memory": 2})
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("leases", [50, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("leases", [50, 500])
 async def test_many_leases_stay_within_the_memory_and_leave_nothing(
     server: LoopbackServer, options: ClaudeAgentOptions, processes: Processes, leases: int
 ) -> None:

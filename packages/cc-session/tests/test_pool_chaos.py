@@ -82,18 +82,19 @@ class Chaos:
                     return
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60 + max(CALLERS, MORE_CALLERS))
-@pytest.mark.parametrize("callback_runner", [CALLERS, pytest.param(MORE_CALLERS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("callers", [CALLERS, MORE_CALLERS])
 async def test_cancels_interrupts_and_kills_mix_up_no_answers_and_leave_nothing(
-    server: LoopbackServer, options: ClaudeAgentOptions, callback_runner: int
+    server: LoopbackServer, options: ClaudeAgentOptions, callers: int
 ) -> None:
     """SES-82, SES-F09: at eight calls at once on four processes."""
     server.respond = echo_sooner_or_later
     async with SessionPool(options, size=4, prewarm=1, timeouts=Timeouts(control=5)) as pool:
         await pool.warm(4)
         chaos = Chaos(pool)
-        await asyncio.gather(*(chaos.call(number) for number in range(callback_runner)))
-        assert chaos.answered + chaos.cancelled + chaos.interrupted + chaos.failed == callback_runner
+        await asyncio.gather(*(chaos.call(number) for number in range(callers)))
+        assert chaos.answered + chaos.cancelled + chaos.interrupted + chaos.failed == callers
         assert min(chaos.answered, chaos.cancelled) > 0
         # Abandoned processes return by themselves, and the pool is as good as new. A process that was killed a moment
         # ago may be leased once more before its end is known: hence the retry.
