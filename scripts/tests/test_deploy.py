@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
     from cc_loopback import LoopbackServer
 
-if sys.platform == "win32":
-    raise pytest.skip.Exception("needs users of POSIX", allow_module_level=True)
-
 DEPLOY = ROOT / "deploy"
 PORT = "8400"
 TOKEN = "token-of-alice"
@@ -92,6 +89,7 @@ def test_the_steps_of_the_container_file_give_a_server_of_an_unprivileged_user(
     loopback: LoopbackServer, tmp_path: Path
 ) -> None:
     """MSG-107. It is healthy, answers, counts in its volume, and ends in peace."""
+    assert sys.platform != "win32"  # where a step is missing
     port = free_port()
     text = (DEPLOY / "Dockerfile").read_text("utf-8").replace(PORT, port)
     stage = build(text, ROOT, tmp_path / "stages")
