@@ -28,6 +28,7 @@ async def python(program: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 async def test_idle_processes_end_after_a_while(loopback: LoopbackServer) -> None:
     """MODEL-63, ARCH-16: and the next run starts another."""
     async with ClaudeCodeProvider(env=loopback.env(), idle_seconds=0.1) as provider:
@@ -119,6 +120,7 @@ print(sys.modules["cc_compat"].status().applied)
     assert (await python(program)).split() == ["False", "True"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["subprocess.run(['true'])", "open('x', 'w')", "socket.create_connection(('::1', 9))"])
 async def test_forbidden_actions_are_detected(line: str) -> None:
     """MODEL-69: tries some of the actions that the test above forbids."""

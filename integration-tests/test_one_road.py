@@ -34,6 +34,7 @@ async def test_instructions_and_models_change_on_one_process(
     assert own_provider.transport.stats().starts == 1
 
 
+@pytest.mark.slow
 async def test_many_agents_at_a_time_share_the_processes_of_a_pool(loopback: LoopbackServer) -> None:
     """MSG-13, ARCH-14, ARCH-30"""
     loopback.respond = instructions_and_prompt
@@ -60,6 +61,7 @@ async def test_a_provider_that_is_warm_starts_nothing_for_a_run(loopback: Loopba
             await provider.warm(9)
 
 
+@pytest.mark.slow
 async def test_a_login_that_changed_is_used_from_the_next_request_on(
     loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,6 +160,7 @@ def test_a_pool_of_no_processes_is_refused(size: int) -> None:
         ClaudeCodeTransport(size=size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["await anext(response.aiter_raw())", "sys.exit(3)"])
 def test_a_program_that_ends_leaves_nothing(ending: str, shared_api: LoopbackServer) -> None:
     """With an open stream, garbage-collected at some point of the interpreter's exit."""

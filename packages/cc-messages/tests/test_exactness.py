@@ -122,7 +122,8 @@ class Walk:
         return {"role": "user", "content": self.random.choice(prompts)}
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
 async def test_any_walk_through_conversations_is_exact(seed: int, connect: Connect, plain: Plain) -> None:
     """MSG-03, MSG-04, MSG-08, MSG-18, MSG-20, MSG-23, MSG-24, MSG-25."""
     client, walk = connect(size=2), Walk(seed)

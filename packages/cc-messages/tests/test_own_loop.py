@@ -38,7 +38,7 @@ def client(several: Client) -> Client:
     return several
 
 
-@pytest.fixture(params=["sdk", "stdio"])
+@pytest.fixture(params=["sdk", pytest.param("stdio", marks=pytest.mark.slow)])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param
 

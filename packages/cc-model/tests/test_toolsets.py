@@ -26,7 +26,7 @@ HELLO = ModelRequest(parts=[UserPromptPart("Hello.")])
 
 
 # Module scope: tests with equal tools run one after the other, and share processes.
-@pytest.fixture(scope="module", params=["sdk", "stdio"])
+@pytest.fixture(scope="module", params=["sdk", pytest.param("stdio", marks=pytest.mark.slow)])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param
 

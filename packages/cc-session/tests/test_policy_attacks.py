@@ -175,7 +175,9 @@ def config(bench: Any) -> Path:
     return Path(bench.options.env["CLAUDE_CONFIG_DIR"])
 
 
-@pytest.mark.parametrize("poison", POISON)
+@pytest.mark.parametrize(
+    "poison", ["hooks", *(pytest.param(name, marks=pytest.mark.slow) for name in POISON if name != "hooks")]
+)
 async def test_settings_do_not_get_round_a_policy(bench: Any, ask: Ask, temporary: Path, poison: str) -> None:
     """SES-54: neither the folder's, nor the user's, where the options say to read them."""
     for file in settings_files(bench):

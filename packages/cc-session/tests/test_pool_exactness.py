@@ -350,6 +350,7 @@ async def set_another_variable(session: Session, _server: LoopbackServer) -> Non
     await session.set_env({"CLAUDE_CODE_EFFORT_LEVEL": "low"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("use", "calls"),
     [
@@ -373,6 +374,7 @@ async def test_what_a_rewind_does_not_take_back_costs_the_process(
     assert not is_same_process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "haiku", None])
 @pytest.mark.parametrize("has_seal", [True, False])
 async def test_a_model_that_is_set_is_as_good_as_one_that_was_started_with(
