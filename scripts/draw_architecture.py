@@ -72,7 +72,7 @@ class Part:
     imports: frozenset[str]
     """Siblings that it imports, directly or not."""
     text: str
-    """First sentence of its docstring."""
+    """First paragraph of its docstring."""
 
     @property
     def short(self) -> str:
@@ -112,14 +112,14 @@ def read_parts() -> tuple[list[Part], Mapping[str, list[Part]]]:
     graph = grimp.build_graph(*sorted(folders), cache_dir=None)
     rooms = {
         package: [
-            Part(name, _imported(graph, name, siblings), _first_sentence(folder / name.rpartition(".")[2]))
+            Part(name, _imported(graph, name, siblings), _first_paragraph(folder / name.rpartition(".")[2]))
             for name in sorted(siblings)
         ]
         for package, folder in folders.items()
         if (siblings := {child for child in graph.find_children(package) if graph.find_children(child)})
     }
     packages = [
-        Part(name, _imported(graph, name, {*folders}), _first_sentence(folder)) for name, folder in folders.items()
+        Part(name, _imported(graph, name, {*folders}), _first_paragraph(folder)) for name, folder in folders.items()
     ]
     return packages, rooms
 
@@ -132,7 +132,7 @@ def _imported(graph: grimp.ImportGraph, name: str, siblings: set[str]) -> frozen
     )
 
 
-def _first_sentence(folder: Path) -> str:
+def _first_paragraph(folder: Path) -> str:
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
     return " ".join(text.partition("\n\n")[0].split())
 
@@ -146,7 +146,7 @@ def draw(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
         width = (_WIDTH - _MARGIN * (len(row) + 1)) / len(row)
         for number, part in enumerate(row):
             left = _MARGIN + number * (width + _MARGIN)
-            shapes += _box("package", left, top, width, max(heights))
+            shapes.append(_box("package", left, top, width, max(heights)))
             shapes.append(f'<text class="h" x="{left + 8:g}" y="{top + 17:g}">{escape(part.name)}</text>')
             shapes += _rooms_of(rooms.get(part.name, ()), left + _GAP, top + _HEADER, width - 2 * _GAP)
         top += max(heights) + _MARGIN
@@ -164,14 +164,14 @@ def _rooms_of(rooms: Iterable[Part], left: float, top: float, width: float) -> l
         each = (width - _GAP * (len(row) - 1)) / len(row)
         for number, part in enumerate(row):
             x = left + number * (each + _GAP)
-            shapes += _box("room", x, top, each, _BOX)
+            shapes.append(_box("room", x, top, each, _BOX))
             shapes.append(f'<text class="p" x="{x + each / 2:g}" y="{top + 17:g}">{escape(part.short)}</text>')
         top += _BOX + _GAP
     return shapes
 
 
-def _box(kind: str, left: float, top: float, width: float, height: float) -> list[str]:
-    return [f'<rect class="{kind}" x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="5"/>']
+def _box(kind: str, left: float, top: float, width: float, height: float) -> str:
+    return f'<rect class="{kind}" x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="5"/>'
 
 
 def page(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:

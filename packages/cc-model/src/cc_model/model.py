@@ -211,7 +211,7 @@ class ClaudeCodeModel(AnthropicModel):
             async with AsyncExitStack() as stack:
                 tools = await stack.enter_async_context(self._offered(parameters, run_context))
                 # Only while the request is sent: a stream may be closed in another task than it was opened in.
-                with _context_of_requests(tools, claude_code_tools, transcript) as context:
+                with _observed_context(tools, claude_code_tools, transcript) as context:
                     response = await stack.enter_async_context(
                         super().request_stream(
                             with_own_files(messages, self.system), model_settings, parameters, run_context
@@ -248,7 +248,7 @@ class ClaudeCodeModel(AnthropicModel):
         parameters = _of_the_api(parameters, claude_code_tools)
         with claude_code_errors(self.model_name):
             async with self._offered(parameters) as tools:
-                with _context_of_requests(tools, claude_code_tools, transcript) as context:
+                with _observed_context(tools, claude_code_tools, transcript) as context:
                     response = await super().request(with_own_files(messages, self.system), model_settings, parameters)
         return with_details(response, context.report)
 
@@ -272,7 +272,7 @@ class ClaudeCodeModel(AnthropicModel):
 
 
 @contextmanager
-def _context_of_requests(
+def _observed_context(
     tools: CLITools | None, claude_code_tools: ClaudeCodeTools | None, transcript: Transcript | None
 ) -> Generator[RequestContext]:
     """Open `request_context()`, and add its report to the current span and to the error of a used-up plan."""

@@ -182,7 +182,7 @@ class RequestContext:
         return await asyncio.wrap_future(future)
 
 
-_context_of_requests: ContextVar[RequestContext | None] = ContextVar("cc_messages_request_context", default=None)
+_current: ContextVar[RequestContext | None] = ContextVar("cc_messages_request_context", default=None)
 
 
 @contextmanager
@@ -207,16 +207,16 @@ def request_context(
             its length. It is called in a thread of this package, so it must return at once.
     """
     context = RequestContext(tools, claude_code_tools, on_message, on_usage)
-    token = _context_of_requests.set(context)
+    token = _current.set(context)
     try:
         yield context
     finally:
-        _context_of_requests.reset(token)
+        _current.reset(token)
 
 
 def current_context() -> RequestContext | None:
     """Return the options of the current task's requests."""
-    return _context_of_requests.get()
+    return _current.get()
 
 
 async def _awaited(function: Callable[[CLICall], Awaitable[T]], call: CLICall) -> T:
