@@ -1,9 +1,7 @@
 """The official client over the transport: it works as with the direct API."""
 
-from __future__ import annotations
-
 from itertools import product
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 from anthropic import (
@@ -18,10 +16,9 @@ from anthropic import (
 )
 from anthropic.types import Message
 
-if TYPE_CHECKING:
-    from cc_loopback import LoopbackServer, Reply
+from cc_loopback import LoopbackServer, Reply
 
-    from .conftest import Client
+from .conftest import Client
 
 MODEL = "claude-sonnet-5"
 HELLO: Any = [{"role": "user", "content": "Hello."}]

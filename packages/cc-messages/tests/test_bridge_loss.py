@@ -1,20 +1,16 @@
 """A process after the bridge to the caller's tools was killed."""
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
 
 from cc_messages import CLICall, CLITools, request_context
 
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from .conftest import Client
+from .conftest import Client
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

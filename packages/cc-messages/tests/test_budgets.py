@@ -1,12 +1,12 @@
 """Clients of one server have their own tokens, places and budgets, which hold to the request."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
@@ -14,11 +14,7 @@ import pytest
 
 from cc_messages.api.cost import cost_of, usage_row
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from .conftest import Client, Serve, Served
+from .conftest import Client, Serve, Served
 
 MODEL = "claude-sonnet-5"
 MESSAGES = "/v1/messages"

@@ -1,21 +1,16 @@
 """The file with the clients is private, checked, and read again when it has changed."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cc_messages import ClaudeCodeTransport, create_app
 from cc_messages.server.client_file import ClientFile, ClientFileError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from cc_messages.server.clients import Client
+from cc_messages.server.clients import Client
 
 KEY = {"ANTHROPIC_API_KEY": "sk-fake"}
 TWO = f"""

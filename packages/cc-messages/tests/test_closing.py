@@ -1,32 +1,26 @@
 """Processes end with the transport, however it ends, and no caller waits for an answer for ever."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import httpx2
+import psutil
 import pytest
 
+from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .conftest import Connect, MakeAPI
 
-    import psutil
-
-    from cc_loopback import LoopbackServer
-
-    from .conftest import Connect, MakeAPI
-
-    Processes = Callable[[], list[psutil.Process]]
+Processes = Callable[[], list[psutil.Process]]
 
 
 async def wait_for_ever(body: dict[str, Any]) -> str:

@@ -1,7 +1,5 @@
 """`python -m cc_messages serve` prints its address, and leaves nothing when it ends."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -12,21 +10,18 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx2
 import psutil
 import pytest
 from anthropic import Anthropic, APIError, AuthenticationError, RateLimitError
 
+from cc_loopback import LoopbackServer
 from cc_messages.server import command_line
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cc_loopback import LoopbackServer
-
-    from .conftest import MakeAPI
+from .conftest import MakeAPI
 
 MODEL = "claude-sonnet-5"
 HELLO: Any = [{"role": "user", "content": "Hello."}]

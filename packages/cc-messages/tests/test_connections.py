@@ -1,20 +1,15 @@
 """Connections of the server: little time for the head of a request, and a bound on those without the token."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import uvicorn
 
 from cc_messages import ClaudeCodeTransport, create_app
 from cc_messages.server.connections import limited_connections
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 WITH_TOKEN = b"GET /nothing HTTP/1.1\r\nhost: here\r\nx-api-key: the token\r\n\r\n"
 WITHOUT = b"GET /nothing HTTP/1.1\r\nhost: here\r\n\r\n"

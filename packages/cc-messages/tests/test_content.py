@@ -1,19 +1,15 @@
 """Every kind of content that is not refused arrives unchanged; one process carries them all, one by one."""
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib
+from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .conftest import Client
 
-    from .conftest import Client
-
-    Plain = Callable[[Any], Any]
+Plain = Callable[[Any], Any]
 
 PDF = base64.b64encode(b"%PDF-1.4\n" + b"x" * 100_000).decode()
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -1,8 +1,6 @@
 """The cost of a request comes from the API's usage and the list prices, not from the CLI's figures."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from claude_agent_sdk import ResultMessage
@@ -10,8 +8,7 @@ from claude_agent_sdk import ResultMessage
 from cc_messages import request_context
 from cc_messages.api.cost import with_cost
 
-if TYPE_CHECKING:
-    from .conftest import Client
+from .conftest import Client
 
 RESULT = ResultMessage(
     subtype="success",

@@ -1,8 +1,6 @@
 """Tokens are counted by the API, or not at all."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx2
 import pytest
@@ -10,8 +8,7 @@ import pytest
 from cc_messages.api.token_count import APIAccess
 from cc_types import APIError
 
-if TYPE_CHECKING:
-    from .conftest import Client, Connect
+from .conftest import Client, Connect
 
 BODY: dict[str, Any] = {
     "model": "claude-sonnet-5",

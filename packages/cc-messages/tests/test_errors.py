@@ -1,10 +1,9 @@
 """Each failure is the error of the direct API, arrives in time, and has no effect on the next request."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
@@ -15,10 +14,7 @@ from cc_messages.process.process import RequestProcess
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .conftest import Client, Connect
+from .conftest import Client, Connect
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}

@@ -1,21 +1,17 @@
 """The API gets the caller's request, and the caller the API's answer, whatever the process did before."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cc_messages.api.message import Answer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .conftest import Answered, Connect
 
-    from .conftest import Answered, Connect
-
-    Plain = Callable[[Any], Any]
+Plain = Callable[[Any], Any]
 
 STEPS = 60
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -1,11 +1,10 @@
 """Leaving an answer early frees its process for the next request at once, and ends its requests to the API."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
 import httpx2
@@ -13,12 +12,9 @@ import pytest
 
 from cc_session import Timeouts
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from .conftest import Client, Connect
 
-    from .conftest import Client, Connect
-
-    Leave = Callable[["Client", list[Any]], Awaitable[None]]
+Leave = Callable[["Client", list[Any]], Awaitable[None]]
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}

@@ -1,19 +1,15 @@
 """Folding a loop into one message and unfolding it again, without a CLI."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cc_messages.api.message import Event
 from cc_messages.loop.answer import LoopAnswer, unfolded
 from cc_messages.loop.cli_tools import CLAUDE_CODE_SERVER
 from cc_messages.loop.conversation import Message
-
-if TYPE_CHECKING:
-    from cc_messages.api.message import Event
 
 DONE: dict[str, Any] = {"type": "text", "text": "Done."}
 NAMES = st.sampled_from(["mcp__tools__add", "mcp__tools__sub", "mcp__files__read_it", "Bash"])

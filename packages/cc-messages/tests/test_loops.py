@@ -1,24 +1,20 @@
 """One transport for all the loops and threads of a program."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
 
+from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 
-if TYPE_CHECKING:
-    from cc_loopback import LoopbackServer
-
-    from .conftest import Client, Connect
+from .conftest import Client, Connect
 
 
 def echo(body: dict[str, Any]) -> str:

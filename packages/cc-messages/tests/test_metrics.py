@@ -1,9 +1,9 @@
 """`/metrics` has figures that agree with the API, for those with a token for it."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -12,11 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cc_messages import ClaudeCodeTransport, create_app
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from .conftest import Client, Serve, Served
+from .conftest import Client, Serve, Served
 
 MODEL = "claude-sonnet-5"
 MESSAGES = "/v1/messages"

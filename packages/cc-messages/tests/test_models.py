@@ -1,22 +1,17 @@
 """`/v1/models` returns Claude Code's list, in pages as the API has them."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+import psutil
 import pytest
 
 from cc_messages.api.models import catalogue, find, page, resolve
 from cc_types import APIError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .conftest import Client, Connect
 
-    import psutil
-
-    from .conftest import Client, Connect
-
-    Processes = Callable[[], list[psutil.Process]]
+Processes = Callable[[], list[psutil.Process]]
 
 LISTED: list[Any] = [
     {"value": "default", "resolvedModel": "claude-b-1", "displayName": "Default"},

@@ -3,27 +3,22 @@
 Over 400 lines, but in one file: each test is another case of one loop, with the same fakes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import anyio
 import pytest
+from claude_agent_sdk import Message
 
 from cc_messages import CLICall, CLITools, request_context
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from claude_agent_sdk import Message
-
-    from .conftest import Answered, Client, Connect
+from .conftest import Answered, Client, Connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

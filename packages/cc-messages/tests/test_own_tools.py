@@ -1,10 +1,9 @@
 """Tools of Claude Code itself, opened by name, beside tools of the caller's."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from claude_agent_sdk import PermissionResultAllow
@@ -12,10 +11,7 @@ from claude_agent_sdk import PermissionResultAllow
 from cc_messages import ClaudeCodeTools, request_context
 from cc_session import Policy, Rule, StdioServer
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .conftest import Answered, Client
+from .conftest import Answered, Client
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -1,26 +1,21 @@
 """The server requires the token, applies its limits, and returns the transport's answers over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket
+from collections.abc import AsyncIterator, Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
 
+from cc_loopback import LoopbackServer
 from cc_messages import create_app
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
-    from cc_loopback import LoopbackServer
-
-    from .conftest import Client, Connect, Serve, Served
+from .conftest import Client, Connect, Serve, Served
 
 MODEL = "claude-sonnet-5"
 BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}

@@ -1,17 +1,11 @@
 """Spare processes: one starts before the first request; with a subscription one takes a system prompt."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 
-if TYPE_CHECKING:
-    from cc_loopback import LoopbackServer
-
-    from .conftest import Connect
+from .conftest import Connect
 
 
 async def test_a_new_system_prompt_waits_for_no_start(connect: Connect, shared_api: LoopbackServer) -> None:

@@ -1,15 +1,12 @@
 """The model's stop reason arrives unchanged, at once, whatever follow-up the CLI would like to send."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cc_session.internals import on_background
 
-if TYPE_CHECKING:
-    from .conftest import Client
+from .conftest import Client
 
 TEXT = {"type": "text", "text": "Once upon"}
 CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_2", "name": "f", "input": {}}

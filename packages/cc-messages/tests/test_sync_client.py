@@ -1,23 +1,18 @@
 """The synchronous client over the transport: as the asynchronous one, in a thread with an event loop or without one."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import httpx2
 import pytest
 from anthropic import Anthropic, APITimeoutError, RateLimitError
+from anthropic.types import Message
 
+from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 
-if TYPE_CHECKING:
-    from anthropic.types import Message
-
-    from cc_loopback import LoopbackServer
-
-    from .conftest import Client
+from .conftest import Client
 
 ASK: Any = {"model": "claude-sonnet-5", "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
 

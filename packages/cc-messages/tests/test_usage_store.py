@@ -1,20 +1,15 @@
 """The usage of clients is counted by UTC day, without loss, and survives a restart."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cc_messages.server.usage_store import UsageStore, UsageTotal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ONE = UsageTotal(requests=1, tokens=10, dollars=0.5)
 
