@@ -27,6 +27,29 @@ from cc_loopback import LoopbackServer, Reply, Respond
 from cc_messages import ClaudeCodeTransport, create_app
 
 MODEL = "claude-sonnet-5"
+MESSAGES = "/v1/messages"
+BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+
+
+def text(value: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": value, **fields}
+
+
+def result(content: Any = "ok", identity: str = "toolu_1", **fields: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": identity, "content": content, **fields}
+
+
+async def wait_for_ever(_body: dict[str, Any]) -> str:
+    await anyio.sleep_forever()
+    return ""
+
+
+def always(words: str) -> Respond:
+    return lambda _: words
 
 
 # Not for the session, which can include other packages' tests: they would write there, too. The worker's API, which
@@ -160,6 +183,15 @@ class Client:
     async def settled(self) -> None:
         """Wait until no process is in use."""
         await eventually(lambda: self.transport.stats().is_at_rest)
+
+    async def answers_exactly(self, *messages: Any) -> None:
+        """Check that the next request is answered, and that the API sees it once and nothing of earlier ones."""
+        self.answers("Fine.")
+        await self.settled()
+        self.api.requests.clear()
+        reply = await self.ask(*messages)
+        assert (reply.status, reply.text) == (200, "Fine.")
+        assert self.arrivals(*messages) == 1
 
     def arrivals(self, *messages: Any) -> int:
         """Return the number of requests with exactly these messages at the API.
@@ -399,18 +431,11 @@ def plain(value: Any) -> Any:
     return fields
 
 
-@pytest.fixture(name="plain")
-def plain_fixture() -> Callable[[Any], Any]:
-    return plain
-
-
-@pytest.fixture(name="eventually")
-def eventually_fixture() -> Callable[[Callable[[], bool]], Any]:
-    return eventually
+Processes = Callable[[], list[psutil.Process]]
 
 
 @pytest.fixture(name="processes")
-def own_processes(shared: Shared) -> Callable[[], list[psutil.Process]]:
+def own_processes(shared: Shared) -> Processes:
     """Finds new CLI processes, except those that tests share."""
     others = {process.pid for process in processes()}
     return lambda: [process for process in processes() if process.pid not in others | shared.pids]

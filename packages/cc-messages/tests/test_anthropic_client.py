@@ -18,9 +18,8 @@ from anthropic.types import Message
 
 from cc_loopback import LoopbackServer, Reply
 
-from .conftest import Client
+from .conftest import MODEL, Client
 
-MODEL = "claude-sonnet-5"
 HELLO: Any = [{"role": "user", "content": "Hello."}]
 WEATHER: Any = {"name": "weather", "description": "The weather.", "input_schema": {"type": "object"}, "strict": True}
 
@@ -102,22 +101,6 @@ async def test_a_loop_of_tools_with_thinking_goes_round(shared_api: LoopbackServ
     ]
 
 
-async def test_a_system_prompt_of_blocks_arrives_as_it_is(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-07, MSG-70."""
-    system: Any = [
-        {"type": "text", "text": "Be brief."},
-        {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}},
-    ]
-    await claude.messages.create(model=MODEL, max_tokens=9, messages=HELLO, system=system)
-    assert shared_api.requests[0]["system"] == system
-    assert shared_api.requests[0]["messages"] == HELLO
-
-
-async def test_betas_of_the_caller_arrive(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    await claude.beta.messages.create(model=MODEL, max_tokens=9, messages=HELLO, betas=["made-up-2026-01-01"])
-    assert "made-up-2026-01-01" in shared_api.calls[0].headers["anthropic-beta"]
-
-
 async def test_errors_are_of_the_classes_of_the_client(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
     """MSG-30."""
     classes: dict[int, type[APIStatusError]] = {
@@ -163,13 +146,6 @@ async def test_models_are_listed(claude: AsyncAnthropic) -> None:
     assert {"default", "opus", "sonnet", "haiku"} < listed
     assert [model for model in listed if model.startswith("claude-sonnet-")]
     assert (await claude.models.retrieve("sonnet")).display_name == "Sonnet"
-
-
-async def test_tokens_are_counted(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-28."""
-    counted = await claude.messages.count_tokens(model=MODEL, messages=HELLO, system="Be brief.", tools=[WEATHER])
-    assert counted.input_tokens > 0
-    assert shared_api.calls[-1].path == "/v1/messages/count_tokens"
 
 
 async def test_the_api_gets_little_more_than_it_would_get_directly(

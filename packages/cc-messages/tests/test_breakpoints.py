@@ -7,13 +7,11 @@ import pytest
 
 from cc_messages.api.breakpoints import with_breakpoints
 
+from .conftest import text
+
 BREAK = {"cache_control": {"type": "ephemeral"}}
 LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 TOOL: dict[str, Any] = {"name": "f", "input_schema": {"properties": {"cache_control": {"type": "string"}}}}
-
-
-def text(value: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "text", "text": value, **fields}
 
 
 def user(content: Any) -> dict[str, Any]:

@@ -14,11 +14,8 @@ import pytest
 
 from cc_messages.api.cost import cost_of, usage_row
 
-from .conftest import Client, Serve, Served
+from .conftest import BODY, MESSAGES, MODEL, Client, Serve, Served, eventually
 
-MODEL = "claude-sonnet-5"
-MESSAGES = "/v1/messages"
-BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
 USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
 TOKENS = 110
 
@@ -104,9 +101,7 @@ async def test_requests_at_once_are_all_counted(serve: Serve, client: Client, cl
     assert (await ask(served, "alice")).status_code == 429
 
 
-async def test_each_client_has_its_own_places(
-    serve: Serve, client: Client, clients: Callable[..., Path], eventually: Any
-) -> None:
+async def test_each_client_has_its_own_places(serve: Serve, client: Client, clients: Callable[..., Path]) -> None:
     """MSG-103."""
 
     async def wait(body: dict[str, Any]) -> str:
@@ -130,7 +125,7 @@ async def test_each_client_has_its_own_places(
 
 
 async def test_an_answer_that_its_client_leaves_is_counted(
-    serve: Serve, slow_client: Client, clients: Callable[..., Path], tmp_path: Path, eventually: Any
+    serve: Serve, slow_client: Client, clients: Callable[..., Path], tmp_path: Path
 ) -> None:
     """MSG-103, MSG-104, MSG-108. Its input before its first event, and the output so far when the client has left."""
     slow_client.answers(lambda _: {"content": "word " * 1000, "usage": {"input_tokens": 60, "output_tokens": 1000}})
@@ -177,7 +172,6 @@ async def test_usage_that_cannot_be_stored_lets_no_budget_be_exceeded(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
-    eventually: Any,
 ) -> None:
     """MSG-104. Clients without a budget go on, and their usage is stored later."""
     monkeypatch.setattr("cc_messages.server.usage_store._LOCK_SECONDS", 0.01)

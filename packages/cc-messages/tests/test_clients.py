@@ -12,6 +12,8 @@ from cc_messages import ClaudeCodeTransport, create_app
 from cc_messages.server.client_file import ClientFile, ClientFileError
 from cc_messages.server.clients import Client
 
+from .conftest import eventually
+
 KEY = {"ANTHROPIC_API_KEY": "sk-fake"}
 TWO = f"""
 [clients.alice]
@@ -129,7 +131,6 @@ def test_a_changed_file_holds_at_once_and_a_broken_one_never(path: Path, caplog:
 async def test_a_broken_file_is_logged_without_a_request(
     clients_file: Callable[[str], Path],
     caplog: pytest.LogCaptureFixture,
-    eventually: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """MSG-101."""

@@ -5,27 +5,17 @@ import gc
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import anyio
 import httpx2
-import psutil
 import pytest
 
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 
-from .conftest import Connect, MakeAPI
-
-Processes = Callable[[], list[psutil.Process]]
-
-
-async def wait_for_ever(body: dict[str, Any]) -> str:
-    await anyio.sleep_forever()
-    return ""
+from .conftest import Connect, MakeAPI, Processes, eventually, wait_for_ever
 
 
 def long(_: object) -> str:
@@ -51,7 +41,7 @@ async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
     await client.transport.aclose()
 
 
-async def test_closing_ends_what_runs_waits_and_starts(connect: Connect, processes: Processes, eventually: Any) -> None:
+async def test_closing_ends_what_runs_waits_and_starts(connect: Connect, processes: Processes) -> None:
     """MSG-E08."""
     client = connect(size=2)
     client.answers(wait_for_ever)
@@ -67,9 +57,7 @@ async def test_closing_ends_what_runs_waits_and_starts(connect: Connect, process
     assert client.transport.stats().running == 0
 
 
-async def test_closing_while_a_process_starts_leaves_none(
-    connect: Connect, processes: Processes, eventually: Any
-) -> None:
+async def test_closing_while_a_process_starts_leaves_none(connect: Connect, processes: Processes) -> None:
     client = connect(timeouts=Timeouts(close=0.2))
     task = asyncio.create_task(client.ask("one"))
     await eventually(processes)
@@ -96,7 +84,7 @@ async def test_closing_in_the_middle_of_a_stream_is_an_error_for_its_reader(
 
 
 async def test_a_transport_that_is_forgotten_takes_its_processes_along(
-    shared_api: LoopbackServer, processes: Processes, eventually: Any
+    shared_api: LoopbackServer, processes: Processes
 ) -> None:
     transport = ClaudeCodeTransport(env=shared_api.env())
     client = httpx2.AsyncClient(transport=transport)
@@ -109,7 +97,7 @@ async def test_a_transport_that_is_forgotten_takes_its_processes_along(
     await eventually(lambda: not processes())
 
 
-async def test_a_process_that_nobody_uses_is_ended(connect: Connect, processes: Processes, eventually: Any) -> None:
+async def test_a_process_that_nobody_uses_is_ended(connect: Connect, processes: Processes) -> None:
     """MSG-19."""
     client = connect(idle_seconds=0.1)
     assert (await client.ask("one")).status == 200

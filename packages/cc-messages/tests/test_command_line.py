@@ -21,9 +21,8 @@ from anthropic import Anthropic, APIError, AuthenticationError, RateLimitError
 from cc_loopback import LoopbackServer
 from cc_messages.server import command_line
 
-from .conftest import MakeAPI
+from .conftest import MODEL, MakeAPI, Processes, always
 
-MODEL = "claude-sonnet-5"
 HELLO: Any = [{"role": "user", "content": "Hello."}]
 SERVE = [sys.executable, "-W", "error", "-m", "cc_messages", "serve", "--port", "0"]
 
@@ -77,10 +76,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def always(text: str) -> Callable[[object], str]:
-    return lambda _: text
 
 
 def answered(claude: Anthropic) -> str:
@@ -204,7 +199,7 @@ def test_a_running_answer_has_only_so_much_time_or_until_a_second_signal(
     make_api: MakeAPI,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    processes: Callable[[], list[psutil.Process]],
+    processes: Processes,
 ) -> None:
     """MSG-42, MSG-45. In this process, where its signal handlers are gone when it has ended, and its own processes."""
     slow = make_api(always("word " * 3000), event_delay=0.03)

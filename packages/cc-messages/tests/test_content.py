@@ -3,24 +3,13 @@
 import base64
 import struct
 import zlib
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from .conftest import Client
-
-Plain = Callable[[Any], Any]
+from .conftest import CALL, IMAGE, THINKING, Client, plain, text
 
 PDF = base64.b64encode(b"%PDF-1.4\n" + b"x" * 100_000).decode()
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 REDACTED = {"type": "redacted_thinking", "data": "c2Vj"}
-CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
-
-
-def text(value: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "text", "text": value, **fields}
 
 
 def document(kind: str, **fields: Any) -> dict[str, Any]:
@@ -102,7 +91,7 @@ def conversations() -> dict[str, list[Any]]:
     return asked | past | answered | called | returned | long_ago | many
 
 
-async def test_all_content_arrives_as_it_was_written(client: Client, plain: Plain) -> None:
+async def test_all_content_arrives_as_it_was_written(client: Client) -> None:
     """MSG-08, MSG-15, MSG-17, MSG-18, MSG-26, ARCH-25."""
     wrong: list[str] = []
     for name, contents in conversations().items():
@@ -126,7 +115,7 @@ def png(width: int, height: int) -> str:
     return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
 
 
-async def test_a_large_image_arrives_as_it_is(client: Client, plain: Plain) -> None:
+async def test_a_large_image_arrives_as_it_is(client: Client) -> None:
     """MSG-08. The CLI scales down images in a prompt over 512,000 bytes, or 2000 pixels on a side."""
     for width, height in ((450, 400), (2001, 1)):
         source = {"type": "base64", "media_type": "image/png", "data": png(width, height)}
@@ -149,7 +138,7 @@ async def test_any_system_prompt_arrives_as_it_was_written(several: Client) -> N
         assert (sent if isinstance(sent, str) else sent[0]["text"]) == system
 
 
-async def test_parameters_arrive_as_the_caller_set_them(client: Client, plain: Plain) -> None:
+async def test_parameters_arrive_as_the_caller_set_them(client: Client) -> None:
     """MSG-03, MSG-04, ARCH-22."""
     tools = [
         {"name": f"t{number}", "description": "d" * 500, "input_schema": {"type": "object"}} for number in range(200)

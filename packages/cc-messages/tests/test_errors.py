@@ -14,30 +14,14 @@ from cc_messages.process.process import RequestProcess
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 
-from .conftest import Client, Connect
+from .conftest import CALL, IMAGE, THINKING, Client, Connect, eventually, result, text, wait_for_ever
 
-CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
-RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
 HISTORIES: list[list[Any]] = [[], ["a", "x"], ["a", [CALL]]]
-BLOCKS: list[Any] = [
-    {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
-    {"type": "text", "text": "one two"},
-    CALL,
-]
+BLOCKS: list[Any] = [THINKING, text("one two"), CALL]
 
 
 def prompts(history: list[Any]) -> list[Any]:
-    return [*history, [RESULT] if history and history[-1] == [CALL] else "b"]
-
-
-async def answers_exactly(client: Client, messages: list[Any]) -> None:
-    """The same process, or another, answers the next request, and the API sees nothing of earlier ones."""
-    client.answers("Fine.")
-    await client.settled()
-    client.api.requests.clear()
-    reply = await client.ask(*messages)
-    assert (reply.status, reply.text) == (200, "Fine.")
-    assert client.arrivals(*messages) == 1
+    return [*history, [result()] if history and history[-1] == [CALL] else "b"]
 
 
 async def fails(client: Client, *messages: Any, **fields: Any) -> ClaudeCodeError:
@@ -67,7 +51,7 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
             assert "server-timing" not in reply.headers
             await client.settled()
             assert len(client.api.requests) <= (2 if status == 404 else 1)
-        await answers_exactly(client, prompts(history))
+        await client.answers_exactly(*prompts(history))
     assert not client.starts
 
 
@@ -85,7 +69,7 @@ async def test_a_stream_that_is_cut_anywhere_is_an_error(first: int, client: Cli
         assert isinstance(error, CLIConnectionError)
         assert "can be reached, and try again" in str(error)
         if events % 7 == 0:
-            await answers_exactly(client, prompts(history))
+            await client.answers_exactly(*prompts(history))
     assert not client.starts
 
 
@@ -104,7 +88,7 @@ async def test_an_error_in_a_stream_is_a_status_or_an_event(client: Client) -> N
     client.api.fail_next(529, after_events=4, message="busy")
     reply = await client.ask("b")
     assert (reply.status, reply.error["message"]) == (529, "busy")
-    await answers_exactly(client, ["b"])
+    await client.answers_exactly("b")
 
 
 async def test_an_error_after_what_can_be_gone_on_with_breaks_the_stream(client: Client) -> None:
@@ -115,19 +99,17 @@ async def test_an_error_after_what_can_be_gone_on_with_breaks_the_stream(client:
         await fails(client, "b", stream=True)
         await client.settled()  # or a request of the CLI's own could get the next fault
     assert len(client.api.requests) == 8
-    await answers_exactly(client, ["b"])
+    await client.answers_exactly("b")
 
 
 async def test_an_image_that_the_api_does_not_take_is_an_error_and_no_answer_without_it(client: Client) -> None:
     """MSG-31. The CLI removes the image and asks again; that result answers another question."""
-    png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png}}
-    contents: list[Any] = [[image, {"type": "text", "text": "Look."}]]
+    contents = [[IMAGE, text("Look.")]]
     client.api.fail_next(400, message="Could not process image")
     reply = await client.ask(*contents)
     assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
     assert "image" in reply.error["message"]
-    await answers_exactly(client, contents)
+    await client.answers_exactly(*contents)
 
 
 async def test_a_prompt_that_is_too_long_is_the_error_of_the_api(client: Client) -> None:
@@ -184,26 +166,25 @@ async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> 
 
     async def respond(body: dict[str, Any]) -> str:
         psutil.Process(client.transport.pids[0]).kill()
-        await anyio.sleep_forever()
-        return ""
+        return await wait_for_ever(body)
 
     for stream in (False, True):
         client.answers(respond)
         error = await fails(client, "Hello.", stream=stream)
         assert isinstance(error, ProcessExitedError)
         assert "SIGKILL" in str(error)
-        await answers_exactly(client, ["Hello."])
+        await client.answers_exactly("Hello.")
     assert client.starts == 2
 
 
-async def test_a_process_killed_while_idle_is_replaced(client: Client, eventually: Any) -> None:
+async def test_a_process_killed_while_idle_is_replaced(client: Client) -> None:
     """MSG-E08."""
     client.answers([CALL])
     await client.ask("a")
     await client.settled()
     psutil.Process(client.transport.pids[0]).kill()
     await eventually(lambda: not client.transport.pids)
-    await answers_exactly(client, ["a", [CALL], [RESULT]])
+    await client.answers_exactly("a", [CALL], [result()])
     assert client.starts == 1
 
 
@@ -215,8 +196,7 @@ async def test_a_process_that_dies_before_it_is_asked_is_replaced(client: Client
     process.suspend()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(answers_once_killed, client)
-        while not client.transport.stats().busy:  # noqa: ASYNC110 - there is no event for it
-            await anyio.sleep(0.005)
+        await eventually(lambda: client.transport.stats().busy > 0)
         process.kill()
     assert client.starts == 1
 
@@ -226,7 +206,7 @@ async def answers_once_killed(client: Client) -> None:
     assert client.arrivals("b", "x", "c") == 1
 
 
-async def test_a_process_that_hangs_is_replaced(connect: Connect, eventually: Any) -> None:
+async def test_a_process_that_hangs_is_replaced(connect: Connect) -> None:
     """MSG-E08."""
     client = connect(size=1, timeouts=Timeouts(control=1, close=0.2))
     await client.ask("a")
@@ -241,7 +221,7 @@ async def test_a_process_that_hangs_is_replaced(connect: Connect, eventually: An
         await client.ask("b")
     client.http.timeout = httpx2.Timeout(20)
     await eventually(lambda: not client.transport.pids)
-    await answers_exactly(client, ["b"])
+    await client.answers_exactly("b")
     assert client.starts == 2
 
 
@@ -252,16 +232,12 @@ async def test_a_request_that_takes_too_long_is_a_timeout_that_is_not_repeated(
     """MSG-E10."""
     client = connect(size=1, timeouts=timeouts)
 
-    async def sleep(body: dict[str, Any]) -> str:
-        await anyio.sleep_forever()
-        return ""
-
-    client.answers(sleep)
+    client.answers(wait_for_ever)
     with anyio.fail_after(20):
         reply = await client.ask("b")
     assert (reply.status, reply.error["type"]) == (504, "timeout_error")
     assert reply.headers["x-should-retry"] == "false"
-    await answers_exactly(client, ["b"])
+    await client.answers_exactly("b")
 
 
 async def test_processes_that_cannot_be_made_ready_are_an_error_in_the_end(
@@ -276,7 +252,7 @@ async def test_processes_that_cannot_be_made_ready_are_an_error_in_the_end(
         patch.setattr(RequestProcess, "take", fail)
         assert "No way" in str(await fails(client, "b"))
     assert client.starts == 1
-    await answers_exactly(client, ["b"])
+    await client.answers_exactly("b")
 
 
 async def test_a_process_that_cannot_be_emptied_is_replaced(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +265,7 @@ async def test_a_process_that_cannot_be_emptied_is_replaced(client: Client, monk
         patch.setattr(RequestProcess, "reset", fail)
         assert (await client.ask("a")).status == 200
         await client.settled()
-    await answers_exactly(client, ["b"])
+    await client.answers_exactly("b")
     assert client.starts == 1
     assert client.transport.stats().recycled["reset"] == 1
 
@@ -309,4 +285,4 @@ async def test_a_refused_beta_is_refused_and_not_left_out(client: Client) -> Non
     assert (reply.status, reply.error["message"]) == (400, "made-up")
     await client.settled()
     assert len(client.api.requests) <= 2
-    await answers_exactly(client, ["b"])
+    await client.answers_exactly("b")

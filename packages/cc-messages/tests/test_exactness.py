@@ -1,6 +1,5 @@
 """The API gets the caller's request, and the caller the API's answer, whatever the process did before."""
 
-from collections.abc import Callable
 from itertools import count
 from random import Random
 from typing import Any
@@ -9,13 +8,9 @@ import pytest
 
 from cc_messages.api.message import Answer
 
-from .conftest import Answered, Connect
-
-Plain = Callable[[Any], Any]
+from .conftest import IMAGE, Answered, Connect, plain, text
 
 STEPS = 60
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 F: dict[str, Any] = {"name": "f", "input_schema": {"type": "object"}}
 G = {"name": "g", "description": "Gee.", "input_schema": {"type": "object", "properties": {"x": {"type": "integer"}}}}
 TOOL_SETS: list[list[dict[str, Any]] | None] = [
@@ -27,10 +22,6 @@ TOOL_SETS: list[list[dict[str, Any]] | None] = [
 ]
 
 Message = dict[str, Any]
-
-
-def text(value: str) -> dict[str, Any]:
-    return {"type": "text", "text": value}
 
 
 def message_of(reply: Answered) -> dict[str, Any]:
@@ -120,7 +111,7 @@ class Walk:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_any_walk_through_conversations_is_exact(seed: int, connect: Connect, plain: Plain) -> None:
+async def test_any_walk_through_conversations_is_exact(seed: int, connect: Connect) -> None:
     """MSG-03, MSG-04, MSG-08, MSG-18, MSG-20, MSG-23, MSG-24, MSG-25."""
     client, walk = connect(size=2), Walk(seed)
     for step in range(STEPS):

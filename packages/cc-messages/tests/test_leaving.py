@@ -12,17 +12,15 @@ import pytest
 
 from cc_session import Timeouts
 
-from .conftest import Client, Connect
+from .conftest import CALL, Client, Connect, Processes, eventually, result, wait_for_ever
 
-Leave = Callable[["Client", list[Any]], Awaitable[None]]
+Leave = Callable[[Client, list[Any]], Awaitable[None]]
 
-CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
-RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
 # The cleanup of a cancelled start takes as long as this allows.
 QUICK = Timeouts(close=0.2)
 # Its events take longer than any test may.
 LONG = "word " * 3000
-HISTORIES: list[list[Any]] = [["b"], ["a", "x", "b"], ["a", [CALL], [RESULT]]]
+HISTORIES: list[list[Any]] = [["b"], ["a", "x", "b"], ["a", [CALL], [result()]]]
 
 
 async def close_after_the_first_chunk(client: Client, messages: list[Any]) -> None:
@@ -41,7 +39,7 @@ async def drop_after_the_first_chunk(client: Client, messages: list[Any]) -> Non
 
 async def cancel_while_the_head_is_waited_for(client: Client, messages: list[Any]) -> None:
     task = asyncio.create_task(client.ask(*messages))
-    await asked(client)
+    await eventually(lambda: bool(client.api.requests))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -69,13 +67,6 @@ async def time_out(client: Client, messages: list[Any]) -> None:
     client.http.timeout = httpx2.Timeout(20)
 
 
-async def asked(client: Client) -> None:
-    """Wait until the API was asked."""
-    with anyio.fail_after(20):
-        while not client.api.requests:  # noqa: ASYNC110 - there is no event for it
-            await anyio.sleep(0.005)
-
-
 WAYS: list[Leave] = [
     close_after_the_first_chunk,
     drop_after_the_first_chunk,
@@ -85,16 +76,8 @@ WAYS: list[Leave] = [
 ]
 
 
-async def answers_exactly(client: Client, messages: list[Any], plain: Callable[[Any], Any]) -> None:
-    client.api.requests.clear()
-    client.answers("Fine.")
-    assert (await client.ask(*messages)).text == "Fine."
-    assert client.received == plain(client.body(*messages)["messages"])
-    assert len(client.api.requests) == 1
-
-
 @pytest.mark.parametrize("leave", WAYS, ids=lambda way: way.__name__)
-async def test_the_turn_ends_at_once_and_the_process_goes_on(leave: Leave, slow_client: Client, plain: Any) -> None:
+async def test_the_turn_ends_at_once_and_the_process_goes_on(leave: Leave, slow_client: Client) -> None:
     """MSG-27."""
     for messages in HISTORIES:
         slow_client.api.requests.clear()
@@ -102,44 +85,44 @@ async def test_the_turn_ends_at_once_and_the_process_goes_on(leave: Leave, slow_
         await leave(slow_client, messages)
         await slow_client.settled()  # mostly in 30 ms; the rest of the answer would take longer than it waits
         assert len(slow_client.api.requests) == 1
-        await answers_exactly(slow_client, messages, plain)
+        await slow_client.answers_exactly(*messages)
+        assert len(slow_client.api.requests) == 1
     assert not slow_client.starts
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_leaving_while_the_api_has_not_begun_ends_the_call(stream: bool, client: Client, plain: Any) -> None:
+async def test_leaving_while_the_api_has_not_begun_ends_the_call(stream: bool, client: Client) -> None:
     """MSG-27. A leaving client does not wait for the API, and the API learns of it."""
     ended = threading.Event()
 
     async def respond(body: dict[str, Any]) -> str:
         try:
-            await anyio.sleep_forever()
+            return await wait_for_ever(body)
         finally:
             ended.set()
-        return ""
 
     client.answers(respond)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: client.ask("b", stream=stream))
-            await asked(client)
+            await eventually(lambda: bool(client.api.requests))
             tasks.cancel_scope.cancel()
     assert await asyncio.to_thread(ended.wait, 10)
-    await client.settled()
-    await answers_exactly(client, ["b"], plain)
+    await client.answers_exactly("b")
+    assert len(client.api.requests) == 1
     assert not client.starts
 
 
-async def test_leaving_at_any_moment_of_a_request_loses_nothing(connect: Connect, plain: Any) -> None:
+async def test_leaving_at_any_moment_of_a_request_loses_nothing(connect: Connect) -> None:
     """From the first await on, through start, preparation, prompt and answer."""
     client = connect(size=1, timeouts=QUICK)
     client.answers("word " * 10)
-    history: list[Any] = ["a", [CALL], [RESULT], "x", "b"]
+    history: list[Any] = ["a", [CALL], [result()], "x", "b"]
     for step in range(15):
         with anyio.move_on_after(step * 0.004):
             await client.ask(*history[: 1 + 2 * (step % 3)], stream=step % 2 == 0)
-    await client.settled()
-    await answers_exactly(client, history, plain)
+    await client.answers_exactly(*history)
+    assert len(client.api.requests) == 1
 
 
 async def test_a_request_that_is_given_up_while_it_waits_takes_no_process(slow_client: Client) -> None:
@@ -156,7 +139,7 @@ async def test_a_request_that_is_given_up_while_it_waits_takes_no_process(slow_c
 
 
 async def test_a_process_whose_start_was_given_up_serves_the_next_request(
-    connect: Connect, processes: Callable[[], list[Any]], eventually: Any
+    connect: Connect, processes: Processes
 ) -> None:
     """MSG-74."""
     client = connect(size=1, timeouts=QUICK)

@@ -15,9 +15,8 @@ from cc_messages import ClaudeCodeTools, RequestReport, request_context
 from cc_messages.api.limits import LimitWatch
 from cc_types import LimitWindow, RateLimits
 
-from .conftest import Client, Connect, Served, eventually
+from .conftest import MESSAGES, Client, Connect, Served, eventually
 
-MESSAGES = "/v1/messages"
 PREFIX = "anthropic-ratelimit-unified"
 
 

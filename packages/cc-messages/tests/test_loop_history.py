@@ -13,6 +13,8 @@ from cc_messages.loop.cli_tools import RequestContext
 from cc_messages.loop.request import LoopRequest
 from cc_types import APIError
 
+from .conftest import THINKING, text
+
 JPEG = base64.b64encode(b"\xff\xd8\xff and more ").decode()
 
 
@@ -22,10 +24,6 @@ def png_header(width: int, height: int) -> str:
 
 
 PNG = png_header(2000, 2000)
-
-
-def text(value: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "text", "text": value, **fields}
 
 
 def call(identity: str, **fields: Any) -> dict[str, Any]:
@@ -61,7 +59,6 @@ def parse(*contents: Any) -> LoopRequest:
     return parse_messages(messages)
 
 
-THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 REDACTED = {"type": "redacted_thinking", "data": "c2Vj"}
 SEARCH: dict[str, Any] = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
 FOUND: dict[str, Any] = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}

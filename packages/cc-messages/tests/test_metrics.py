@@ -12,11 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cc_messages import ClaudeCodeTransport, create_app
 
-from .conftest import Client, Serve, Served
+from .conftest import BODY, MESSAGES, Client, Serve, Served
 
-MODEL = "claude-sonnet-5"
-MESSAGES = "/v1/messages"
-BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
 USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
 
 

@@ -1,17 +1,13 @@
 """`/v1/models` returns Claude Code's list, in pages as the API has them."""
 
-from collections.abc import Callable
 from typing import Any
 
-import psutil
 import pytest
 
 from cc_messages.api.models import catalogue, find, page, resolve
 from cc_types import APIError
 
-from .conftest import Client, Connect
-
-Processes = Callable[[], list[psutil.Process]]
+from .conftest import Client, Connect, Processes
 
 LISTED: list[Any] = [
     {"value": "default", "resolvedModel": "claude-b-1", "displayName": "Default"},

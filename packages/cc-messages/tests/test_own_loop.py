@@ -18,7 +18,7 @@ from claude_agent_sdk import Message
 
 from cc_messages import CLICall, CLITools, request_context
 
-from .conftest import Answered, Client, Connect
+from .conftest import Answered, Client, Connect, plain
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -148,7 +148,7 @@ async def test_a_call_without_arguments_has_them_as_an_empty_object(client: Clie
     assert "".join(delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta") == "{}"
 
 
-async def test_the_next_request_goes_on_in_the_same_process(client: Client, transport: Transport, plain: Any) -> None:
+async def test_the_next_request_goes_on_in_the_same_process(client: Client, transport: Transport) -> None:
     """MSG-62"""
     with request_context(tools=tools(add, transport, "add")):
         first = await client.ask("Add.", tools=[tool("add")])

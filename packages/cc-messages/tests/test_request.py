@@ -10,6 +10,8 @@ from cc_messages.api.request import PLAIN_MODEL, parse_request
 from cc_session.internals import Login
 from cc_types import APIError
 
+from .conftest import text
+
 HELLO = [{"role": "user", "content": "Hello."}]
 BREAK = {"type": "ephemeral"}
 
@@ -17,10 +19,6 @@ BREAK = {"type": "ephemeral"}
 def body(**fields: Any) -> bytes:
     full = {"model": "claude-m", "max_tokens": 9, "messages": HELLO, **fields}
     return json.dumps({name: value for name, value in full.items() if value is not ...}).encode()
-
-
-def text(value: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "text", "text": value, **fields}
 
 
 def refused(data: bytes) -> str:

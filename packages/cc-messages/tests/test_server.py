@@ -3,32 +3,29 @@
 import asyncio
 import re
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx2
 import pytest
 
 from cc_loopback import LoopbackServer
 from cc_messages import create_app
 
-from .conftest import Client, Connect, Serve, Served
-
-MODEL = "claude-sonnet-5"
-BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 99, "messages": [{"role": "user", "content": "Hello."}]}
-MESSAGES = "/v1/messages"
-
-
-async def wait_for_ever(body: dict[str, Any]) -> str:
-    await anyio.sleep_forever()
-    return ""
-
-
-def always(text: str) -> Callable[[object], str]:
-    return lambda _: text
+from .conftest import (
+    BODY,
+    MESSAGES,
+    Client,
+    Connect,
+    Processes,
+    Serve,
+    Served,
+    always,
+    eventually,
+    wait_for_ever,
+)
 
 
 def error_of(response: httpx2.Response) -> tuple[int, str]:
@@ -167,7 +164,7 @@ async def test_a_long_body_is_carried(served: Served) -> None:
     assert len(served.api.requests[0]["messages"][0]["content"][0]["text"]) == 2_000_000
 
 
-async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, several: Client, eventually: Any) -> None:
+async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, several: Client) -> None:
     """MSG-43."""
     served = serve(several, max_requests=2)
     served.api.respond = wait_for_ever
@@ -199,7 +196,7 @@ async def test_requests_wait_for_a_process_without_being_turned_away(served: Ser
 
 
 async def test_a_client_that_leaves_ends_its_turn(
-    served: Served, serve: Serve, client: Client, slow_client: Client, eventually: Any
+    served: Served, serve: Serve, client: Client, slow_client: Client
 ) -> None:
     """MSG-27. Before the first event, and in the middle of a stream."""
     for stream in (False, True):
@@ -309,7 +306,7 @@ def test_an_application_that_nobody_could_use_is_refused(options: dict[str, Any]
 
 
 async def test_an_application_of_its_own_ends_its_processes_when_it_is_shut_down(
-    shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch, processes: Any
+    shared_api: LoopbackServer, monkeypatch: pytest.MonkeyPatch, processes: Processes
 ) -> None:
     """MSG-40, MSG-45, ARCH-32. Under any ASGI server."""
     for name, value in shared_api.env().items():

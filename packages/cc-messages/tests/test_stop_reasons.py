@@ -6,14 +6,12 @@ import pytest
 
 from cc_session.internals import on_background
 
-from .conftest import Client
+from .conftest import CALL, THINKING, Client, result, text
 
-TEXT = {"type": "text", "text": "Once upon"}
-CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_2", "name": "f", "input": {}}
-RESULT = {"type": "tool_result", "tool_use_id": "toolu_2", "content": "ok"}
-THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+TEXT = text("Once upon")
+LATER = {**CALL, "id": "toolu_2"}
 FIRST: list[Any] = ["Go."]
-AFTER_A_TOOL: list[Any] = ["a", [{**CALL, "id": "toolu_1"}], [{**RESULT, "tool_use_id": "toolu_1"}]]
+AFTER_A_TOOL: list[Any] = ["a", [CALL], [result()]]
 
 HISTORIES = pytest.mark.parametrize("messages", [FIRST, AFTER_A_TOOL], ids=["first", "after a tool"])
 
@@ -29,14 +27,6 @@ async def answer(client: Client, messages: list[Any], message: dict[str, Any], *
     return reply
 
 
-async def goes_on(client: Client, *messages: Any) -> None:
-    client.answers("Fine.")
-    await client.settled()
-    client.api.requests.clear()
-    assert (await client.ask(*messages)).text == "Fine."
-    assert client.arrivals(*messages) == 1
-
-
 @HISTORIES
 async def test_an_answer_ends_at_its_end_and_costs_one_call(messages: list[Any], client: Client) -> None:
     """MSG-21, MSG-22."""
@@ -47,64 +37,48 @@ async def test_an_answer_ends_at_its_end_and_costs_one_call(messages: list[Any],
             assert reply.text == "Once upon"
             await client.settled()
             assert len(client.api.requests) == 1
-            await goes_on(client, *messages, [TEXT], "Go on.")
+            await client.answers_exactly(*messages, [TEXT], "Go on.")
     assert not client.starts
 
 
 @HISTORIES
 async def test_a_call_of_a_tool_ends_the_answer(messages: list[Any], client: Client) -> None:
     """MSG-21, MSG-24, MSG-72, ARCH-03."""
-    for content in ([CALL], [THINKING, TEXT, CALL]):
+    for content in ([LATER], [THINKING, TEXT, LATER]):
         for reason in ("tool_use", "max_tokens", "refusal"):
             await answer(client, messages, {"content": content, "stop_reason": reason}, stream=False)
             await client.settled()
-            await goes_on(client, *messages, content, [RESULT])
+            await client.answers_exactly(*messages, content, [result(identity="toolu_2")])
     assert not client.starts
 
 
-# Answers that the CLI would continue, up to three times.
-UNFINISHED: dict[str, dict[str, Any]] = {
+# Answers that the CLI would continue, up to three times, or request again, up to two times.
+NO_END: dict[str, dict[str, Any]] = {
     "max_tokens": {"content": [TEXT], "stop_reason": "max_tokens"},
     "context window": {"content": [TEXT], "stop_reason": "model_context_window_exceeded"},
     "max_tokens while thinking": {"content": [THINKING], "stop_reason": "max_tokens"},
-}
-
-
-@HISTORIES
-async def test_an_answer_that_reached_a_limit_costs_one_call(messages: list[Any], client: Client) -> None:
-    """MSG-21, MSG-22, MSG-R2."""
-    for message in UNFINISHED.values():
-        for stream in (False, True):
-            await answer(client, messages, message, stream=stream)
-            await client.settled()
-            assert len(client.api.requests) == 1
-            if message["content"] == [TEXT]:
-                await goes_on(client, *messages, [TEXT], "Go on.")
-                await goes_on(client, *messages, [TEXT], "Go on.", "Fine.", "And on.")
-            await goes_on(client, *messages)
-    assert not client.starts
-
-
-# Answers that the CLI would request again, up to two times.
-WITHDRAWN: dict[str, dict[str, Any]] = {
     "no content": {"content": [], "stop_reason": "end_turn"},
-    "only blanks": {"content": [{"type": "text", "text": " \n"}], "stop_reason": "end_turn"},
+    "only blanks": {"content": [text(" \n")], "stop_reason": "end_turn"},
     "only thinking": {"content": [THINKING], "stop_reason": "end_turn"},
     "no call": {"content": [TEXT], "stop_reason": "tool_use"},
 }
 
 
 @HISTORIES
-async def test_an_answer_the_cli_would_ask_again_for_costs_one_call(messages: list[Any], client: Client) -> None:
-    """MSG-21, MSG-R2."""
-    for message in WITHDRAWN.values():
+async def test_an_answer_the_cli_would_continue_or_ask_again_for_costs_one_call(
+    messages: list[Any], client: Client
+) -> None:
+    """MSG-21, MSG-22, MSG-R2."""
+    for message in NO_END.values():
         for stream in (False, True):
             await answer(client, messages, message, stream=stream)
             await client.settled()
             assert len(client.api.requests) == 1
             if message["content"] == [TEXT]:
-                await goes_on(client, *messages, [TEXT], "Go on.")
-            await goes_on(client, *messages)
+                await client.answers_exactly(*messages, [TEXT], "Go on.")
+                if message["stop_reason"] != "tool_use":
+                    await client.answers_exactly(*messages, [TEXT], "Go on.", "Fine.", "And on.")
+            await client.answers_exactly(*messages)
     assert not client.starts
 
 
@@ -119,15 +93,15 @@ async def test_the_details_of_a_refusal_arrive(client: Client) -> None:
 
 async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -> None:
     """MSG-21. Otherwise one such rest would let the CLI make second calls."""
-    await goes_on(client, "Go.")
+    await client.answers_exactly("Go.")
     await client.settled()
     [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
     allowed = process._allowed  # pyright: ignore[reportPrivateUsage]
     await on_background(process.session.add_user, "A rest of an earlier prompt. " * 9)
-    await goes_on(client, "Go.")
+    await client.answers_exactly("Go.")
     assert process._allowed == allowed  # pyright: ignore[reportPrivateUsage]
     await client.settled()
-    await answer(client, FIRST, next(iter(WITHDRAWN.values())), stream=False)
+    await answer(client, FIRST, NO_END["no content"], stream=False)
     await client.settled()
     assert len(client.api.requests) == 1
     await client.transport.aclose()
