@@ -1,13 +1,22 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from anthropic import Anthropic
+from anthropic.types import Message, MessageParam
 
 from cc_loopback import LoopbackServer, Respond
 
 Serve = Callable[[Respond | None], LoopbackServer]
 Connect = Callable[[LoopbackServer], Anthropic]
+
+PROMPT: list[MessageParam] = [{"role": "user", "content": "Hello"}]
+BODY: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": PROMPT}
+
+
+def ask(client: Anthropic) -> Message:
+    return client.messages.create(model="m", max_tokens=9, messages=PROMPT)
 
 
 @pytest.fixture
@@ -20,6 +29,11 @@ def stack() -> Iterator[ExitStack]:
 def serve(stack: ExitStack) -> Serve:
     """Start a server whose `errors` the test checks itself."""
     return lambda respond: stack.enter_context(LoopbackServer(respond))
+
+
+@pytest.fixture
+def fine(serve: Serve) -> LoopbackServer:
+    return serve(lambda body: "fine")
 
 
 @pytest.fixture

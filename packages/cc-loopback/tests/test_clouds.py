@@ -1,21 +1,18 @@
 """The API on Vertex AI and on Amazon Bedrock."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import anthropic
 import httpx2
 import pytest
 from anthropic.lib.vertex import AnthropicVertex
-from anthropic.types import MessageParam
 
-from cc_loopback import LoopbackServer, Respond
+from cc_loopback import LoopbackServer
 from cc_loopback.routes import COUNT_TOKENS, MESSAGES, route_of
 
-Serve = Callable[[Respond | None], LoopbackServer]
+from .conftest import PROMPT, Serve
 
-PROMPT: list[MessageParam] = [{"role": "user", "content": "Hello"}]
 BODY: dict[str, Any] = {"max_tokens": 9, "messages": PROMPT}
 ON_VERTEX = "/v1/projects/p/locations/us-east5/publishers/anthropic/models"
 ON_BEDROCK = "/model/us.anthropic.m-v1:0"

@@ -8,15 +8,12 @@ import anthropic
 import httpx2
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
-from anthropic.types import Message, MessageParam, TextBlock, ThinkingBlock, ToolParam, ToolUseBlock
+from anthropic.types import Message, ThinkingBlock, ToolUseBlock
 
-from cc_loopback import LoopbackServer, Respond
+from cc_loopback import LoopbackServer
 
-Serve = Callable[[Respond | None], LoopbackServer]
-Connect = Callable[[LoopbackServer], Anthropic]
+from .conftest import BODY, PROMPT, Connect, Serve
 
-PROMPT: list[MessageParam] = [{"role": "user", "content": "Hello"}]
-TOOL: ToolParam = {"name": "weather", "description": "Weather.", "input_schema": {"type": "object", "properties": {}}}
 EVERYTHING: list[dict[str, Any]] = [
     {"type": "thinking", "thinking": "Let me think about it.", "signature": "c2lnbmVk"},
     {"type": "redacted_thinking", "data": "aGlkZGVu"},
@@ -72,9 +69,8 @@ def test_block_without_id_or_signature_gets_one(received: Received) -> None:
 def test_each_answer_has_ids_of_its_own(serve: Serve) -> None:
     """LOOP-15."""
     server = serve(lambda body: [{"type": "tool_use", "name": "weather", "input": {}}])
-    body = {"model": "m", "max_tokens": 9, "messages": PROMPT}
     with httpx2.Client(base_url=server.url) as client:
-        responses = [client.post("/v1/messages", json=body) for _ in range(9)]
+        responses = [client.post("/v1/messages", json=BODY) for _ in range(9)]
     assert len({response.headers["request-id"] for response in responses}) == 9
     assert len({response.json()["id"] for response in responses}) == 9
     assert len({response.json()["content"][0]["id"] for response in responses}) == 9
@@ -84,27 +80,22 @@ def test_fields_of_a_full_message_are_kept(received: Received) -> None:
     """LOOP-20."""
     message = received(
         {
-            "content": "I cannot help with that.",
+            "content": [],
             "id": "msg_mine",
             "model": "claude-dated",
             "stop_reason": "stop_sequence",
             "stop_sequence": "END",
+            "stop_details": {"type": "refusal", "category": "cyber", "explanation": "No."},
             "usage": {"input_tokens": 7, "output_tokens": 9, "cache_read_input_tokens": 5},
         }
     )
-    assert (message.id, message.model) == ("msg_mine", "claude-dated")
+    assert (message.id, message.model, message.content) == ("msg_mine", "claude-dated", [])
+    assert message.stop_details is not None
+    assert message.stop_details.explanation == "No."
     assert (message.stop_reason, message.stop_sequence) == ("stop_sequence", "END")
     usage = message.usage
     assert (usage.input_tokens, usage.output_tokens, usage.cache_read_input_tokens) == (7, 9, 5)
     assert (usage.cache_creation_input_tokens, usage.service_tier) == (0, "standard")
-
-
-def test_stop_details_reach_the_client(received: Received) -> None:
-    details = {"type": "refusal", "category": "cyber", "explanation": "No."}
-    message = received({"content": [], "stop_reason": "refusal", "stop_details": details})
-    assert message.stop_details is not None
-    assert message.stop_details.explanation == "No."
-    assert message.content == []
 
 
 def test_streamed_and_whole_message_agree_in_usage(serve: Serve, connect: Connect) -> None:
@@ -123,24 +114,6 @@ def test_text_arrives_in_pieces_whose_number_is_limited(serve: Serve, connect: C
     assert "".join(pieces) == text
     assert min(3, most) <= len(pieces) <= most
     assert all(piece.endswith(" ") for piece in pieces[:-1])
-
-
-def test_tool_loop_runs_over_two_requests(serve: Serve, connect: Connect) -> None:
-    def respond(body: dict[str, Any]) -> list[dict[str, Any]]:
-        if len(body["messages"]) == 1:
-            return [{"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}]
-        return [{"type": "text", "text": f"It is {body['messages'][-1]['content'][0]['content']}."}]
-
-    client = connect(serve(respond))
-    first = client.messages.create(model="m", max_tokens=9, messages=PROMPT, tools=[TOOL])
-    results: MessageParam = {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny"}],
-    }
-    history: list[MessageParam] = [*PROMPT, {"role": "assistant", "content": first.content}, results]
-    second = client.messages.create(model="m", max_tokens=9, messages=history, tools=[TOOL])
-    assert isinstance(second.content[0], TextBlock)
-    assert second.content[0].text == "It is sunny."
 
 
 async def test_async_client_streams_from_an_async_responder() -> None:
@@ -169,7 +142,7 @@ def test_token_count_grows_with_the_prompt(serve: Serve, connect: Connect) -> No
     assert len(server.requests) == 1
 
 
-def test_models_are_listed_page_by_page(serve: Serve, connect: Connect) -> None:
+def test_models_are_listed_page_by_page_and_an_unknown_one_is_refused(serve: Serve, connect: Connect) -> None:
     """LOOP-14."""
     client = connect(serve(None))
     everything = [model.id for model in client.models.list()]
@@ -177,10 +150,6 @@ def test_models_are_listed_page_by_page(serve: Serve, connect: Connect) -> None:
     assert [model.id for model in client.models.list(limit=1)] == everything
     last = client.models.list(before_id=everything[-1], limit=1)
     assert ([model.id for model in last.data], last.has_more) == ([everything[-2]], True)
-
-
-def test_one_model_is_retrieved_and_an_unknown_one_is_refused_also_as_a_cursor(serve: Serve, connect: Connect) -> None:
-    client = connect(serve(None))
     assert client.models.retrieve("claude-sonnet-5").display_name == "Claude Sonnet 5"
     with pytest.raises(anthropic.NotFoundError, match="model: gpt"):
         client.models.retrieve("gpt")

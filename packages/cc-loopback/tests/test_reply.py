@@ -1,20 +1,15 @@
 """Replies of a responder, and the reports of invalid ones."""
 
-from collections.abc import Callable
 from typing import Any
 
 import anthropic
 import pytest
 from anthropic import Anthropic
 
-from cc_loopback import LoopbackServer, ReplyError, Respond
+from cc_loopback import ReplyError
 from cc_loopback.reply import make_message
 
-Serve = Callable[[Respond | None], LoopbackServer]
-Connect = Callable[[LoopbackServer], Anthropic]
-
-BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
-
+from .conftest import BODY, Connect, Serve
 
 WRONG: list[tuple[Any, str]] = [
     (None, "a responder must return blocks, a str or a message dict, not NoneType"),

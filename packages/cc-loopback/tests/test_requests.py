@@ -1,56 +1,40 @@
 """Recorded requests, and requests refused in the way of the API."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import pytest
 
-from cc_loopback import LoopbackServer, Respond
-
-Serve = Callable[[Respond | None], LoopbackServer]
-
-MESSAGES = [{"role": "user", "content": "Hello"}]
-BODY: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": MESSAGES}
+from .conftest import BODY, PROMPT, Serve
 
 
-def test_every_message_body_is_recorded_in_order(serve: Serve) -> None:
-    """LOOP-04."""
-    server = serve(lambda body: "fine")
-    server.fail_next(status=500)
-    for number in range(3):
-        httpx2.post(f"{server.url}/v1/messages", json={**BODY, "max_tokens": number + 1})
-    httpx2.post(f"{server.url}/v1/messages/count_tokens", json=BODY)
-    assert [body["max_tokens"] for body in server.requests] == [1, 2, 3]
-    assert len(server.calls) == 4
+def test_every_message_body_is_recorded_in_order_and_unchanged(serve: Serve) -> None:
+    """LOOP-04, LOOP-17: also if the responder changes it."""
 
-
-def test_call_contains_the_request_as_received(serve: Serve) -> None:
-    """LOOP-17."""
-    server = serve(lambda body: "fine")
-    httpx2.post(f"{server.url}/v1/messages?beta=true", json=BODY, headers={"X-Api-Key": "secret"})
-    (call,) = server.calls
-    assert (call.method, call.path, dict(call.query)) == ("POST", "/v1/messages", {"beta": "true"})
-    assert call.headers["x-api-key"] == "secret"
-    assert call.body == json.loads(call.raw) == BODY
-
-
-def test_responder_cannot_change_the_recorded_body(serve: Serve) -> None:
     def respond(body: dict[str, Any]) -> str:
         body["messages"].clear()
         return "fine"
 
     server = serve(respond)
-    httpx2.post(f"{server.url}/v1/messages", json=BODY)
-    assert server.requests == [BODY]
+    server.fail_next(status=500)
+    bodies = [{**BODY, "max_tokens": number + 1} for number in range(3)]
+    for body in bodies:
+        httpx2.post(f"{server.url}/v1/messages?beta=true", json=body, headers={"X-Api-Key": "secret"})
+    httpx2.post(f"{server.url}/v1/messages/count_tokens", json=BODY)
+    assert server.requests == bodies
+    assert len(server.calls) == 4
+    call = server.calls[0]
+    assert (call.method, call.path, dict(call.query)) == ("POST", "/v1/messages", {"beta": "true"})
+    assert call.headers["x-api-key"] == "secret"
+    assert call.body == json.loads(call.raw) == bodies[0]
 
 
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ({"max_tokens": 9, "messages": MESSAGES}, "model: Field required"),
-        ({"model": "m", "messages": MESSAGES}, "max_tokens: Field required"),
+        ({"max_tokens": 9, "messages": PROMPT}, "model: Field required"),
+        ({"model": "m", "messages": PROMPT}, "max_tokens: Field required"),
         ({"model": "m", "max_tokens": 9}, "messages: Field required"),
         ({**BODY, "model": ""}, "model: Input should be a non-empty string"),
         ({**BODY, "max_tokens": 0}, "max_tokens: Input should be an integer greater than or equal to 1"),
@@ -58,7 +42,7 @@ def test_responder_cannot_change_the_recorded_body(serve: Serve) -> None:
         ({**BODY, "messages": {}}, "messages: Input should be a list"),
         ({**BODY, "messages": []}, "messages: at least one message is required"),
         ({**BODY, "messages": ["x"]}, "messages.0: Input should be an object"),
-        ({**BODY, "messages": [*MESSAGES, {"content": "x"}]}, "messages.1.role: Field required"),
+        ({**BODY, "messages": [*PROMPT, {"content": "x"}]}, "messages.1.role: Field required"),
         ({**BODY, "messages": [{"role": "user"}]}, "messages.0.content: Field required"),
         ([BODY], "The request body is not valid JSON: expected an object"),
     ],
@@ -81,7 +65,7 @@ def test_body_that_is_not_json_is_refused_and_recorded_as_a_call_only(serve: Ser
 
 def test_token_count_needs_no_max_tokens_but_messages(serve: Serve) -> None:
     url = f"{serve(None).url}/v1/messages/count_tokens"
-    assert httpx2.post(url, json={"model": "m", "messages": MESSAGES}).json() == {"input_tokens": 13}
+    assert httpx2.post(url, json={"model": "m", "messages": PROMPT}).json() == {"input_tokens": 13}
     assert httpx2.post(url, json={"model": "m"}).json()["error"]["message"] == "messages: Field required"
 
 

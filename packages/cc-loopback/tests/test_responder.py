@@ -1,18 +1,15 @@
 """The default responder, request by request, as seen by an agent."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import pytest
-from anthropic import Anthropic
 from anthropic.types import MessageParam, TextBlock, ToolParam, ToolResultBlockParam
 
-from cc_loopback import LoopbackServer, Respond, SchemaError, default_respond
+from cc_loopback import SchemaError, default_respond
 
-Serve = Callable[[Respond | None], LoopbackServer]
-Connect = Callable[[LoopbackServer], Anthropic]
+from .conftest import Connect, Serve
 
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER: dict[str, Any] = {"name": "weather", "input_schema": CITY}

@@ -9,7 +9,6 @@ import stat
 import threading
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,10 @@ from anthropic import Anthropic, AsyncAnthropic, OverloadedError
 from anthropic.types import MessageParam
 from starlette.types import Receive, Scope, Send
 
-from cc_loopback import Login, LoopbackServer, Respond, ServerStateError
+from cc_loopback import Login, LoopbackServer, ServerStateError
 from cc_loopback.thread import ServerThread
 
-Serve = Callable[[Respond | None], LoopbackServer]
-Connect = Callable[[LoopbackServer], Anthropic]
-
-PROMPT: list[MessageParam] = [{"role": "user", "content": "Hello"}]
-BODY = {"model": "m", "max_tokens": 9, "messages": PROMPT}
+from .conftest import BODY, PROMPT, Connect, Serve, ask
 
 
 def open_request(server: LoopbackServer, body: dict[str, Any]) -> socket.socket:
@@ -54,15 +49,8 @@ def join_server_threads() -> None:
             thread.join(5)
 
 
-def test_server_chooses_a_free_port_on_loopback(serve: Serve) -> None:
-    """LOOP-01, LOOP-02."""
-    first, second = serve(None), serve(None)
-    assert first.url.startswith("http://127.0.0.1:")
-    assert first.url != second.url
-
-
 async def test_port_is_free_again_after_the_run() -> None:
-    """LOOP-01."""
+    """LOOP-01, LOOP-02."""
     async with LoopbackServer() as first:
         port = int(first.url.rpartition(":")[2])
         with pytest.raises(OSError), LoopbackServer(port=port):
@@ -72,26 +60,18 @@ async def test_port_is_free_again_after_the_run() -> None:
 
 
 def test_servers_side_by_side_share_nothing(serve: Serve, connect: Connect) -> None:
-    """LOOP-06."""
+    """LOOP-02, LOOP-06."""
     servers = [serve(lambda body: "one"), serve(lambda body: "two")]
+    assert [server.url.rpartition(":")[0] for server in servers] == ["http://127.0.0.1"] * 2
+    assert servers[0].url != servers[1].url
     servers[0].fail_next(status=529)
     clients = [connect(server) for server in servers]
     with pytest.raises(OverloadedError):
-        clients[0].messages.create(model="m", max_tokens=9, messages=PROMPT)
-    answers = [client.messages.create(model="m", max_tokens=9, messages=PROMPT).content[0] for client in clients]
+        ask(clients[0])
+    answers = [ask(client).content[0] for client in clients]
     assert [answer.to_dict()["text"] for answer in answers] == ["one", "two"]
     assert [len(server.requests) for server in servers] == [2, 1]
     assert servers[0].env()["HOME"] != servers[1].env()["HOME"]
-
-
-def test_server_uses_the_given_port() -> None:
-    """LOOP-02."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(OSError), LoopbackServer(port=port):
-            pass
-    with LoopbackServer(port=port) as server:
-        assert server.url == f"http://127.0.0.1:{port}"
 
 
 def test_server_runs_once_and_has_no_url_and_no_environment_before() -> None:
@@ -188,7 +168,7 @@ def test_private_folder_is_private_and_removed_after_the_run() -> None:
 async def test_server_answers_while_the_test_blocks_its_own_loop() -> None:
     async with LoopbackServer(lambda body: "fine") as server:
         with Anthropic(base_url=server.url, api_key="key", max_retries=0) as client:
-            assert client.messages.create(model="m", max_tokens=9, messages=PROMPT).content
+            assert ask(client).content
 
 
 def test_answer_on_a_reused_connection_does_not_wait_for_an_acknowledgement(serve: Serve) -> None:

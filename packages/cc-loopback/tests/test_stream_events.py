@@ -1,23 +1,21 @@
 """The bytes of a stream: events, their order, and their fields."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import pytest
 
-from cc_loopback import LoopbackServer, Respond
 from cc_loopback.events import encode_event, stream_events
 from cc_loopback.reply import make_message
 
-Serve = Callable[[Respond | None], LoopbackServer]
+from .conftest import BODY, Serve
 
-BODY = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
+STREAMED = {**BODY, "stream": True}
 
 
 def events_for(reply: Any) -> list[dict[str, Any]]:
-    return list(stream_events(make_message(reply, BODY)))
+    return list(stream_events(make_message(reply, STREAMED)))
 
 
 def deltas(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -26,7 +24,7 @@ def deltas(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_response_is_an_event_stream_with_a_request_id(serve: Serve) -> None:
     """LOOP-10, LOOP-15."""
-    response = httpx2.post(f"{serve(lambda body: 'Hi').url}/v1/messages?beta=true", json=BODY)
+    response = httpx2.post(f"{serve(lambda body: 'Hi').url}/v1/messages?beta=true", json=STREAMED)
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert response.headers["request-id"].startswith("req_")
     frames = response.text.removesuffix("\n\n").split("\n\n")
@@ -36,15 +34,23 @@ def test_response_is_an_event_stream_with_a_request_id(serve: Serve) -> None:
     assert len(frames) == 7
 
 
-def test_text_is_streamed_in_the_order_of_the_api() -> None:
+@pytest.mark.parametrize(
+    ("content", "blocks"),
+    [
+        ([], []),
+        (
+            ["one two", "b"],
+            ["start", "ping", "delta", "delta", "stop", "start", "delta", "stop"],
+        ),
+    ],
+    ids=["empty", "two texts"],
+)
+def test_blocks_are_streamed_in_the_order_of_the_api_with_one_ping(content: list[str], blocks: list[str]) -> None:
     """LOOP-11."""
-    assert [event["type"] for event in events_for("one two")] == [
+    kinds = [event["type"] for event in events_for([{"type": "text", "text": text} for text in content])]
+    assert [kind.removeprefix("content_block_") for kind in kinds] == [
         "message_start",
-        "content_block_start",
-        "ping",
-        "content_block_delta",
-        "content_block_delta",
-        "content_block_stop",
+        *blocks,
         "message_delta",
         "message_stop",
     ]
@@ -72,21 +78,38 @@ def test_message_starts_empty_with_one_output_token_and_ends_with_stop_reason_an
     }
 
 
-def test_ping_comes_once_after_the_first_block_start() -> None:
-    events = events_for([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])
-    assert [event["type"] for event in events].count("ping") == 1
-    assert events[2] == {"type": "ping"}
+CITATION = {"type": "char_location", "cited_text": "x", "document_index": 0}
 
 
-def test_thinking_ends_with_its_signature() -> None:
-    """LOOP-12."""
-    events = events_for([{"type": "thinking", "thinking": "Let me", "signature": "c2ln"}])
-    assert events[1]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
-    assert deltas(events) == [
-        {"type": "thinking_delta", "thinking": "Let "},
-        {"type": "thinking_delta", "thinking": "me"},
-        {"type": "signature_delta", "signature": "c2ln"},
-    ]
+@pytest.mark.parametrize(
+    ("block", "emptied", "pieces"),
+    [
+        (
+            {"type": "thinking", "thinking": "Let me", "signature": "c2ln"},
+            {"thinking": "", "signature": ""},
+            [
+                {"type": "thinking_delta", "thinking": "Let "},
+                {"type": "thinking_delta", "thinking": "me"},
+                {"type": "signature_delta", "signature": "c2ln"},
+            ],
+        ),
+        (
+            {"type": "text", "text": "cited", "citations": [CITATION]},
+            {"text": "", "citations": []},
+            [{"type": "text_delta", "text": "cited"}, {"type": "citations_delta", "citation": CITATION}],
+        ),
+        ({"type": "redacted_thinking", "data": "aGlkZGVu"}, {}, []),
+        ({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}, {}, []),
+    ],
+    ids=["thinking", "citations", "hidden thinking", "result"],
+)
+def test_block_starts_without_its_text_which_follows_in_pieces(
+    block: dict[str, Any], emptied: dict[str, Any], pieces: list[dict[str, Any]]
+) -> None:
+    """LOOP-12: a signature and citations come last, and a block without pieces comes whole in its start."""
+    events = events_for([block])
+    assert events[1]["content_block"] == {**block, **emptied}
+    assert deltas(events) == pieces
 
 
 def test_tool_input_starts_with_an_empty_piece() -> None:
@@ -96,30 +119,6 @@ def test_tool_input_starts_with_an_empty_piece() -> None:
     pieces = [delta["partial_json"] for delta in deltas(events)]
     assert pieces[0] == "" and len(pieces) > 2
     assert json.loads("".join(pieces)) == {"city": "Paris"}
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        {"type": "redacted_thinking", "data": "aGlkZGVu"},
-        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
-    ],
-)
-def test_block_without_deltas_comes_whole_in_its_start(block: dict[str, Any]) -> None:
-    events = events_for([block])
-    assert events[1]["content_block"] == block
-    assert deltas(events) == []
-
-
-def test_citations_follow_their_text() -> None:
-    citation = {"type": "char_location", "cited_text": "x", "document_index": 0}
-    events = events_for([{"type": "text", "text": "cited", "citations": [citation]}])
-    assert events[1]["content_block"] == {"type": "text", "text": "", "citations": []}
-    assert deltas(events)[-1] == {"type": "citations_delta", "citation": citation}
-
-
-def test_empty_content_streams_no_block() -> None:
-    assert [event["type"] for event in events_for([])] == ["message_start", "message_delta", "message_stop"]
 
 
 def test_usage_of_server_tools_comes_at_the_end_only() -> None:

@@ -400,7 +400,7 @@ def clients_file(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
+async def eventually(condition: Callable[[], object]) -> None:
     """Wait for a condition without an event: the state of another thread or process."""
     with anyio.fail_after(20):
         while not condition():  # noqa: ASYNC110 - there is no event to wait for

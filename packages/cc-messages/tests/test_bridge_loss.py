@@ -6,13 +6,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import psutil
-import pytest
 
 from cc_messages import CLICall, CLITools, request_context
 
 from .conftest import Client
-
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 CALL: dict[str, Any] = {"type": "tool_use", "name": "mcp__tools__look", "input": {}}
 TOOLS: list[dict[str, Any]] = [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]
@@ -47,23 +44,21 @@ def no_bridges(client: Client) -> Generator[None]:
 async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(several: Client) -> None:
     """MSG-69: the CLI gives it up after some attempts."""
 
-    client = several
-
     def answer(body: dict[str, Any]) -> Any:
         return "Done." if body["messages"][-1]["content"][-1]["type"] == "tool_result" else [CALL]
 
     async def run() -> Any:
         with request_context(tools=CLITools(names=frozenset({"look"}), call=look, transport="stdio")):
-            answered = await client.ask("Look.", tools=TOOLS)
+            answered = await several.ask("Look.", tools=TOOLS)
         [result] = [block for block in answered.body["content"] if block["type"] == "mcp_tool_result"]
         return result["is_error"], result["content"]
 
-    client.answers(answer)
+    several.answers(answer)
     seen = (False, [{"type": "text", "text": "seen"}])
     assert await run() == seen
 
     missed: Any = None
-    with no_bridges(client):
+    with no_bridges(several):
         while "not connected" not in str(missed):  # a call can be quicker than the killer
             missed = await run()
 

@@ -8,13 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx2
 import pytest
 
 from cc_messages.api.cost import cost_of, usage_row
 
-from .conftest import BODY, MESSAGES, MODEL, Client, Serve, Served, eventually
+from .conftest import BODY, MESSAGES, MODEL, Client, Serve, Served, eventually, wait_for_ever
 
 USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
 TOKENS = 110
@@ -104,11 +103,7 @@ async def test_requests_at_once_are_all_counted(serve: Serve, client: Client, cl
 async def test_each_client_has_its_own_places(serve: Serve, client: Client, clients: Callable[..., Path]) -> None:
     """MSG-103."""
 
-    async def wait(body: dict[str, Any]) -> str:
-        await anyio.sleep_forever()
-        return ""
-
-    client.answers(wait)
+    client.answers(wait_for_ever)
     served = serve(client, clients=clients(alice="max_requests = 1", bob="max_requests = 1"))
     first = asyncio.ensure_future(ask(served, "alice"))
     await eventually(lambda: bool(client.api.requests))

@@ -15,15 +15,7 @@ from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_session import Timeouts
 
-from .conftest import Connect, MakeAPI, Processes, eventually, wait_for_ever
-
-
-def long(_: object) -> str:
-    return "word " * 2000
-
-
-def the_answer(_: object) -> str:
-    return "The answer."
+from .conftest import BODY, Connect, MakeAPI, Processes, always, eventually, wait_for_ever
 
 
 async def test_closing_ends_the_processes_and_a_later_request_starts_new_ones(
@@ -73,7 +65,7 @@ async def test_closing_in_the_middle_of_a_stream_is_an_error_for_its_reader(
     connect: Connect, make_api: MakeAPI
 ) -> None:
     """MSG-E07."""
-    client = connect(api=make_api(long, event_delay=0.03))
+    client = connect(api=make_api(always("word " * 2000), event_delay=0.03))
     with anyio.fail_after(20):
         async with client.stream("one") as response:
             chunks = response.aiter_raw()
@@ -88,8 +80,7 @@ async def test_a_transport_that_is_forgotten_takes_its_processes_along(
 ) -> None:
     transport = ClaudeCodeTransport(env=shared_api.env())
     client = httpx2.AsyncClient(transport=transport)
-    body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello."}]}
-    response = await client.post("http://claude/v1/messages", json=body, timeout=20)
+    response = await client.post("http://claude/v1/messages", json=BODY, timeout=20)
     assert response.status_code == 200
     assert processes()
     del transport, client, response
@@ -117,7 +108,7 @@ async def test_answers_leave_no_file_and_no_text_on_disk(
     connect: Connect, make_api: MakeAPI, private_temp_folder: Path
 ) -> None:
     """MSG-29."""
-    api = make_api(the_answer)
+    api = make_api(always("The answer."))
     configuration = Path(api.env()["CLAUDE_CONFIG_DIR"])
 
     def files(folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -149,28 +149,45 @@ def test_clients_of_a_file_are_served_and_none_is_printed(
     assert path.with_name("clients.usage.sqlite").exists()
 
 
+Serve = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Serve:
+    """Runs the command without serving; returns its exit code, its output, and its errors."""
+
+    def close(work: Coroutine[Any, Any, None]) -> None:
+        work.close()
+
+    monkeypatch.setattr("asyncio.run", close)
+    monkeypatch.delenv("CC_MESSAGES_TOKEN", raising=False)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = command_line.main(["serve", *map(str, arguments)])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
 def test_clients_that_cannot_be_served_are_refused_at_the_start(
-    clients_file: Callable[[str], Path],
-    no_server: list[str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    clients_file: Callable[[str], Path], serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MSG-100, MSG-102."""
     path = clients_file('[clients.alice]\ntoken = "of-alice"\n[clients.bob]\ntoken = "of-bob"\n')
-    serve = ["serve", "--port", "0", "--clients", str(path)]
+    given = ["--port", "0", "--clients", path]
     for arguments, complaint in (
-        (serve, "the login is a subscription, which serves its owner alone"),
-        ([*serve, "--token-file", str(path)], "either --token-file or --clients"),
-        ([*serve, "--usage-file", str(path / "u")], "the login is a subscription"),
-        (["serve", "--clients", str(path.with_name("none"))], "No such file"),
+        (given, "the login is a subscription, which serves its owner alone"),
+        ([*given, "--token-file", path], "either --token-file or --clients"),
+        ([*given, "--usage-file", path / "u"], "the login is a subscription"),
+        (["--clients", path.with_name("none")], "No such file"),
     ):
-        assert command_line.main(arguments) == 1
-        told = capsys.readouterr()
-        assert told.err.startswith("cc-messages: ") and complaint in told.err and told.err.count("\n") == 1
-        assert not told.out
+        code, output, errors = serve(*arguments)
+        assert (code, output, errors.count("\n")) == (1, "", 1)
+        assert errors.startswith("cc-messages: ") and complaint in errors
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-fake")
-    assert command_line.main(serve) == 0
-    assert capsys.readouterr().out.count("export") == 1
+    code, output, _ = serve(*given)
+    assert (code, output.count("export")) == (0, 1)
 
 
 def is_refused(url: str) -> bool:
@@ -250,90 +267,62 @@ def test_help_names_all_that_there_is(capsys: pytest.CaptureFixture[str]) -> Non
         assert word in told.out
 
 
-@pytest.fixture
-def no_server(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record commands without serving."""
-    served: list[str] = []
-
-    def run(work: Any) -> None:
-        work.close()
-        served.append("served")
-
-    monkeypatch.setattr("asyncio.run", run)
-    monkeypatch.delenv("CC_MESSAGES_TOKEN", raising=False)
-    return served
-
-
-def test_a_token_file_that_cannot_be_used_is_refused(
-    tmp_path: Path, no_server: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_token_file_that_cannot_be_used_is_refused(tmp_path: Path, serve: Serve) -> None:
     (tmp_path / "empty").write_text(" \n")
     (tmp_path / "binary").write_bytes(b"\xff")
     for name, word in (("none", "none"), ("empty", "no token"), ("binary", "cannot be read")):
-        assert command_line.main(["serve", "--port", "0", "--token-file", str(tmp_path / name)]) == 1
-        assert word in capsys.readouterr().err
-    assert not no_server
+        code, _, errors = serve("--port", "0", "--token-file", tmp_path / name)
+        assert code == 1
+        assert word in errors
 
 
-def test_a_token_that_others_can_read_is_warned_of(
-    tmp_path: Path, no_server: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_token_that_others_can_read_is_warned_of(tmp_path: Path, serve: Serve) -> None:
     file = tmp_path / "token"
     file.write_text("secret")
     for mode, is_told in ((0o644, True), (0o600, False)):
         file.chmod(mode)
-        assert command_line.main(["serve", "--port", "0", "--token-file", str(file)]) == 0
-        told = capsys.readouterr()
-        assert ("warning" in told.err) == is_told
-        assert "secret" not in told.err + told.out
-    assert len(no_server) == 2
+        code, output, errors = serve("--port", "0", "--token-file", file)
+        assert (code, "warning" in errors) == (0, is_told)
+        assert "secret" not in errors + output
 
 
 @pytest.mark.parametrize(("host", "is_told"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
-def test_an_address_that_others_can_reach_is_warned_of(
-    host: str, is_told: bool, no_server: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_others_can_reach_is_warned_of(host: str, is_told: bool, serve: Serve) -> None:
     """MSG-41."""
-    assert command_line.main(["serve", "--port", "0", "--host", host]) == 0
-    assert ("reached from other machines" in capsys.readouterr().err) == is_told
+    code, _, errors = serve("--port", "0", "--host", host)
+    assert (code, "reached from other machines" in errors) == (0, is_told)
 
 
-def test_an_address_where_it_cannot_listen_is_refused(no_server: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_where_it_cannot_listen_is_refused(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert command_line.main(["serve", "--port", port]) == 1
-        assert f"port {port}" in capsys.readouterr().err
+        port = taken.getsockname()[1]
+        code, _, errors = serve("--port", port)
+    assert code == 1
+    assert f"port {port}" in errors
     for wrong in ("70000", "-1", "x"):
         with pytest.raises(SystemExit):
-            command_line.main(["serve", "--port", wrong])
+            serve("--port", wrong)
         assert "--port" in capsys.readouterr().err
-    assert command_line.main(["serve", "--host", "no.such.host.invalid"]) == 1
-    assert "no.such.host.invalid" in capsys.readouterr().err
-    assert command_line.main(["serve", "--size", "0"]) == 1
-    assert not no_server
+    code, _, errors = serve("--host", "no.such.host.invalid")
+    assert code == 1
+    assert "no.such.host.invalid" in errors
+    assert serve("--size", "0")[0] == 1
 
 
-def test_a_server_does_not_become_its_own_client(
-    no_server: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_does_not_become_its_own_client(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+        port = free.getsockname()[1]
     for address, code in ((f"http://localhost:{port}", 1), (f"http://[bad:{port}", 0), ("https://example.com", 0)):
         monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
-        assert command_line.main(["serve", "--port", port]) == code
-    assert "this server itself" in capsys.readouterr().err
-    assert len(no_server) == 2
+        ended, _, errors = serve("--port", port)
+        assert (ended, "this server itself" in errors) == (code, code == 1)
 
 
 @pytest.mark.parametrize("missing", ["starlette.applications", "uvicorn"])
-def test_what_is_not_installed_is_named(
-    missing: str, no_server: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_installed_is_named(missing: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-40. The package itself is imported without it."""
     monkeypatch.delitem(sys.modules, "cc_messages.server.run_uvicorn", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
-    assert command_line.main(["serve", "--port", "0"]) == 1
-    told = capsys.readouterr()
-    assert "pip install 'cc-messages[server]'" in told.err
-    assert told.out == ""
-    assert not no_server
+    code, output, errors = serve("--port", "0")
+    assert (code, output) == (1, "")
+    assert "pip install 'cc-messages[server]'" in errors

@@ -5,6 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from cc_loopback import LoopbackServer
 from cc_messages.api.token_count import APIAccess
 from cc_types import APIError
 
@@ -25,6 +26,7 @@ async def test_the_api_counts_what_the_caller_sent(client: Client) -> None:
     response = await client.http.post(f"{COUNT}?beta=true", json=BODY, headers={"anthropic-beta": "made-up-2026-01-01"})
     assert response.status_code == 200
     assert response.json().keys() == {"input_tokens"}
+    assert response.json()["input_tokens"] > 0
     assert response.headers["request-id"].startswith("req_")
     [call] = client.api.calls
     assert (call.method, call.path, call.query, call.body) == ("POST", COUNT, {"beta": "true"}, BODY)
@@ -63,19 +65,17 @@ async def test_what_the_api_refuses_is_refused(client: Client) -> None:
         assert (await client.http.post(COUNT, content=content)).status_code == 400
 
 
-async def test_without_an_api_key_it_is_refused_and_says_why(connect: Connect) -> None:
+async def test_without_an_api_key_it_is_refused_and_says_why(connect: Connect, shared_api: LoopbackServer) -> None:
     """MSG-09, MSG-28, MSG-R3. An estimate would look like a count."""
-    client = connect()
-    client = connect(env={**client.api.env(), "ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "made-up"})
+    client = connect(env={**shared_api.env(), "ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "made-up"})
     response = await client.http.post(COUNT, json=BODY)
     assert (response.status_code, response.json()["error"]["type"]) == (404, "not_found_error")
     assert "ANTHROPIC_API_KEY" in response.json()["error"]["message"]
     assert not client.api.calls
 
 
-async def test_an_api_that_cannot_be_reached_is_a_transport_error(connect: Connect) -> None:
-    client = connect()
-    client = connect(env={**client.api.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
+async def test_an_api_that_cannot_be_reached_is_a_transport_error(connect: Connect, shared_api: LoopbackServer) -> None:
+    client = connect(env={**shared_api.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
     with pytest.raises(httpx2.ConnectError):
         await client.http.post(COUNT, json=BODY)
 

@@ -15,7 +15,7 @@ from cc_messages import ClaudeCodeTools, RequestReport, request_context
 from cc_messages.api.limits import LimitWatch
 from cc_types import LimitWindow, RateLimits
 
-from .conftest import MESSAGES, Client, Connect, Served, eventually
+from .conftest import BODY, MESSAGES, Client, Connect, Served, eventually
 
 PREFIX = "anthropic-ratelimit-unified"
 
@@ -39,6 +39,17 @@ def plan(
     }
 
 
+async def ask(client: Client, *, stream: bool = False) -> httpx2.Response:
+    return await client.http.post(MESSAGES, json=client.body("Hello.", stream=stream))
+
+
+async def reported(client: Client, *, stream: bool = False) -> RequestReport:
+    with request_context() as beside:
+        await ask(client, stream=stream)
+    assert beside.report is not None
+    return beside.report
+
+
 def used_shares(limits: RateLimits | None) -> dict[str, float | None]:
     return {} if limits is None else {window.kind: window.utilization for window in limits.windows}
 
@@ -47,13 +58,13 @@ def used_shares(limits: RateLimits | None) -> dict[str, float | None]:
 async def test_the_limits_of_the_last_response_are_known(client: Client, stream: bool) -> None:
     """MSG-90."""
     client.api.fail_next(headers=plan(0.42), delay=0)
-    await client.http.post(MESSAGES, json=client.body("Hello.", stream=stream))
+    await ask(client, stream=stream)
 
     limits = client.transport.limits
     assert used_shares(limits) == {"five_hour": 0.42, "seven_day": 0.3}
     assert limits is not None
     assert limits.age < 20
-    await client.http.post(MESSAGES, json=client.body("A response that says nothing about limits.", stream=stream))
+    await ask(client, stream=stream)  # its response says nothing about limits
     assert client.transport.limits is limits
 
 
@@ -61,7 +72,7 @@ async def test_the_server_tells_the_limits_to_clients_with_its_token(served: Ser
     """MSG-90."""
     served.api.fail_next(headers=plan(0.5), delay=0)
     async with served.http() as http:
-        await http.post(MESSAGES, json={"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]})
+        await http.post(MESSAGES, json=BODY)
         told = (await http.get("/v1/limits")).json()
     assert [(window["kind"], window["utilization"]) for window in told["rate_limits"]["windows"]] == [
         ("five_hour", 0.5),
@@ -100,12 +111,16 @@ async def test_a_plan_that_is_used_up_is_not_asked_again_within_seconds(client: 
     assert known == limits.model_copy(update={"observed_at": known.observed_at})
 
 
-async def test_a_refusal_tells_how_long_to_wait_also_if_the_api_tells_only_until_when(client: Client) -> None:
-    """MSG-91."""
+async def test_a_refusal_says_how_long_to_wait_and_after_the_reset_the_process_goes_on(client: Client) -> None:
+    """MSG-91: also if the API tells only until when."""
     client.api.fail_next(429, headers=plan(1.01, status="rejected", resets_in=2_000_000))
-    response = await client.http.post(MESSAGES, json=client.body("Hello."))
-    assert response.headers["x-should-retry"] == "false"
-    assert 1_999_980 < int(response.headers["retry-after"]) <= 2_000_000
+    refused = await ask(client)
+    assert refused.headers["x-should-retry"] == "false"
+    assert 1_999_980 < int(refused.headers["retry-after"]) <= 2_000_000
+    client.api.fail_next(headers=plan(0.01), delay=0)
+    answered = await ask(client)
+    assert (refused.status_code, answered.status_code) == (429, 200)
+    assert used_shares(client.transport.limits)["five_hour"] == 0.01
 
 
 @pytest.mark.parametrize(
@@ -119,19 +134,9 @@ async def test_a_refusal_tells_how_long_to_wait_also_if_the_api_tells_only_until
 async def test_a_refusal_of_seconds_may_be_repeated(client: Client, headers: Callable[[], dict[str, str]]) -> None:
     """MSG-91."""
     client.api.fail_next(429, headers=headers())
-    response = await client.http.post(MESSAGES, json=client.body("Hello."))
+    response = await ask(client)
     assert response.status_code == 429
     assert "x-should-retry" not in response.headers
-
-
-async def test_a_process_that_was_refused_goes_on_after_the_reset(client: Client) -> None:
-    """MSG-91."""
-    client.api.fail_next(429, headers=plan(1.01, status="rejected"))
-    refused = await client.http.post(MESSAGES, json=client.body("Hello."))
-    client.api.fail_next(headers=plan(0.01), delay=0)
-    answered = await client.http.post(MESSAGES, json=client.body("Hello."))
-    assert (refused.status_code, answered.status_code) == (429, 200)
-    assert used_shares(client.transport.limits)["five_hour"] == 0.01
 
 
 async def test_a_callback_is_called_once_for_each_threshold_where_the_request_was_made(connect: Connect) -> None:
@@ -147,7 +152,7 @@ async def test_a_callback_is_called_once_for_each_threshold_where_the_request_wa
     reset = plan()
     for used in (0.4, 0.6, 0.7, 0.65, 0.95, 1.01):
         client.api.fail_next(headers={**reset, f"{PREFIX}-5h-utilization": str(used)}, delay=0)
-        await client.http.post(MESSAGES, json=client.body("Hello."))
+        await ask(client)
     here = threading.get_ident()
     assert heard == [("five_hour", 0.6, here), ("five_hour", 0.95, here)]
 
@@ -193,10 +198,7 @@ async def test_a_report_tells_whether_a_process_was_started_and_how_long_it_was_
     reports: list[RequestReport] = []
     for stream in (False, True):
         client.api.fail_next(headers=plan(0.6), delay=0)
-        with request_context() as beside:
-            await client.http.post(MESSAGES, json=client.body("Hello.", stream=stream))
-        assert beside.report is not None
-        reports.append(beside.report)
+        reports.append(await reported(client, stream=stream))
     first, second = reports
     assert (first.process_started, second.process_started) == (True, False)
     assert first.wait_seconds > second.wait_seconds >= 0
@@ -207,14 +209,7 @@ async def test_a_report_tells_whether_a_process_was_started_and_how_long_it_was_
 async def test_a_report_tells_how_many_requests_waited_before(connect: Connect) -> None:
     """MSG-93."""
     client = connect(size=1)
-
-    async def report() -> RequestReport:
-        with request_context() as beside:
-            await client.http.post(MESSAGES, json=client.body("Hello."))
-        assert beside.report is not None
-        return beside.report
-
-    reports = await asyncio.gather(*(report() for _ in range(3)))
+    reports = await asyncio.gather(*(reported(client) for _ in range(3)))
     assert [one.queue_length for one in reports] == [0, 1, 2]
     assert [one.process_started for one in reports] == [True, False, False]
     assert 0 < reports[0].wait_seconds < reports[1].wait_seconds < reports[2].wait_seconds
@@ -223,11 +218,9 @@ async def test_a_report_tells_how_many_requests_waited_before(connect: Connect) 
 async def test_a_report_of_a_request_that_failed_has_the_limits_too(client: Client) -> None:
     """MSG-93."""
     client.api.fail_next(429, headers=plan(1.0, status="rejected"))
-    with request_context() as beside:
-        await client.http.post(MESSAGES, json=client.body("Hello."))
-    assert beside.report is not None
-    assert beside.report.rate_limits is not None
-    assert beside.report.rate_limits.status == "rejected"
+    limits = (await reported(client)).rate_limits
+    assert limits is not None
+    assert limits.status == "rejected"
 
 
 async def test_the_limits_are_known_in_the_loop_of_the_cli_too(connect: Connect, shared_api: LoopbackServer) -> None:
@@ -236,12 +229,12 @@ async def test_the_limits_are_known_in_the_loop_of_the_cli_too(connect: Connect,
     client.api.fail_next(headers=plan(0.66), delay=0)
     with request_context(claude_code_tools=ClaudeCodeTools(tools=("Read",))):
         client.answers("Fine.")
-        answered = await client.http.post(MESSAGES, json=client.body("Hello."))
+        answered = await ask(client)
         assert answered.status_code == 200
         await eventually(lambda: client.transport.limits is not None)
         assert used_shares(client.transport.limits) == {"five_hour": 0.66, "seven_day": 0.3}
         headers = plan(1.01, status="rejected")
         for _ in range(2):  # the CLI reports it once
             client.api.fail_next(429, headers=headers, times=1)
-            refused = await client.http.post(MESSAGES, json=client.body("Hello."))
+            refused = await ask(client)
             assert (refused.status_code, refused.headers["x-should-retry"]) == (429, "false")

@@ -97,10 +97,13 @@ def test_an_answer_that_calls_a_tool_of_the_callers_waits_for_the_results_of_the
 
 @pytest.mark.parametrize("stop_reason", ["max_tokens", "refusal", "end_turn"])
 def test_only_a_call_goes_on(stop_reason: str) -> None:
+    """One answer keeps its usage as the API told it, and nothing follows its end."""
     answer = loop("add")
-    feed(answer, events([{"type": "text", "text": "No."}], stop_reason))
+    told = feed(answer, events([DONE], stop_reason, input_tokens=3))
     assert answer.is_complete
     assert answer.told.stop_reason == stop_reason
+    assert told[-2]["usage"] == {"input_tokens": 3}
+    assert not answer.feed_results([result(1)])
 
 
 def test_an_answer_that_the_cli_has_closed_has_stopped_early() -> None:
@@ -110,25 +113,13 @@ def test_an_answer_that_the_cli_has_closed_has_stopped_early() -> None:
     assert not answer.is_complete
 
 
-def test_nothing_is_told_after_the_end() -> None:
-    answer = loop("add")
-    feed(answer, events([{"type": "text", "text": "Done."}], "end_turn"))
-    assert not answer.feed_results([result(1)])
-
-
-def test_one_answer_keeps_its_usage_as_the_api_told_it() -> None:
-    answer = loop("add")
-    told = feed(answer, events([{"type": "text", "text": "Done."}], "end_turn", input_tokens=3))
-    assert told[-2]["usage"] == {"input_tokens": 3}
-
-
 def test_sums_go_into_objects_and_keep_what_is_no_number() -> None:
     answer = loop("add")
     one: dict[str, Any] = {"input_tokens": 1, "cache_creation": {"ephemeral_5m_input_tokens": 2}, "service_tier": "a"}
     other: dict[str, Any] = {"input_tokens": 4, "cache_creation": {"ephemeral_5m_input_tokens": 5}, "service_tier": "b"}
     feed(answer, events([call(1, "mcp__tools__add")], "tool_use", **one))
     answer.feed_results([result(1)])
-    told = feed(answer, events([{"type": "text", "text": "Done."}], "end_turn", **other))
+    told = feed(answer, events([DONE], "end_turn", **other))
     usage = told[-2]["usage"]
     assert usage["input_tokens"] == 5
     assert usage["cache_creation"] == {"ephemeral_5m_input_tokens": 7}
@@ -160,15 +151,19 @@ def test_a_picture_in_a_result_is_told_as_a_text_and_comes_back_as_a_picture() -
     assert unfolded(Message("assistant", tuple(answer.told.content)))[1] == Message("user", (shown,))
 
 
-def test_blocks_of_the_apis_own_mcp_servers_stay() -> None:
-    used: dict[str, Any] = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "n", "server_name": "s", "input": {}}
-    answered: dict[str, Any] = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": []}
-    message = Message("assistant", (used, answered))
-    assert unfolded(message) == [message]
+USED: dict[str, Any] = {"type": "mcp_tool_use", "id": "toolu_1", "name": "n", "server_name": "s", "input": {}}
 
 
-def test_what_the_user_says_is_never_unfolded() -> None:
-    message = Message(
-        "user", ({"type": "mcp_tool_use", "id": "toolu_1", "name": "n", "server_name": "s", "input": {}},)
-    )
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(
+            "assistant",
+            ({**USED, "id": "mcptoolu_1"}, {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": []}),
+        ),
+        Message("user", (USED,)),
+    ],
+    ids=["of the API's own MCP servers", "of the user"],
+)
+def test_other_blocks_are_never_unfolded(message: Message) -> None:
     assert unfolded(message) == [message]

@@ -18,19 +18,12 @@ from claude_agent_sdk import Message
 
 from cc_messages import CLICall, CLITools, request_context
 
-from .conftest import Answered, Client, Connect, plain
-
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+from .conftest import PNG, Answered, Client, Connect, plain
 
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
 
 Transport = Literal["sdk", "stdio"]
 Handler = Callable[[CLICall], Awaitable[Mapping[str, object]]]
-
-
-@pytest.fixture
-def client(several: Client) -> Client:
-    return several
 
 
 @pytest.fixture(params=["sdk", pytest.param("stdio", marks=pytest.mark.slow)])
@@ -64,10 +57,10 @@ def says(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-async def ask(client: Client, call: Handler, transport: Transport) -> Answered:
+async def ask(client: Client, call: Handler, transport: Transport, *messages: Any) -> Answered:
     """The answer to a request with one tool, `add`, that the CLI calls."""
     with request_context(tools=tools(call, transport, "add")):
-        return await client.ask("Add.", tools=[tool("add")])
+        return await client.ask("Add.", *messages, tools=[tool("add")])
 
 
 def kinds(answered: Answered) -> list[str]:
@@ -79,10 +72,13 @@ def results(answered: Answered) -> list[tuple[Any, bool]]:
     return [(block["content"], block["is_error"]) for block in blocks]
 
 
-async def test_a_loop_is_told_as_one_answer(client: Client, transport: Transport) -> None:
-    """IPC-P-50, MSG-61"""
-    client.script([says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], "Done.")
-    answered = await ask(client, add, transport)
+async def test_a_loop_is_told_as_one_answer(several: Client, transport: Transport) -> None:
+    """IPC-P-50, MSG-61: its usage is the sum, and each API call an iteration."""
+    contents = [says("Let me see."), *calls("add")], [says("Again."), *calls("add", a=5, b=6)], [says("Done.")]
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+    usages = [dict(zip(names, counts, strict=True)) for counts in ((10, 5, 3), (20, 7, 4), (40, 9, 5))]
+    several.script(*({"content": content, "usage": usage} for content, usage in zip(contents, usages, strict=True)))
+    answered = await ask(several, add, transport)
     assert answered.status == 200
     content = answered.body["content"]
     assert kinds(answered) == ["text", "mcp_tool_use", "mcp_tool_result"] * 2 + ["text"]
@@ -90,30 +86,22 @@ async def test_a_loop_is_told_as_one_answer(client: Client, transport: Transport
     assert content[2]["tool_use_id"] == content[1]["id"]
     assert results(answered) == [([{"type": "text", "text": "5"}], False), ([{"type": "text", "text": "11"}], False)]
     assert answered.stop_reason == "end_turn"
-    assert len(client.api.requests) == 3
+    assert len(several.api.requests) == 3
+    usage = answered.body["usage"]
+    assert [usage[name] for name in names] == [70, 21, 12]
+    assert [iteration["input_tokens"] for iteration in usage["iterations"]] == [10, 20, 40]
 
 
-async def test_the_model_gets_the_tools_as_the_request_describes_them(client: Client, transport: Transport) -> None:
+async def test_the_model_gets_the_tools_as_the_request_describes_them(several: Client, transport: Transport) -> None:
     described = [tool("add", strict=True), tool("sub", eager_input_streaming=True)]
     with request_context(tools=tools(add, transport, "add", "sub")):
-        await client.ask("Add.", tools=described, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
-    sent = client.api.requests[0]
+        await several.ask("Add.", tools=described, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
+    sent = several.api.requests[0]
     assert sent["tools"] == [{**tool, "name": f"mcp__tools__{tool['name']}"} for tool in described]
     assert sent["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 
 
-async def test_usage_is_the_sum_and_each_api_call_an_iteration(client: Client) -> None:
-    """MSG-61"""
-    first = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 3}
-    second = {"input_tokens": 20, "output_tokens": 7, "cache_read_input_tokens": 4}
-    client.script({"content": calls("add"), "usage": first}, {"content": "Done.", "usage": second})
-    with request_context(tools=tools(add, "sdk", "add")):
-        usage = (await client.ask("Add.", tools=[tool("add")])).body["usage"]
-    assert (usage["input_tokens"], usage["output_tokens"], usage["cache_read_input_tokens"]) == (30, 12, 7)
-    assert [iteration["input_tokens"] for iteration in usage["iterations"]] == [10, 20]
-
-
-async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, transport: Transport) -> None:
+async def test_a_stream_tells_of_calls_and_results_as_they_come(several: Client, transport: Transport) -> None:
     """MSG-61"""
     may_answer = asyncio.Event()
 
@@ -121,9 +109,9 @@ async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, 
         await may_answer.wait()
         return await add(call)
 
-    client.script([says("Let me see."), *calls("add")], "Done.")
+    several.script([says("Let me see."), *calls("add")], "Done.")
     with request_context(tools=tools(patient, transport, "add")):
-        async with client.stream("Add.", tools=[tool("add")]) as response:
+        async with several.stream("Add.", tools=[tool("add")]) as response:
             lines = response.aiter_lines()
             async with asyncio.timeout(20):
                 while "mcp_tool_use" not in await anext(lines):
@@ -135,60 +123,53 @@ async def test_a_stream_tells_of_calls_and_results_as_they_come(client: Client, 
     assert sum("message_stop" in line for line in rest if line.startswith("data")) == 1
 
 
-async def test_a_call_without_arguments_has_them_as_an_empty_object(client: Client) -> None:
-    client.script([{"type": "tool_use", "name": "mcp__tools__now", "input": {}}], "Done.")
+async def test_a_call_without_arguments_has_them_as_an_empty_object(several: Client) -> None:
+    several.script([{"type": "tool_use", "name": "mcp__tools__now", "input": {}}], "Done.")
     nothing: dict[str, Any] = {"type": "object", "properties": {}}
 
     async def now(_call: CLICall) -> dict[str, object]:
         return text("noon")
 
     with request_context(tools=tools(now, "sdk", "now")):
-        answered = await client.ask("When?", stream=True, tools=[tool("now", input_schema=nothing)])
+        answered = await several.ask("When?", stream=True, tools=[tool("now", input_schema=nothing)])
     deltas = [event["delta"] for event in answered.events if event["type"] == "content_block_delta"]
     assert "".join(delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta") == "{}"
 
 
-async def test_the_next_request_goes_on_in_the_same_process(client: Client, transport: Transport) -> None:
-    """MSG-62"""
-    with request_context(tools=tools(add, transport, "add")):
-        first = await client.ask("Add.", tools=[tool("add")])
-        sent = client.received
-        client.script("Bye.")
-        await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
-    assert client.received[: len(sent)] == sent
-    assert client.received[-1] == plain({"role": "user", "content": "Thanks."})
+async def test_the_next_request_goes_on_in_the_same_process_and_in_another(
+    several: Client, connect: Connect, transport: Transport
+) -> None:
+    """MSG-62: the history is complete, so any process can take it, block by block."""
+    first = await ask(several, add, transport)
+    sent = several.received
+    several.script("Bye.", "Bye.")
+    await ask(several, add, transport, first.body["content"], "Thanks.")
+    warm = several.received
+    assert warm[: len(sent)] == sent
+    assert warm[-1] == plain({"role": "user", "content": "Thanks."})
+    await ask(connect(size=1), add, transport, first.body["content"], "Thanks.")
+    assert several.received == warm
 
 
-async def test_another_process_gets_the_loop_block_by_block(client: Client, connect: Any, transport: Transport) -> None:
-    """MSG-62: the history is complete, so any process can take it."""
-    with request_context(tools=tools(add, transport, "add")):
-        first = await client.ask("Add.", tools=[tool("add")])
-        client.script("Bye.", "Bye.")
-        await client.ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
-        warm = client.received
-        await connect(size=1).ask("Add.", first.body["content"], "Thanks.", tools=[tool("add")])
-    assert client.received == warm
-
-
-async def test_a_call_of_any_other_tool_ends_the_answer(client: Client, transport: Transport) -> None:
+async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transport: Transport) -> None:
     """MSG-60, MSG-63, IPC-P-56: its result comes with the next request, and the loop goes on."""
-    client.script([says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
+    several.script([says("Both."), *calls("add", "ask_user")], [*calls("add")], "Done.")
     with request_context(tools=tools(add, transport, "add")):
         both = [tool("add"), tool("ask_user")]
-        first = await client.ask("Add.", tools=both)
+        first = await several.ask("Add.", tools=both)
         assert kinds(first) == ["text", "mcp_tool_use", "tool_use", "mcp_tool_result"]
         assert first.stop_reason == "tool_use"
         call = first.body["content"][2]
         assert call["name"] == "ask_user"
-        await client.settled()
-        assert len(client.api.requests) == 1
+        await several.settled()
+        assert len(several.api.requests) == 1
         result = {"type": "tool_result", "tool_use_id": call["id"], "content": "yes"}
-        second = await client.ask("Add.", first.body["content"], {"role": "user", "content": [result]}, tools=both)
+        second = await several.ask("Add.", first.body["content"], {"role": "user", "content": [result]}, tools=both)
     assert kinds(second) == ["mcp_tool_use", "mcp_tool_result", "text"]
-    assert [block["type"] for block in client.api.requests[1]["messages"][-1]["content"]] == ["tool_result"] * 2
+    assert [block["type"] for block in several.api.requests[1]["messages"][-1]["content"]] == ["tool_result"] * 2
 
 
-async def test_tools_run_in_the_callers_loop_and_context(client: Client, transport: Transport) -> None:
+async def test_tools_run_in_the_callers_loop_and_context(several: Client, transport: Transport) -> None:
     """IPC-P-51"""
     whose = contextvars.ContextVar("whose", default="nobody's")
     seen: list[tuple[bool, str]] = []
@@ -199,11 +180,11 @@ async def test_tools_run_in_the_callers_loop_and_context(client: Client, transpo
         return text("ok")
 
     whose.set("the caller's")
-    await ask(client, look, transport)
+    await ask(several, look, transport)
     assert seen == [(True, "the caller's")]
 
 
-async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(client: Client, transport: Transport) -> None:
+async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(several: Client, transport: Transport) -> None:
     all_are_there = asyncio.Barrier(8)
     running = 0
     most = 0
@@ -220,10 +201,10 @@ async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(client:
         return text("ok")
 
     names = [f"t{number}" for number in range(8)]
-    client.script([*calls(*names)], [*calls("alone"), *calls("alone"), *calls("alone")], "Done.")
+    several.script([*calls(*names)], [*calls("alone"), *calls("alone"), *calls("alone")], "Done.")
     offer = tools(together, transport, *names, "alone", sequential=frozenset({"alone"}))
     with request_context(tools=offer), anyio.fail_after(30):
-        answered = await client.ask("All.", tools=[tool(name) for name in [*names, "alone"]])
+        answered = await several.ask("All.", tools=[tool(name) for name in [*names, "alone"]])
     assert [content[0]["text"] for content, _ in results(answered)] == ["ok"] * 11
     assert most == 1
 
@@ -234,13 +215,15 @@ FAILURES: dict[str, object] = {
     "CancelledError": asyncio.CancelledError(),
     "ValidationError": {"content": [{"type": "hologram"}]},
     "TypeError": None,
+    "500000": text("x" * 500_001),
 }
+"""By the error's text. The last one is a text that the CLI would put into a file."""
 
 
 async def test_a_handler_that_fails_gives_the_model_an_error(
-    client: Client, transport: Transport, caplog: pytest.LogCaptureFixture
+    several: Client, transport: Transport, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """IPC-P-21: one that raises, and one that returns an invalid result."""
+    """IPC-P-21: one that raises, and one that returns an invalid result, or more than the CLI passes on."""
     for said, outcome in FAILURES.items():
 
         async def fail(_call: CLICall, outcome: object = outcome) -> dict[str, object]:
@@ -248,8 +231,8 @@ async def test_a_handler_that_fails_gives_the_model_an_error(
                 raise outcome
             return cast("dict[str, object]", outcome)
 
-        client.script([*calls("add")], "Done.")
-        answered = await ask(client, fail, transport)
+        several.script([*calls("add")], "Done.")
+        answered = await ask(several, fail, transport)
         ((content, is_error),) = results(answered)
         assert is_error, said
         assert said in str(content)
@@ -257,31 +240,18 @@ async def test_a_handler_that_fails_gives_the_model_an_error(
         assert answered.stop_reason == "end_turn"
 
 
-async def test_images_reach_the_model(client: Client, transport: Transport) -> None:
-    data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-
+async def test_images_reach_the_model(several: Client, transport: Transport) -> None:
     async def picture(_call: CLICall) -> dict[str, object]:
-        return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}], "isError": False}
+        return {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}], "isError": False}
 
-    client.script([*calls("add")], "Done.")
-    await ask(client, picture, transport)
-    (result,) = client.received[-1]["content"]
+    several.script([*calls("add")], "Done.")
+    await ask(several, picture, transport)
+    (result,) = several.received[-1]["content"]
     (image,) = result["content"]
-    assert (image["type"], image["source"]["data"]) == ("image", data)
+    assert (image["type"], image["source"]["data"]) == ("image", PNG)
 
 
-async def test_a_text_that_the_cli_would_put_into_a_file_is_an_error(client: Client, transport: Transport) -> None:
-    async def long(_call: CLICall) -> dict[str, object]:
-        return text("x" * 500_001)
-
-    client.script([*calls("add")], "Done.")
-    answered = await ask(client, long, transport)
-    ((content, is_error),) = results(answered)
-    assert is_error
-    assert "500000" in str(content)
-
-
-async def test_who_gives_up_cancels_the_tool(client: Client, transport: Transport) -> None:
+async def test_who_gives_up_cancels_the_tool(several: Client, transport: Transport) -> None:
     """IPC-P-53, MSG-65"""
     has_begun, was_cancelled = asyncio.Event(), asyncio.Event()
 
@@ -293,28 +263,28 @@ async def test_who_gives_up_cancels_the_tool(client: Client, transport: Transpor
             was_cancelled.set()
             raise
 
-    client.script([*calls("add")], "Hello.")
+    several.script([*calls("add")], "Hello.")
     with request_context(tools=tools(endless, transport, "add")), anyio.fail_after(20):
-        asking = asyncio.create_task(client.ask("Add.", tools=[tool("add")]))
+        asking = asyncio.create_task(several.ask("Add.", tools=[tool("add")]))
         await has_begun.wait()
         asking.cancel()
         await was_cancelled.wait()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert (await client.ask("Hi.", tools=[tool("add")])).text == "Hello."
+        assert (await several.ask("Hi.", tools=[tool("add")])).text == "Hello."
 
 
-async def test_a_failure_after_a_call_is_not_to_be_repeated(client: Client, transport: Transport) -> None:
+async def test_a_failure_after_a_call_is_not_to_be_repeated(several: Client, transport: Transport) -> None:
     """MSG-64: the tool's side effects would be repeated."""
     done: list[str] = []
 
     async def once(call: CLICall) -> dict[str, object]:
         done.append(call.name)
-        client.api.fail_next(status=400, message="No more.")
+        several.api.fail_next(status=400, message="No more.")
         return text("ok")
 
-    client.script([*calls("add")])
-    answered = await ask(client, once, transport)
+    several.script([*calls("add")])
+    answered = await ask(several, once, transport)
     assert (answered.status, answered.headers["x-should-retry"]) == (400, "false")
     assert done == ["add"]
 
@@ -323,52 +293,47 @@ async def test_a_process_that_dies_after_a_call_is_told_as_a_failure_of_the_serv
     connect: Connect, transport: Transport
 ) -> None:
     """MSG-64: clients retry after a connection error."""
-    client = connect(size=1)
+    several = connect(size=1)
 
     async def kill(_call: CLICall) -> dict[str, object]:
         assert sys.platform != "win32"
-        os.kill(client.transport.pids[0], signal.SIGKILL)
+        os.kill(several.transport.pids[0], signal.SIGKILL)
         return text("ok")
 
-    client.script([*calls("add")], "Hello.")
+    several.script([*calls("add")], "Hello.")
     with request_context(tools=tools(kill, transport, "add")):
-        answered = await client.ask("Add.", tools=[tool("add")])
+        answered = await several.ask("Add.", tools=[tool("add")])
         assert (answered.status, answered.headers["x-should-retry"]) == (500, "false")
         assert "SIGKILL" in answered.error["message"]
-        assert (await client.ask("Hi.", tools=[tool("add")])).text == "Hello."
+        assert (await several.ask("Hi.", tools=[tool("add")])).text == "Hello."
 
 
-async def test_a_failure_before_any_call_may_be_repeated(client: Client) -> None:
-    client.api.fail_next(status=529, times=3)
-    answered = await ask(client, add, "sdk")
+async def test_a_failure_before_any_call_may_be_repeated(several: Client) -> None:
+    several.api.fail_next(status=529, times=3)
+    answered = await ask(several, add, "sdk")
     assert answered.status == 529
     assert "x-should-retry" not in answered.headers
 
 
-async def test_the_cli_repeats_an_api_call_of_its_loop(client: Client) -> None:
+async def test_the_cli_repeats_an_api_call_of_its_loop(several: Client) -> None:
     async def then_fail(call: CLICall) -> dict[str, object]:
-        client.api.fail_next(status=529)
+        several.api.fail_next(status=529)
         return await add(call)
 
-    client.script([*calls("add")], "Done.")
-    answered = await ask(client, then_fail, "sdk")
+    several.script([*calls("add")], "Done.")
+    answered = await ask(several, then_fail, "sdk")
     assert (answered.status, answered.text) == (200, "Done.")
 
 
-async def test_requests_without_tools_of_the_cli_are_served_as_ever(client: Client) -> None:
-    client.script("Hello.", [{"type": "tool_use", "name": "other", "input": {"a": 1, "b": 2}}])
+async def test_other_tools_are_served_as_ever_but_for_those_of_the_api(several: Client) -> None:
+    several.script("Hello.", [{"type": "tool_use", "name": "other", "input": {"a": 1, "b": 2}}])
     with request_context(tools=tools(add, "sdk", "add")):
-        assert (await client.ask("Hi.")).text == "Hello."
-        answered = await client.ask("Hi.", tools=[tool("other")])
-    assert kinds(answered) == ["tool_use"]
-
-
-async def test_a_tool_of_the_api_cannot_stand_beside_them(client: Client) -> None:
-    with request_context(tools=tools(add, "sdk", "add")):
+        assert (await several.ask("Hi.")).text == "Hello."
+        assert kinds(await several.ask("Hi.", tools=[tool("other")])) == ["tool_use"]
         search = {"type": "web_search_20250305", "name": "web_search"}
-        answered = await client.ask("Hi.", tools=[tool("add"), search])
-    assert answered.status == 400
-    assert "tools.1" in answered.error["message"]
+        refused = await several.ask("Hi.", tools=[tool("add"), search])
+    assert refused.status == 400
+    assert "tools.1" in refused.error["message"]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a__b", "_a", "a_", "ü", "claude-code"])
@@ -377,7 +342,7 @@ def test_a_name_that_the_cli_would_change_is_refused(name: str) -> None:
         CLITools(names=frozenset(), call=add, server_name=name)
 
 
-async def test_a_listener_hears_all_messages_up_to_the_result(client: Client) -> None:
+async def test_a_listener_hears_all_messages_up_to_the_result(several: Client) -> None:
     heard: list[str] = []
     has_ended = asyncio.Event()
 
@@ -387,20 +352,20 @@ async def test_a_listener_hears_all_messages_up_to_the_result(client: Client) ->
             has_ended.set()
 
     with request_context(tools=tools(add, "sdk", "add"), on_message=hear), anyio.fail_after(20):
-        await client.ask("Add.", tools=[tool("add")])
+        await several.ask("Add.", tools=[tool("add")])
         await has_ended.wait()
     spoken = [name for name in heard if name in ("AssistantMessage", "UserMessage", "ResultMessage")]
     assert spoken == ["AssistantMessage", "AssistantMessage", "UserMessage", "AssistantMessage", "ResultMessage"]
 
 
-async def test_eight_loops_at_once_do_not_mix(client: Client, transport: Transport) -> None:
+async def test_eight_loops_at_once_do_not_mix(several: Client, transport: Transport) -> None:
     async def one(number: int) -> None:
         async def mine(_call: CLICall) -> dict[str, object]:
             await asyncio.sleep(0.01 * (number % 3))
             return text(f"<{number}>")
 
         with request_context(tools=tools(mine, transport, "add")):
-            answered = await client.ask(f"Number {number}.", tools=[tool("add")])
+            answered = await several.ask(f"Number {number}.", tools=[tool("add")])
         assert results(answered) == [([{"type": "text", "text": f"<{number}>"}], False)]
         assert f"Number {number}." in answered.body["content"][-1]["text"]
 
@@ -413,10 +378,10 @@ async def test_closing_ends_servers_and_bridges(
     connect: Connect, private_temp_folder: Path, transport: Transport
 ) -> None:
     """IPC-P-53: sockets and files go with the process."""
-    client = connect(size=1)
+    several = connect(size=1)
     before = {*os.listdir(private_temp_folder)}
-    await ask(client, add, transport)
+    await ask(several, add, transport)
     made = sorted(os.path.splitext(name)[1] for name in {*os.listdir(private_temp_folder)} - before)
     assert made == ([""] if transport == "sdk" else ["", ".json", ".sock"])
-    await client.transport.aclose()
+    await several.transport.aclose()
     assert {*os.listdir(private_temp_folder)} == before

@@ -11,17 +11,10 @@ from claude_agent_sdk import PermissionResultAllow
 from cc_messages import ClaudeCodeTools, request_context
 from cc_session import Policy, Rule, StdioServer
 
-from .conftest import Answered, Client
-
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+from .conftest import Answered, Client, Connect
 
 TEXT: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 SAY: dict[str, Any] = {"name": "say", "description": "Say something.", "input_schema": TEXT}
-
-
-@pytest.fixture
-def client(several: Client) -> Client:
-    return several
 
 
 # One for all: each process has one folder.
@@ -50,42 +43,50 @@ def offered(client: Client) -> list[str]:
     return sorted(tool["name"] for tool in client.api.requests[0]["tools"])
 
 
-async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(client: Client, folder: Path) -> None:
-    """ARCH-27."""
-    client.script([call("Read", file_path=str(folder / "note.txt"))], "It is 42.")
+async def test_a_tool_runs_in_the_folder_and_is_told_as_one_of_claude_codes(
+    several: Client, connect: Connect, folder: Path
+) -> None:
+    """ARCH-27. The conversation goes on, also in another process."""
+    several.script([call("Read", file_path=str(folder / "note.txt"))], "It is 42.", "Bye.", "Bye.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
-        answered = await client.ask("What is the secret?")
+        answered = await several.ask("What is the secret?")
+        further = ("What is the secret?", answered.body["content"], "Thanks.")
+        await several.ask(*further)
+        warm = several.received
+        await connect(size=1).ask(*further)
     assert parts(answered)[0] == ("mcp_tool_use", "Read")
     assert answered.body["content"][0]["server_name"] == "claude-code"
     assert "the secret is 42" in results(answered)[0]
     assert answered.text == "It is 42."
-    assert offered(client) == ["Read"]
+    assert offered(several) == ["Read"]
+    assert several.received == warm
+    assert [message["role"] for message in warm] == ["user", "assistant", "user", "assistant", "user"]
 
 
-async def test_only_what_is_named_runs(client: Client, folder: Path) -> None:
+async def test_only_what_is_named_runs(several: Client, folder: Path) -> None:
     """ARCH-27."""
     commands = ["git --version", "touch made", "git --version; touch made"]
-    client.script(*([call("Bash", command=command)] for command in commands), "Done.")
+    several.script(*([call("Bash", command=command)] for command in commands), "Done.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash(git *)"], cwd=folder)):
-        said = results(await client.ask("Go."))
+        said = results(await several.ask("Go."))
     assert "git version" in said[0]
     assert not (folder / "made").exists()
     assert ["denied" in text or "permission" in text.lower() for text in said] == [False, True, True]
 
 
-async def test_a_policy_holds_for_what_is_named(client: Client, folder: Path) -> None:
+async def test_a_policy_holds_for_what_is_named(several: Client, folder: Path) -> None:
     policy = Policy(
         [Rule("Bash", "deny", when=lambda given: "rm" in str(given["command"]), reason="Nothing is removed.")]
     )
-    client.script([call("Bash", command="rm note.txt")], [call("Bash", command="ls")], "Done.")
+    several.script([call("Bash", command="rm note.txt")], [call("Bash", command="ls")], "Done.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash"], policy=policy, cwd=folder)):
-        said = results(await client.ask("Go."))
+        said = results(await several.ask("Go."))
     assert "Nothing is removed." in said[0]
     assert "note.txt" in said[1]
     assert (folder / "note.txt").exists()
 
 
-async def test_a_policy_asks_where_the_request_is(client: Client, folder: Path) -> None:
+async def test_a_policy_asks_where_the_request_is(several: Client, folder: Path) -> None:
     asked: list[tuple[str, bool]] = []
     mine = asyncio.get_running_loop()
 
@@ -93,106 +94,50 @@ async def test_a_policy_asks_where_the_request_is(client: Client, folder: Path) 
         asked.append((given["command"], asyncio.get_running_loop() is mine))
         return PermissionResultAllow()
 
-    client.script([call("Bash", command="ls")], "Done.")
+    several.script([call("Bash", command="ls")], "Done.")
     with request_context(
         claude_code_tools=ClaudeCodeTools(tools=["Bash"], policy=Policy([Rule("Bash", "ask")], ask=ask), cwd=folder)
     ):
-        said = results(await client.ask("Go."))
+        said = results(await several.ask("Go."))
     assert asked == [("ls", True)]
     assert "note.txt" in said[0]
 
 
-async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(client: Client, folder: Path) -> None:
-    client.script([call("Read", file_path=str(folder / "note.txt")), call("say", text="hi")], "Said.")
+async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(several: Client, folder: Path) -> None:
+    several.script([call("Read", file_path=str(folder / "note.txt")), call("say", text="hi")], "Said.")
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
-        first = await client.ask("Read and say.", tools=[SAY])
+        first = await several.ask("Read and say.", tools=[SAY])
         assert [kind for kind, _ in parts(first)] == ["mcp_tool_use", "tool_use", "mcp_tool_result"]
         assert first.stop_reason == "tool_use"
         said = first.body["content"][1]
         assert (said["name"], said["input"]) == ("say", {"text": "hi"})
         result = {"type": "tool_result", "tool_use_id": said["id"], "content": "ok"}
-        second = await client.ask(
+        second = await several.ask(
             "Read and say.", first.body["content"], {"role": "user", "content": [result]}, tools=[SAY]
         )
     assert second.text == "Said."
-    assert offered(client) == ["Read", "say"]
-    described = next(tool for tool in client.api.requests[0]["tools"] if tool["name"] == "say")
+    assert offered(several) == ["Read", "say"]
+    described = next(tool for tool in several.api.requests[0]["tools"] if tool["name"] == "say")
     assert (described["description"], described["input_schema"]) == ("Say something.", TEXT)
 
 
-async def test_a_conversation_goes_on_and_moves_to_another_process(client: Client, connect: Any, folder: Path) -> None:
-    own = ClaudeCodeTools(tools=["Read"], cwd=folder)
-    client.script([call("Read", file_path=str(folder / "note.txt"))], "It is 42.", "Bye.", "Bye.")
-    with request_context(claude_code_tools=own):
-        first = await client.ask("What is the secret?")
-        await client.ask("What is the secret?", first.body["content"], "Thanks.")
-        warm = client.received
-        await connect(size=1).ask("What is the secret?", first.body["content"], "Thanks.")
-    assert client.received == warm
-    assert [message["role"] for message in warm] == ["user", "assistant", "user", "assistant", "user"]
-
-
-async def test_other_requests_get_no_such_process(client: Client, folder: Path) -> None:
+async def test_other_requests_get_no_such_process(several: Client, folder: Path) -> None:
     with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
-        client.script("Hello.", "Hello.")
-        await client.ask("Hi.")
-    await client.ask("Hi.")
-    assert "tools" not in client.api.requests[1] or not client.api.requests[1]["tools"]
+        several.script("Hello.", "Hello.")
+        await several.ask("Hi.")
+    await several.ask("Hi.")
+    assert "tools" not in several.api.requests[1] or not several.api.requests[1]["tools"]
 
 
-async def test_an_mcp_server_of_the_callers_is_connected(client: Client, folder: Path, echo_server: Path) -> None:
+async def test_an_mcp_server_of_the_callers_is_connected(several: Client, folder: Path) -> None:
     """ARCH-27."""
-    own = ClaudeCodeTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, [str(echo_server)])}, cwd=folder)
-    client.script([call("mcp__echo__repeat", text="hello")], "Done.")
+    own = ClaudeCodeTools(tools=[], mcp_servers={"echo": StdioServer(sys.executable, ["-c", ECHO])}, cwd=folder)
+    several.script([call("mcp__echo__repeat", text="hello")], "Done.")
     with request_context(claude_code_tools=own):
-        answered = await client.ask("Repeat.")
+        answered = await several.ask("Repeat.")
     block = answered.body["content"][0]
     assert (block["server_name"], block["name"]) == ("echo", "repeat")
     assert "hello" in results(answered)[0]
-
-
-@pytest.mark.parametrize("field", ["strict", "defer_loading"])
-async def test_what_cannot_be_said_of_a_tool_beside_them_is_refused(client: Client, folder: Path, field: str) -> None:
-    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
-        answered = await client.ask("Hi.", tools=[{**SAY, field: True}])
-    assert answered.status == 400
-    assert f"tools.0.{field}" in answered.error["message"]
-
-
-async def test_a_tool_of_the_callers_with_the_name_of_an_own_one_is_refused(client: Client, folder: Path) -> None:
-    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read"], cwd=folder)):
-        answered = await client.ask("Hi.", tools=[{**SAY, "name": "Read"}])
-    assert answered.status == 400
-
-
-@pytest.mark.parametrize(("name", "nearest"), [("Raed", "Read"), ("bash", "Bash"), ("WebSerch(x)", "WebSearch")])
-def test_a_slip_in_a_name_is_refused_with_the_nearest_tool(name: str, nearest: str) -> None:
-    """MSG-83."""
-    with pytest.raises(ValueError, match=f"'{nearest}'"):
-        ClaudeCodeTools(tools=["Edit", name])
-
-
-async def test_a_tool_that_the_cli_does_not_have_is_refused_before_the_api_is_asked(
-    client: Client, folder: Path
-) -> None:
-    """MSG-83. An unknown name without a similar one may be a newer CLI's tool; the CLI reports that it has none."""
-    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Read", "Xylophone"], cwd=folder)):
-        answered = await client.ask("Play.")
-    assert answered.status == 400
-    assert "no tool Xylophone" in answered.error["message"]
-
-
-@pytest.mark.parametrize("tools", ["Read", ["Read file"], [""]])
-def test_what_is_no_tool_is_refused_when_it_is_given(tools: Any) -> None:
-    with pytest.raises(ValueError, match="tool"):
-        ClaudeCodeTools(tools=tools)
-
-
-@pytest.fixture
-def echo_server(tmp_path: Path) -> Path:
-    path = tmp_path / "echo.py"
-    path.write_text(ECHO)
-    return path
 
 
 ECHO = '''
@@ -209,3 +154,41 @@ def repeat(text: str) -> str:
 
 server.run()
 '''
+
+
+@pytest.mark.parametrize(
+    ("opened", "tool", "complaint"),
+    [
+        (["Read"], {"strict": True}, "tools.0.strict"),
+        (["Read"], {"defer_loading": True}, "tools.0.defer_loading"),
+        (["Read"], {"name": "Read"}, "Read"),
+        # Without a similar name it may be a newer CLI's tool; the CLI reports that it has none.
+        (["Read", "Xylophone"], {}, "no tool Xylophone"),
+    ],
+)
+async def test_what_cannot_be_offered_is_refused_before_the_api_is_asked(
+    opened: list[str], tool: dict[str, Any], complaint: str, several: Client, folder: Path
+) -> None:
+    """MSG-83."""
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=opened, cwd=folder)):
+        answered = await several.ask("Hi.", tools=[{**SAY, **tool}])
+    assert answered.status == 400
+    assert complaint in answered.error["message"]
+    assert not several.api.requests
+
+
+@pytest.mark.parametrize(
+    ("tools", "complaint"),
+    [
+        (["Edit", "Raed"], "'Read'"),
+        (["Edit", "bash"], "'Bash'"),
+        (["Edit", "WebSerch(x)"], "'WebSearch'"),
+        ("Read", "tool"),
+        (["Read file"], "tool"),
+        ([""], "tool"),
+    ],
+)
+def test_what_is_no_tool_is_refused_when_it_is_given_with_the_nearest_one(tools: Any, complaint: str) -> None:
+    """MSG-83."""
+    with pytest.raises(ValueError, match=complaint):
+        ClaudeCodeTools(tools=tools)
