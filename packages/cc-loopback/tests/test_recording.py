@@ -20,6 +20,8 @@ from anthropic import Anthropic, InternalServerError
 
 from cc_loopback import Cassette, CassetteError, JsonObject, LoopbackServer, RecordMode, Reply, Respond, UpstreamError
 
+from .conftest import PROMPT
+
 KEY = "sk-ant-api03-a-very-secret-key"
 GATEWAY = "token-of-the-gateway-0123"
 COOKIE = "cookie-value-0123456789"
@@ -40,32 +42,25 @@ def body_of(text: str, **others: Any) -> JsonObject:
     return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}], **others}
 
 
-def client() -> httpx2.Client:
-    """Create a client without the certificates of the machine, which take 100 ms to load."""
-    return httpx2.Client(verify=False)
-
-
+# `verify=False`: to load the certificates of the machine takes 100 ms.
 def post(server: LoopbackServer, text: str = "Hello", **others: Any) -> httpx2.Response:
-    with client() as http:
-        return http.post(f"{server.url}/v1/messages?beta=true", json=body_of(text, **others), headers=HEADERS)
+    return post_raw(server, body_of(text, **others), path="/v1/messages?beta=true")
 
 
 def post_raw(
     server: LoopbackServer, body: JsonObject, headers: Mapping[str, str] = HEADERS, path: str = "/v1/messages"
 ) -> httpx2.Response:
-    with client() as http:
-        return http.post(f"{server.url}{path}", json=body, headers=headers)
+    return httpx2.post(f"{server.url}{path}", json=body, headers=headers, verify=False)
 
 
 def get(server: LoopbackServer, path: str) -> httpx2.Response:
-    with client() as http:
-        return http.get(f"{server.url}{path}", headers=HEADERS)
+    return httpx2.get(f"{server.url}{path}", headers=HEADERS, verify=False)
 
 
 @contextlib.contextmanager
 def streamed(server: LoopbackServer) -> Generator[httpx2.Response]:
     body = body_of("Hello", stream=True)
-    with client() as http, http.stream("POST", f"{server.url}/v1/messages", json=body) as response:
+    with httpx2.stream("POST", f"{server.url}/v1/messages", json=body, verify=False) as response:
         yield response
 
 
@@ -84,6 +79,12 @@ def numbered() -> Respond:
 
 def using(path: Path, record: RecordMode = "none", **settings: Any) -> LoopbackServer:
     return LoopbackServer(cassette=Cassette(path, record, **settings))
+
+
+def record(path: Path, *texts: str, mode: RecordMode = "once") -> None:
+    with using(path, mode) as server:
+        for text in texts:
+            post(server, text)
 
 
 @pytest.fixture
@@ -140,12 +141,10 @@ def test_the_official_client_replays_streams_errors_and_repeated_requests(path: 
         with Anthropic(base_url=url, api_key=KEY, max_retries=1) as client:
             texts: list[str] = []
             for _ in range(2):
-                with client.messages.stream(
-                    model="m", max_tokens=9, messages=[{"role": "user", "content": "Hello"}]
-                ) as stream:
+                with client.messages.stream(model="m", max_tokens=9, messages=PROMPT) as stream:
                     texts += ["".join(stream.text_stream)]
             page = client.models.list(limit=1)
-            tokens = client.messages.count_tokens(model="m", messages=[{"role": "user", "content": "Hello"}])
+            tokens = client.messages.count_tokens(model="m", messages=PROMPT)
             return [*texts, page.data[0].id, str(tokens.input_tokens)]
 
     with using(path, "once") as server:
@@ -199,9 +198,7 @@ def test_ids_and_the_version_of_the_cli_may_differ(path: Path, upstream: Loopbac
 def test_a_changed_request_fails_with_its_difference(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-56: the client gets the difference to the most similar request, and so does the test."""
     text = "You sell kettles.\nBe brief.\nNever guess."
-    with using(path, "once") as server:
-        post(server, "Something else")
-        post(server, text)
+    record(path, "Something else", text)
     with using(path) as server, Anthropic(base_url=server.url, api_key="any", max_retries=3) as client:
         with pytest.raises(InternalServerError) as caught:
             client.messages.create(
@@ -217,8 +214,7 @@ def test_a_changed_request_fails_with_its_difference(path: Path, upstream: Loopb
 
 def test_a_request_that_comes_too_often_fails(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-56."""
-    with using(path, "once") as server:
-        post(server)
+    record(path, "Hello")
     with using(path) as server:
         assert [post(server).status_code for _ in range(2)] == [200, 500]
         assert "came 2 times with the same content, but" in str(server.errors)
@@ -241,13 +237,10 @@ def test_the_modes_are_those_of_vcr(
     path: Path, upstream: LoopbackServer, mode: RecordMode, texts: list[str], in_the_file: list[str]
 ) -> None:
     """LOOP-57."""
-    with using(path, "once") as server:
-        post(server, "first")
-        post(server, "second")
+    record(path, "first", "second")
     if mode == "all":
         upstream.respond, numbers = always("Kept"), upstream.respond
-        with using(path, "new_episodes") as server:
-            post(server, "of another test")
+        record(path, "of another test", mode="new_episodes")
         upstream.respond = numbers
     with using(path, mode) as server:
         responses = [post(server, prompt) for prompt in ("first", "second", "third")]
@@ -311,10 +304,7 @@ def test_a_cassette_that_cannot_be_written_is_an_error(path: Path, upstream: Loo
 def test_the_kept_timing_is_replayed_on_demand(path: Path, serve: Callable[[None], LoopbackServer]) -> None:
     """LOOP-53."""
     with LoopbackServer(lambda body: "one", event_delay=0.03) as slow:
-        with (
-            using(path, "once", upstream=slow.url) as server,
-            streamed(server) as response,
-        ):
+        with using(path, "once", upstream=slow.url) as server, streamed(server) as response:
             started = time.monotonic()
             arrivals = [time.monotonic() - started for _ in response.iter_lines()]
     assert arrivals[-1] - arrivals[0] > 0.1  # passed on as it arrived
@@ -335,10 +325,7 @@ def test_a_stream_that_breaks_off_is_replayed_so(path: Path, upstream: LoopbackS
     for mode in ("once", "none"):
         with using(path, mode) as server:
             received = b""
-            with (
-                pytest.raises(httpx2.RemoteProtocolError),
-                streamed(server) as response,
-            ):
+            with pytest.raises(httpx2.RemoteProtocolError), streamed(server) as response:
                 for data in response.iter_bytes():
                     received += data
             seen.append(received)
@@ -362,8 +349,7 @@ def test_a_client_that_leaves_a_stream_leaves_a_cut_recording(path: Path) -> Non
 def test_the_date_of_a_request_moves_with_the_days(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-52: today's date stands for the day of the recording; other dates are content."""
     today = date.today().isoformat()
-    with using(path, "once") as server:
-        post(server, f"Today is {today}, Christmas is 2026-12-24.")
+    record(path, f"Today is {today}, Christmas is 2026-12-24.")
     path.write_text(path.read_text("utf-8").replace(today, "2020-02-02"), encoding="utf-8")
     with using(path) as server:
         assert post(server, f"Today is {today}, Christmas is 2026-12-25.").status_code == 500
@@ -396,8 +382,7 @@ def test_requests_to_other_paths_are_passed_on_but_never_kept(path: Path, upstre
 
 def test_faults_come_before_recorded_answers(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-30, LOOP-53."""
-    with using(path, "once") as server:
-        post(server)
+    record(path, "Hello")
     with using(path) as server:
         server.fail_next(429)
         assert [post(server).status_code for _ in range(2)] == [429, 200]

@@ -9,7 +9,7 @@ from anthropic import Anthropic
 from cc_loopback import ReplyError
 from cc_loopback.reply import make_message
 
-from .conftest import BODY, Connect, Serve
+from .conftest import BODY, Connect, Serve, ask
 
 WRONG: list[tuple[Any, str]] = [
     (None, "a responder must return blocks, a str or a message dict, not NoneType"),
@@ -49,7 +49,7 @@ def test_usage_is_the_same_for_the_same_request_and_reply() -> None:
 def test_invalid_reply_is_a_server_error_and_added_to_errors(serve: Serve, connect: Connect) -> None:
     server = serve(lambda body: [{"type": "text"}])
     with pytest.raises(anthropic.InternalServerError) as caught:
-        connect(server).messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}])
+        ask(connect(server))
     assert "ReplyError: content[0] (text) needs 'text' as a str" in str(caught.value)
     assert [type(error) for error in server.errors] == [ReplyError]
 
@@ -64,7 +64,7 @@ def test_responder_that_raises_gives_a_500_without_a_retry(serve: Serve, raised:
     server = serve(respond)
     with Anthropic(base_url=server.url, api_key="key", max_retries=2) as client:
         with pytest.raises(anthropic.InternalServerError) as caught:
-            client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}])
+            ask(client)
     body: Any = caught.value.body
     assert body["error"] == {"type": "api_error", "message": f"{type(raised).__name__}: no such city"}
     assert server.errors == [raised]

@@ -44,11 +44,21 @@ def names_in(reply: Any) -> list[str]:
     return [] if isinstance(reply, str) else [block["name"] for block in reply if block["type"] == "tool_use"]
 
 
-def test_without_tools_the_prompt_is_quoted_also_if_it_is_a_plain_string() -> None:
-    assert respond([user("one two three four five six seven eight nine")]) == (
-        'You said: "one two three four five six seven eight …".'
-    )
-    assert respond([{"role": "user", "content": "Hello"}]) == 'You said: "Hello".'
+MARKER = "Always respond with a JSON object that's compatible with this schema:"
+
+
+@pytest.mark.parametrize(
+    ("messages", "fields", "quoted"),
+    [
+        ([user("one two three four five six seven eight nine")], {}, "one two three four five six seven eight …"),
+        ([{"role": "user", "content": "Hello"}], {}, "Hello"),
+        ([user("Hi"), {"role": "system", "content": "Environment"}], {}, "Hi"),
+        *(([user("Hi")], {"system": f"{MARKER} {rest}"}, "Hi") for rest in ("", "{", "none")),
+    ],
+    ids=["long", "plain string", "system message", "no schema", "half a schema", "no JSON"],
+)
+def test_without_tools_and_schema_the_prompt_is_quoted(messages: Any, fields: dict[str, Any], quoted: str) -> None:
+    assert respond(messages, **fields) == f'You said: "{quoted}".'
 
 
 def test_all_tools_are_called_in_one_message_with_text_and_valid_arguments() -> None:
@@ -79,33 +89,60 @@ def test_summary_contains_the_result_of_each_tool() -> None:
     assert reply == f'You said: "Hi".\nweather returned: sunny\nclock returned: {"x" * 80}…'
 
 
-def test_tool_not_called_yet_is_called_next() -> None:
+HI, WEATHER_DONE = user("Hi"), [called("weather"), user(result("weather"))]
+DONE = [HI, *WEATHER_DONE, {"role": "assistant", "content": "Done."}]
+BOOM = [called("weather"), user(result("weather", "boom", is_error=True))]
+RETRIED = [called("weather"), user(result("weather", RETRY))]
+OUTPUT_DONE = [called("final_result"), user(result("final_result"))]
+OUTPUT_REFUSED = [called("final_result"), user(result("final_result", RETRY))]
+AGAIN = user(result("final_result", "Final result processed."), "Again")
+OTHER = {**OUTPUT, "name": "final_result_Other"}
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+ONE_BY_ONE = {"type": "auto", "disable_parallel_tool_use": True}
+REQUIRED: list[dict[str, Any]] = [{"type": "tool", "name": "weather"}, {"type": "any"}]
+
+# The conversation, the offered tools, the choice of a tool, and the names that are called then.
+NEXT: dict[str, tuple[list[Any], list[Any], dict[str, Any], list[str]]] = {
+    "a tool that was not called yet": ([HI, *WEATHER_DONE], [WEATHER, CLOCK], {}, ["clock"]),
+    "one at a time": ([HI], [WEATHER, CLOCK], ONE_BY_ONE, ["weather"]),
+    "a new prompt starts a new turn": ([*DONE, user("Again")], [WEATHER], {}, ["weather"]),
+    "an image starts a new turn": ([*DONE, user({"type": "image", "source": {}})], [WEATHER], {}, ["weather"]),
+    "feedback does not": ([*DONE, user(FEEDBACK)], [WEATHER], {}, []),
+    "a retry does not": ([*DONE, user(RETRY)], [WEATHER], {}, []),
+    "a reminder does not": ([*DONE, user("<system-reminder>Be brief.</system-reminder>")], [WEATHER], {}, []),
+    "a failed tool again": ([HI, *BOOM], [WEATHER], {}, ["weather"]),
+    "a failed tool a third time": ([HI, *BOOM * 2], [WEATHER], {}, ["weather"]),
+    "a tool that wants a retry again": ([HI, *RETRIED], [WEATHER], {}, ["weather"]),
+    "a tool that wants a retry a third time": ([HI, *RETRIED * 2], [WEATHER], {}, ["weather"]),
+    "no server tool and no deferred one": ([HI], [SEARCH, {**WEATHER, "defer_loading": True}], {}, []),
+    "no forbidden tool": ([HI], [WEATHER, OUTPUT], {"type": "none"}, []),
+    "a required tool a third time": ([HI, *WEATHER_DONE * 2], [WEATHER], REQUIRED[0], ["weather"]),
+    "a required tool no fourth time": ([HI, *WEATHER_DONE * 3], [WEATHER], REQUIRED[0], []),
+    "any required tool a third time": ([HI, *WEATHER_DONE * 2], [WEATHER], REQUIRED[1], ["weather"]),
+    "any required tool no fourth time": ([HI, *WEATHER_DONE * 3], [WEATHER], REQUIRED[1], []),
+    "one output of several": ([HI], [OUTPUT, OTHER], {}, ["final_result"]),
+    "no second output": ([HI, *OUTPUT_DONE], [OUTPUT, OTHER], {}, []),
+    "a refused output again": ([HI, *OUTPUT_REFUSED], [OUTPUT], {}, ["final_result"]),
+    "a refused output no fourth time": ([HI, *OUTPUT_REFUSED * 3], [OUTPUT], {}, []),
+    "a prompt beside the result of an output starts a new turn": (
+        [HI, *WEATHER_DONE, called("final_result"), AGAIN],
+        [WEATHER, OUTPUT],
+        {},
+        ["weather"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("messages", "tools", "choice", "names"), NEXT.values(), ids=NEXT)
+def test_tools_are_called_next(messages: list[Any], tools: list[Any], choice: dict[str, Any], names: list[str]) -> None:
     """LOOP-21."""
-    history = [user("Hi"), called("weather"), user(result("weather"))]
-    assert names_in(respond(history, WEATHER, CLOCK)) == ["clock"]
+    fields = {"tool_choice": choice} if choice else {}
+    assert names_in(respond(messages, *tools, **fields)) == names
 
 
-def test_one_tool_at_a_time_if_parallel_calls_are_off() -> None:
-    choice = {"type": "auto", "disable_parallel_tool_use": True}
-    assert names_in(respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice)) == ["weather"]
-
-
-@pytest.mark.parametrize(
-    ("prompt", "called_names"),
-    [
-        ("Again", ["weather"]),
-        ({"type": "image", "source": {}}, ["weather"]),
-        (FEEDBACK, []),
-        (RETRY, []),
-        ("<system-reminder>Be brief.</system-reminder>", []),
-    ],
-    ids=["text", "picture", "feedback", "retry", "reminder"],
-)
-def test_new_prompt_or_image_starts_a_new_turn_and_feedback_and_reminders_do_not(
-    prompt: str | dict[str, Any], called_names: list[str]
-) -> None:
-    history = [user("Hi"), called("weather"), user(result("weather")), {"role": "assistant", "content": "Done."}]
-    assert names_in(respond([*history, user(prompt)], WEATHER)) == called_names
+@pytest.mark.parametrize("failure", [BOOM, RETRIED], ids=["error", "retry"])
+def test_tool_that_failed_three_times_is_told(failure: list[dict[str, Any]]) -> None:
+    assert respond([HI, *failure * 3], WEATHER).startswith('You said: "Hi".\nweather failed with: ')
 
 
 @pytest.mark.parametrize("extra", ["More about it.", "<system-reminder>Be brief.</system-reminder>"])
@@ -114,30 +151,8 @@ def test_text_beside_results_continues_the_turn(extra: str) -> None:
     assert reply == 'You said: "Hi".\nweather returned: fine'
 
 
-def test_system_message_in_the_conversation_is_not_a_prompt() -> None:
-    assert respond([user("Hi"), {"role": "system", "content": "Environment"}]) == 'You said: "Hi".'
-
-
-@pytest.mark.parametrize("failure", [result("weather", "boom", is_error=True), result("weather", RETRY)])
-def test_failed_tool_is_called_at_most_three_times(failure: dict[str, Any]) -> None:
-    history = [user("Hi"), called("weather"), user(failure)]
-    assert names_in(respond(history, WEATHER)) == ["weather"]
-    assert names_in(respond([*history, *history[1:]], WEATHER)) == ["weather"]
-    reply = respond([*history, *history[1:], *history[1:]], WEATHER)
-    assert reply.startswith('You said: "Hi".\nweather failed with: ')
-
-
 def test_call_without_a_result_counts_as_made() -> None:
     assert "weather returned: nothing yet" in respond([user("Hi"), called("weather"), user(FEEDBACK)], WEATHER)
-
-
-def test_server_tools_and_deferred_tools_are_not_called() -> None:
-    search = {"type": "web_search_20250305", "name": "web_search"}
-    assert names_in(respond([user("Hi")], search, {**WEATHER, "defer_loading": True})) == []
-
-
-def test_forbidden_tools_are_not_called() -> None:
-    assert names_in(respond([user("Hi")], WEATHER, OUTPUT, tool_choice={"type": "none"})) == []
 
 
 def test_forced_tool_is_called_alone_and_without_text() -> None:
@@ -145,13 +160,6 @@ def test_forced_tool_is_called_alone_and_without_text() -> None:
     assert respond([user("Hi")], WEATHER, CLOCK, tool_choice=choice) == [
         {"type": "tool_use", "name": "clock", "input": {}}
     ]
-
-
-@pytest.mark.parametrize("choice", [{"type": "tool", "name": "weather"}, {"type": "any"}])
-def test_required_calls_are_made_three_times_at_most(choice: dict[str, str]) -> None:
-    step = [called("weather"), user(result("weather"))]
-    assert names_in(respond([user("Hi"), *step * 2], WEATHER, tool_choice=choice)) == ["weather"]
-    assert names_in(respond([user("Hi"), *step * 3], WEATHER, tool_choice=choice)) == []
 
 
 @pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "any"}])
@@ -174,24 +182,6 @@ def test_output_tool_comes_last_and_alone(choice: dict[str, str], output: dict[s
     assert last == [{"type": "tool_use", "name": output["name"], "input": {"city": "Paris"}}]
 
 
-def test_one_output_is_enough_if_several_are_offered() -> None:
-    other = {**OUTPUT, "name": "final_result_Other"}
-    assert names_in(respond([user("Hi")], OUTPUT, other)) == ["final_result"]
-    assert names_in(respond([user("Hi"), called("final_result"), user(result("final_result"))], OUTPUT, other)) == []
-
-
-def test_refused_output_is_repeated() -> None:
-    refused = [called("final_result"), user(result("final_result", RETRY))]
-    assert names_in(respond([user("Hi"), *refused], OUTPUT)) == ["final_result"]
-    assert names_in(respond([user("Hi"), *refused * 3], OUTPUT)) == []
-
-
-def test_prompt_after_the_result_of_an_output_starts_a_new_turn() -> None:
-    history = [user("Hi"), called("weather"), user(result("weather")), called("final_result")]
-    reply = respond([*history, user(result("final_result", "Final result processed."), "Again")], WEATHER, OUTPUT)
-    assert names_in(reply) == ["weather"]
-
-
 def test_json_format_is_answered_with_valid_json_after_the_tools() -> None:
     """LOOP-22."""
     config = {"format": {"type": "json_schema", "schema": CITY}}
@@ -203,22 +193,13 @@ def test_json_format_is_answered_with_valid_json_after_the_tools() -> None:
 @pytest.mark.parametrize("place", ["system text", "system blocks", "user"])
 def test_schema_in_the_prompt_is_answered_with_valid_json(place: str) -> None:
     """LOOP-22."""
-    instruction = (
-        f"\nAlways respond with a JSON object that's compatible with this schema:\n\n{json.dumps(CITY)}\n\n"
-        "Don't include any text or Markdown fencing before or after.\n"
-    )
+    instruction = f"\n{MARKER}\n\n{json.dumps(CITY)}\n\nDon't include any text or Markdown fencing before or after.\n"
     if place == "user":
         reply = respond([user("Hi"), user(instruction)])
     else:
         system = instruction if place == "system text" else [{"type": "text", "text": instruction}]
         reply = respond([user("Hi")], system=system)
     assert json.loads(reply) == {"city": "Paris"}
-
-
-@pytest.mark.parametrize("rest", ["", "{", "none"])
-def test_instruction_without_a_schema_is_ignored(rest: str) -> None:
-    marker = "Always respond with a JSON object that's compatible with this schema:"
-    assert respond([user("Hi")], system=f"{marker} {rest}") == 'You said: "Hi".'
 
 
 def test_schema_without_an_example_names_the_tool() -> None:

@@ -94,6 +94,11 @@ def test_example_of_a_schema_is_valid(schema: Any) -> None:
     assert is_valid(example(schema), schema)
 
 
+def test_an_array_of_unique_items_gets_different_objects() -> None:
+    schema = {"type": "array", "items": PERSON, "minItems": 4, "uniqueItems": True}
+    assert is_valid(example(schema), schema)
+
+
 @given(wild)
 @settings(deadline=None)
 def test_example_of_contradicting_schemas_is_valid_or_refused(schema: Any) -> None:
@@ -102,6 +107,23 @@ def test_example_of_contradicting_schemas_is_valid_or_refused(schema: Any) -> No
     except SchemaError:
         return
     assert is_valid(value, schema)
+
+
+NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+}
+NODE = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "parent": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]},
+        "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
+    },
+    "required": ["name", "parent", "children"],
+}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +155,17 @@ def test_example_of_contradicting_schemas_is_valid_or_refused(schema: Any) -> No
             {"prefixItems": [{"$ref": "#/$defs/a~1b"}, {"$ref": "#/prefixItems/0"}], "$defs": {"a/b": {"const": 5}}},
             [5, 5],
         ),
+        ({"$ref": "#/$defs/Node", "$defs": {"Node": NODE}}, {"name": "Ada", "parent": None, "children": []}),
+        (
+            {
+                "allOf": [
+                    {"$ref": "#/$defs/N"},
+                    {"properties": {"other": {"$ref": "#/$defs/N"}}, "required": ["other"]},
+                ],
+                "$defs": {"N": NAMED},
+            },
+            {"name": "Ada", "other": {"name": "Ada"}},
+        ),
     ],
 )
 def test_example_has_plausible_values(schema: Any, expected: Any) -> None:
@@ -144,44 +177,9 @@ def test_example_has_plausible_values(schema: Any, expected: Any) -> None:
     "name", ["date", "date-time", "time", "email", "uri", "uuid", "ipv4", "ipv6", "hostname", "duration", "regex"]
 )
 def test_formats_get_a_text_of_their_format(name: str) -> None:
-    schema = {"type": "object", "properties": {"name": {"type": "string", "format": name}}, "required": ["name"]}
+    schema = {**NAMED, "properties": {"name": {"type": "string", "format": name}}}
     assert is_valid(example(schema), schema)
     assert example(schema) != {"name": "Ada"}
-
-
-def test_an_array_of_unique_items_gets_different_objects() -> None:
-    item = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
-        "required": ["name", "age"],
-    }
-    schema = {"type": "array", "items": item, "minItems": 4, "uniqueItems": True}
-    assert is_valid(example(schema), schema)
-
-
-def test_recursive_schema_ends_at_optional_parts() -> None:
-    node = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "parent": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]},
-            "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
-        },
-        "required": ["name", "parent", "children"],
-    }
-    schema = {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
-    assert example(schema) == {"name": "Ada", "parent": None, "children": []}
-
-
-def test_reference_that_occurs_twice_on_a_path_is_followed_again() -> None:
-    schema = {
-        "allOf": [
-            {"$ref": "#/$defs/Named"},
-            {"properties": {"other": {"$ref": "#/$defs/Named"}}, "required": ["other"]},
-        ],
-        "$defs": {"Named": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}},
-    }
-    assert example(schema) == {"name": "Ada", "other": {"name": "Ada"}}
 
 
 @pytest.mark.parametrize(
