@@ -14,7 +14,6 @@ from pydantic_ai.exceptions import (
     ModelOverloadedError,
     ModelRateLimitError,
     ModelServerError,
-    UserError,
 )
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -104,16 +103,12 @@ async def test_an_error_after_a_tool_call_never_becomes_the_output(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
     """MODEL-48"""
-    agent = Agent(model)
 
-    @agent.tool_plain
-    def number() -> int:
-        """Let the next request fail."""
+    def let_the_next_request_fail() -> None:
         loopback.fail_next(529)
-        return 2
 
     with pytest.raises(ModelOverloadedError):
-        await agent.run("A number.")
+        await Agent(model, tools=[let_the_next_request_fail]).run("A number.")
 
 
 async def test_a_stream_that_the_api_cuts_is_a_connection_error(
@@ -126,13 +121,6 @@ async def test_a_stream_that_the_api_cuts_is_a_connection_error(
     assert (await Agent(model).run("Again.")).output
 
 
-async def test_an_unreachable_api_is_a_connection_error(loopback: LoopbackServer) -> None:
-    env = {**loopback.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
-    async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
-        with pytest.raises(ModelConnectionError, match="can be reached, and try again"):
-            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
-
-
 async def test_no_login_says_how_to_log_in(loopback: LoopbackServer) -> None:
     """MSG-35"""
     env = {**loopback.env(), "ANTHROPIC_API_KEY": ""}
@@ -142,14 +130,6 @@ async def test_no_login_says_how_to_log_in(loopback: LoopbackServer) -> None:
     assert isinstance(caught.value, ModelHTTPError)
     assert caught.value.status_code == 401
     assert not loopback.requests
-
-
-async def test_a_missing_cli_is_a_user_error_that_names_the_path(loopback: LoopbackServer, tmp_path: Path) -> None:
-    """ARCH-30, MSG-35"""
-    missing = tmp_path / "no-claude"
-    async with ClaudeCodeProvider(env=loopback.env(), cli_path=missing, max_retries=0) as provider:
-        with pytest.raises(UserError, match=f"{missing}.*[Ii]nstall"):
-            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
 
 
 async def test_a_cli_that_ends_at_once_is_a_connection_error_with_its_stderr(

@@ -7,26 +7,23 @@ from typing import Any, get_type_hints
 import pytest
 from anthropic import AsyncAnthropic
 from pydantic_ai import Agent, BinaryContent, FileSearchTool, ImageGenerationTool, ModelProfile
-from pydantic_ai.capabilities import ModelFallback, NativeOrLocalTool, NativeTool
-from pydantic_ai.direct import model_request
+from pydantic_ai.capabilities import NativeOrLocalTool, NativeTool
 from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded, UserError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse, NativeToolCallPart
 from pydantic_ai.models import (
     ModelRequestContext,
     ModelRequestParameters,
-    infer_model,
     override_allow_model_requests,
 )
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
-from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.usage import UsageLimits
 
-from api_script import USAGE, call, steps, text, thought
+from api_script import USAGE, call, number, steps, text, thought
 from both_ways import comparable
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
+from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
 from cc_model.profile import resolve_alias
 
 PROMPT: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
@@ -75,28 +72,6 @@ def test_a_profile_may_be_a_function_of_the_default_one() -> None:
 def test_the_size_of_the_context_is_known(name: str, tokens: int) -> None:
     """MODEL-03"""
     assert ClaudeCodeModel(name, provider=ClaudeCodeProvider()).context_window == tokens
-
-
-@pytest.mark.parametrize(
-    ("alias", "model_id"),
-    [("sonnet", "claude-sonnet-5-5"), ("haiku", "claude-haiku-5-5"), ("opus", "claude-opus-5-5")],
-)
-async def test_an_alias_has_the_profile_of_its_model_and_the_response_names_the_model(
-    alias: str, model_id: str, loopback: LoopbackServer, provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-02"""
-    model = ClaudeCodeModel(alias, provider=provider)
-    of_the_id = ClaudeCodeModel(model_id, provider=provider)
-    assert model.profile == {**of_the_id.profile, "context_window": of_the_id.context_window}
-    assert model.profile.get("supports_json_schema_output")
-
-    def respond(body: dict[str, Any]) -> Any:
-        return {"content": "Yes.", "model": f"{model_id}-20261101"}
-
-    loopback.respond = respond
-    result = await Agent(model).run("Hello.")
-    assert [body["model"] for body in loopback.requests] == [model_id]
-    assert result.response.model_name == f"{model_id}-20261101"
 
 
 def test_settings_of_its_own_have_its_prefix() -> None:
@@ -158,14 +133,11 @@ async def test_cache_settings_reach_the_api_as_they_do_directly(
 
 async def test_a_sound_that_a_tool_returns_becomes_a_note(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
     """MODEL-04"""
-    agent = Agent(model)
 
-    @agent.tool_plain
     def record() -> BinaryContent:
-        """Record."""
         return BinaryContent(b"ID3", media_type="audio/mpeg")
 
-    await agent.run("Record.")
+    await Agent(model, tools=[record]).run("Record.")
     [result] = loopback.requests[-1]["messages"][-1]["content"]
     assert [block["type"] for block in result["content"]] == ["text"]
     assert "audio" in result["content"][0]["text"]
@@ -199,15 +171,14 @@ async def test_nothing_starts_where_requests_are_forbidden(
         model=own_model, messages=PROMPT, model_settings=None, model_request_parameters=parameters
     )
     with override_allow_model_requests(False):
-        with pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
-            await own_model.request(PROMPT, None, parameters)
-        with pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
-            async with own_model.request_stream(PROMPT, None, parameters):
-                pass
-        with pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
-            await own_model.compact_messages(context)
-        with pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
-            await own_model.count_tokens(PROMPT, None, parameters)
+        for request in (
+            own_model.request(PROMPT, None, parameters),
+            own_model.request_stream(PROMPT, None, parameters).__aenter__(),
+            own_model.compact_messages(context),
+            own_model.count_tokens(PROMPT, None, parameters),
+        ):
+            with pytest.raises(RuntimeError, match="ALLOW_MODEL_REQUESTS"):
+                await request
     assert not own_provider.transport.pids
     assert not loopback.calls
 
@@ -249,13 +220,7 @@ async def test_tools_of_the_clis_loop_show_as_native_parts_under_our_name(
     loopback: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
     """MODEL-22, MODEL-60: and come back as calls and results."""
-    agent = Agent(model)
-
-    @agent.tool_plain
-    def number() -> int:
-        """A number."""
-        return 7
-
+    agent = Agent(model, tools=[number])
     model.set_agent_toolsets(agent.toolsets)
     result = await agent.run("A number.")
     [response] = [message for message in result.all_messages() if isinstance(message, ModelResponse)]
@@ -281,10 +246,6 @@ async def test_the_usage_of_a_response_has_all_calls_of_the_clis_own_loop(
         content, tokens = next(replies)
         return {"content": content, "usage": {**USAGE, "input_tokens": tokens, "output_tokens": tokens}}
 
-    def number() -> int:
-        """A number."""
-        return 7
-
     loopback.respond = respond
     agent = Agent(model, tools=[number])
     model.set_agent_toolsets(agent.toolsets)
@@ -297,29 +258,6 @@ async def test_the_usage_of_a_response_has_all_calls_of_the_clis_own_loop(
         assert usage.cache_read_tokens == calls * USAGE["cache_read_input_tokens"]
         assert usage.unmeasured_requests == 0
     assert len(loopback.requests) == 4
-
-
-async def test_an_id_works_wherever_an_agent_takes_one_and_nowhere_else(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-70: an API of pydantic-ai without a hook, such as `FallbackModel`, reports an unknown model."""
-    claude = claude_code(provider=provider)
-    agent = Agent("test", capabilities=[claude])
-    with agent.override(model="claude-code:opus"):
-        await agent.run("Hello.")
-    await agent.run("Hello.", model="claude-code:haiku")
-    fallback = Agent("claude-code:opus", capabilities=[claude, ModelFallback[object]("claude-code:haiku")])
-    loopback.fail_next(529)
-    await fallback.run("Hello.")
-    names = [body["model"] for body in loopback.requests]
-    assert names == ["claude-opus-5-5", "claude-haiku-5-5", "claude-opus-5-5", "claude-haiku-5-5"]
-
-    with pytest.raises(UserError, match="Unknown model: claude-code:opus"):
-        infer_model("claude-code:opus")
-    with pytest.raises(UserError, match="Unknown model: claude-code:opus"):
-        FallbackModel("claude-code:opus", "test")
-    with pytest.raises(UserError, match="Unknown model: claude-code:opus"):
-        await model_request("claude-code:opus", PROMPT)
 
 
 async def test_tokens_are_counted_by_the_api_and_no_process_is_asked(

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.exceptions import ModelAPIError
 
 from api_script import echo
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
-from cc_session import Timeouts
 
 MODELS = ["claude-sonnet-5", "claude-opus-4-8", "claude-haiku-4-5"]
 
@@ -78,28 +76,6 @@ async def test_a_login_that_changed_is_used_from_the_next_request_on(
                 await Agent(ClaudeCodeModel(provider=each)).run("Hello.")
     keys = [call.headers["x-api-key"] for call in loopback.calls]
     assert keys == ["first", "of the other", "second", "of the other"]
-
-
-@pytest.mark.parametrize("limit", ["turn", "silence"])
-@pytest.mark.parametrize("stream", [False, True])
-async def test_limits_of_a_request_hold(limit: str, stream: bool, loopback: LoopbackServer) -> None:
-    """MSG-E10"""
-
-    async def never(_body: dict[str, Any]) -> str:
-        await asyncio.sleep(60)
-        return ""
-
-    loopback.respond = never
-    timeouts = Timeouts(**{limit: 0.5})
-    async with ClaudeCodeProvider(env=loopback.env(), timeouts=timeouts) as provider:
-        agent = Agent(ClaudeCodeModel(provider=provider))
-        with pytest.raises(ModelAPIError, match=r"0\.5"):
-            if stream:
-                async with agent.run_stream("Hello.") as result:
-                    await result.get_output()
-            else:
-                await agent.run("Hello.")
-    assert len(loopback.requests) == 1
 
 
 FORK = """

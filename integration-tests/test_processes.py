@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from pydantic_ai import Agent, CancellationToken, DeferredToolRequests
+from pydantic_ai import Agent, CancellationToken, DeferredToolRequests, Tool
 from pydantic_ai.capabilities import Hooks
 from pydantic_ai.exceptions import (
     ModelConnectionError,
@@ -23,7 +23,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import UsageLimits
 
-from api_script import call, echo
+from api_script import call, echo, number
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest, eventually, processes
@@ -41,42 +41,21 @@ def calls_for_ever(body: dict[str, Any]) -> Any:
     return [call("number")] if body["messages"][0]["content"][0]["text"] == "Call." else echo(body)
 
 
-def with_number(model: Any, **options: Any) -> Agent[object, Any]:
-    agent: Agent[object, Any] = Agent(model, **options)
-
-    @agent.tool_plain
-    def number() -> int:
-        """A number."""
-        return 2
-
-    return agent
-
-
 async def a_limit(model: ClaudeCodeModel) -> None:
     with pytest.raises(UsageLimitExceeded):
-        await with_number(model).run("Call.", usage_limits=UsageLimits(request_limit=2))
+        await Agent(model, tools=[number]).run("Call.", usage_limits=UsageLimits(request_limit=2))
 
 
 async def a_crash(model: ClaudeCodeModel) -> None:
-    agent = Agent(model)
-
-    @agent.tool_plain
     def number() -> int:
-        """Fail."""
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await agent.run("Call.")
+        await Agent(model, tools=[number]).run("Call.")
 
 
 async def a_deferral(model: ClaudeCodeModel) -> None:
-    agent = Agent(model, output_type=[str, DeferredToolRequests])
-
-    @agent.tool_plain(requires_approval=True)
-    def number() -> int:
-        """A number."""
-        return 2
-
+    agent = Agent(model, tools=[Tool(number, requires_approval=True)], output_type=[str, DeferredToolRequests])
     assert isinstance((await agent.run("Call.")).output, DeferredToolRequests)
 
 
@@ -89,7 +68,7 @@ async def a_request_that_is_sent_again(model: ClaudeCodeModel) -> None:
             raise RetryModelRequest
         return response
 
-    agent = with_number(model, capabilities=[Hooks(after_model_request=once_more)])
+    agent = Agent(model, tools=[number], capabilities=[Hooks(after_model_request=once_more)])
     with pytest.raises(UsageLimitExceeded):
         await agent.run("Call.", usage_limits=UsageLimits(request_limit=3))
     assert len(seen) == 4  # the first answer was discarded, and its request does not count
@@ -101,17 +80,13 @@ async def an_unknown_tool(model: ClaudeCodeModel) -> None:
 
 
 async def a_cancelled_task(model: ClaudeCodeModel) -> None:
-    agent = Agent(model)
     begun = asyncio.Event()
 
-    @agent.tool_plain
-    async def number() -> int:
-        """Never end."""
+    async def number() -> None:
         begun.set()
         await asyncio.Event().wait()
-        return 2
 
-    task = asyncio.create_task(agent.run("Call."))
+    task = asyncio.create_task(Agent(model, tools=[number]).run("Call."))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -123,7 +98,7 @@ async def a_response_that_is_not_liked(model: ClaudeCodeModel) -> None:
         return bool(response.tool_calls)
 
     fallback = FallbackModel(model, TestModel(call_tools=[]), fallback_on=calls)
-    assert (await with_number(fallback).run("Call.")).output
+    assert (await Agent(fallback, tools=[number]).run("Call.")).output
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Requests: prepared once, the same for every caller, with the given number of attempts, and with a time limit."""
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -25,7 +26,7 @@ from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.settings import ModelSettings
 
-from api_script import call, echo, steps, text, thought
+from api_script import call, echo, number, steps, text, thought
 from both_ways import comparable
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
@@ -58,35 +59,21 @@ async def test_parts_that_a_direct_caller_left_unprepared_raise(
 async def test_each_body_begins_with_the_one_before(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
     """MODEL-25: through tools, thinking and a second run."""
     loopback.respond = steps([thought("Hm."), call("number")], [text("I "), call("number")], "Two.", "Bye.")
-    agent = Agent(model, instructions="Be brief.")
-
-    @agent.tool_plain
-    def number() -> int:
-        """A number."""
-        return 2
-
+    agent = Agent(model, tools=[number], instructions="Be brief.")
     first = await agent.run("A number.")
     await agent.run("Thanks.", message_history=first.all_messages())
-    bodies = loopback.requests
-    for before, after in zip(bodies, bodies[1:], strict=False):
+    assert len(loopback.requests) == 4
+    for before, after in pairwise(loopback.requests):
         assert comparable([after])[0]["messages"][: len(before["messages"])] == comparable([before])[0]["messages"]
-        unsaid = {"messages", "metadata"}
-        assert {k: v for k, v in after.items() if k not in unsaid} == {
-            k: v for k, v in before.items() if k not in unsaid
-        }
-    assert len(bodies) == 4
+        for body in (before, after):
+            del body["messages"], body["metadata"]
+        assert after == before
 
 
 async def test_a_request_is_the_same_on_a_warm_process_and_on_a_new_one(loopback: LoopbackServer) -> None:
     """MODEL-12, MODEL-25, ARCH-16: after tools, other settings and another conversation."""
     loopback.respond = steps([thought("Hm."), call("number")], "Two.", "Three.")
-    agent = Agent()
-
-    @agent.tool_plain
-    def number() -> int:
-        """A number."""
-        return 2
-
+    agent = Agent(tools=[number])
     async with ClaudeCodeProvider(env=loopback.env(), pool=1) as provider:
         model = ClaudeCodeModel(provider=provider)
         first = await agent.run("A number.", model=model)

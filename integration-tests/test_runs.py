@@ -12,7 +12,7 @@ from pydantic_ai import Agent, ToolOutput
 
 from api_script import echo
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest, eventually, processes
 
 MANY_WORDS = "word " * 400
@@ -44,21 +44,6 @@ def test_run_sync_answers_twice_and_from_two_threads(loopback: LoopbackServer, m
         assert [*threads.map(run_sync, ("three", "four"))] == [["You said: three"], ["You said: four"]]
 
 
-def test_one_provider_serves_three_event_loops_in_a_row_with_one_process(loopback: LoopbackServer) -> None:
-    """MODEL-64, ARCH-17"""
-    provider = ClaudeCodeProvider(env=loopback.env())
-    agent = Agent(ClaudeCodeModel(provider=provider))
-
-    async def run() -> None:
-        await agent.run("Hello.")
-
-    for _ in range(3):
-        asyncio.run(run())
-
-    assert len(provider.transport.pids) == 1
-    asyncio.run(provider.aclose())
-
-
 async def test_run_stream_yields_text_before_the_answer_is_complete(
     slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
@@ -69,15 +54,6 @@ async def test_run_stream_yields_text_before_the_answer_is_complete(
             assert len(piece) < len(MANY_WORDS)
             assert not stream.is_complete
             break
-
-
-async def test_a_model_id_resolves_through_the_capability(
-    loopback: LoopbackServer, provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-68, MODEL-70, ARCH-31"""
-    agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider)])
-    result = await agent.run("Hello.")
-    assert result.response.model_name == loopback.requests[0]["model"]
 
 
 async def test_twenty_concurrent_runs_each_get_their_own_answer(

@@ -12,18 +12,22 @@ from pydantic_ai import Agent, InstrumentationSettings
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models.instrumented import InstrumentedModel
 
-from api_script import echo
+from api_script import echo, number
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from otlp_receiver import receiving
 
 
+def exporting() -> tuple[InMemorySpanExporter, InstrumentationSettings]:
+    exporter, tracing = InMemorySpanExporter(), TracerProvider()
+    tracing.add_span_processor(SimpleSpanProcessor(exporter))
+    return exporter, InstrumentationSettings(tracer_provider=tracing)
+
+
 async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> None:
     """MODEL-06, MODEL-71: scenarios compare its other attributes with `AnthropicModel`."""
-    exporter = InMemorySpanExporter()
-    tracing = TracerProvider()
-    tracing.add_span_processor(SimpleSpanProcessor(exporter))
-    traced = InstrumentedModel(model, InstrumentationSettings(tracer_provider=tracing))
+    exporter, instrumentation = exporting()
+    traced = InstrumentedModel(model, instrumentation)
     result = await Agent(traced).run("Hello.")
     [span] = [span for span in exporter.get_finished_spans() if span.name.startswith("chat ")]
     attributes = dict(span.attributes or {})
@@ -37,14 +41,10 @@ async def test_a_span_names_the_way_and_the_price(model: ClaudeCodeModel) -> Non
 
 async def test_spans_of_the_cli_are_children_of_the_request(loopback: LoopbackServer) -> None:
     """MODEL-71, MODEL-85: also of the next request of the same process; the API gets the trace headers."""
-    exporter = InMemorySpanExporter()
-    tracing = TracerProvider()
-    tracing.add_span_processor(SimpleSpanProcessor(exporter))
+    exporter, instrumentation = exporting()
     with receiving() as receiver:
         async with ClaudeCodeProvider(env={**loopback.env(), **receiver.env()}, max_retries=0) as provider:
-            traced = InstrumentedModel(
-                ClaudeCodeModel(provider=provider), InstrumentationSettings(tracer_provider=tracing)
-            )
+            traced = InstrumentedModel(ClaudeCodeModel(provider=provider), instrumentation)
             await Agent(traced).run("Hello.")
             await Agent(traced).run("And you?")
             await Agent(ClaudeCodeModel(provider=provider)).run("Without a span.")
@@ -70,14 +70,7 @@ async def test_without_telemetry_of_the_cli_a_span_costs_nothing(
 
 async def test_the_cli_calls_nothing_but_messages(loopback: LoopbackServer, own_model: ClaudeCodeModel) -> None:
     """MODEL-71: its own telemetry is silent, also when it starts."""
-    agent = Agent(own_model)
-
-    @agent.tool_plain
-    def number() -> int:
-        """A number."""
-        return 2
-
-    await agent.run("A number.")
+    await Agent(own_model, tools=[number]).run("A number.")
     assert [call.path for call in loopback.calls] == ["/v1/messages"] * 2
 
 

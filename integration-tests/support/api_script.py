@@ -33,6 +33,11 @@ def thought(words: str, signature: str = "c2lnbmVk") -> Block:
     return {"type": "thinking", "thinking": words, "signature": signature}
 
 
+def number() -> int:
+    """A number."""
+    return 2
+
+
 def stopped(reason: str, *content: Block, **fields: Any) -> dict[str, Any]:
     """Return a message with a stop reason that does not follow from its content."""
     return {"content": [*content], "stop_reason": reason, **fields}

@@ -236,6 +236,7 @@ async def test_a_request_that_takes_too_long_is_a_timeout_that_is_not_repeated(
     with anyio.fail_after(20):
         reply = await client.ask("b")
     assert (reply.status, reply.error["type"]) == (504, "timeout_error")
+    assert "within 2 seconds" in reply.error["message"]
     assert reply.headers["x-should-retry"] == "false"
     await client.answers_exactly("b")
 

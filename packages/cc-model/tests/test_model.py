@@ -4,31 +4,44 @@ import asyncio
 import copy
 import inspect
 import threading
+from typing import Any
 
 import psutil
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.anthropic import AnthropicModel
 
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
-from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
+from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
 from cc_model.profile import resolve_alias
 
-ALIASES = ["default", "fable", "haiku", "opus", "opusplan", "sonnet"]
+ALIASES = {
+    "default": "claude-opus-5-5",
+    "fable": "claude-fable-5-2",
+    "haiku": "claude-haiku-5-5",
+    "opus": "claude-opus-5-5",
+    "opusplan": "claude-sonnet-5-5",
+    "sonnet": "claude-sonnet-5-5",
+}
 
 
-@pytest.mark.parametrize("alias", ALIASES)
-async def test_an_alias_has_the_profile_of_the_model_that_the_cli_makes_of_it(
-    alias: str, shared_api: LoopbackServer, provider: ClaudeCodeProvider
+@pytest.mark.parametrize(("alias", "model_id"), ALIASES.items())
+async def test_an_alias_has_the_profile_of_its_model_and_the_response_names_the_model(
+    alias: str, model_id: str, shared_api: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-02"""
-    result = await Agent(ClaudeCodeModel(alias, provider=provider)).run("Hello.")
-    assert shared_api.requests[0]["model"] == resolve_alias(alias)
-    assert isinstance(result.response, ModelResponse)
-    assert result.response.model_name == resolve_alias(alias)
+    model, of_the_id = (ClaudeCodeModel(name, provider=provider) for name in (alias, model_id))
+    assert model.profile == {**of_the_id.profile, "context_window": of_the_id.context_window}
+    assert model.profile.get("supports_json_schema_output")
+
+    def respond(body: dict[str, Any]) -> dict[str, Any]:
+        return {"content": "Yes.", "model": f"{model_id}-20261101"}
+
+    shared_api.respond = respond
+    result = await Agent(model).run("Hello.")
+    assert [body["model"] for body in shared_api.requests] == [model_id]
+    assert result.response.model_name == f"{model_id}-20261101"
 
 
 def test_a_model_id_is_not_an_alias() -> None:
@@ -125,25 +138,14 @@ async def test_settings_of_the_model_reach_the_api(shared_api: LoopbackServer, p
     assert shared_api.requests[0]["metadata"] == {"user_id": "somebody"}
 
 
-async def test_the_capability_resolves_its_own_ids_and_leaves_others(provider: ClaudeCodeProvider) -> None:
-    """MODEL-70"""
-    capability = claude_code(provider=provider)
-    agent = Agent("claude-code:claude-sonnet-5", capabilities=[capability])
-    assert (await agent.run("Hello.")).response.model_name == "claude-sonnet-5"
-    assert (await agent.run("Hello.", model="claude-code:haiku")).response.model_name == "claude-haiku-5-5"
-    assert (await agent.run("Hello.", model="test")).output
-    with pytest.raises(UserError):
-        await agent.run("Hello.", model="no-such-provider:model")
-
-
 def test_a_provider_serves_agents_on_loops_that_come_and_go(shared_api: LoopbackServer) -> None:
-    """MODEL-64"""
+    """MODEL-64, ARCH-17"""
     provider = ClaudeCodeProvider(env=shared_api.env())
 
     async def run() -> str:
         return (await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")).output
 
-    assert [asyncio.run(run()) for _ in range(2)]
+    assert [asyncio.run(run()) for _ in range(3)]
     [pid] = provider.transport.pids
     assert psutil.pid_exists(pid)
     asyncio.run(provider.aclose())

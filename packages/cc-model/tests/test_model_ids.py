@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from pydantic_ai import Agent
+from pydantic_ai.capabilities import ModelFallback
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelRequest
@@ -25,15 +26,33 @@ def asked(api: LoopbackServer) -> list[str]:
 async def test_an_agent_with_the_capability_takes_ids_everywhere(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-96"""
-    agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider)])
-    await agent.run("Hello.")
+    """MODEL-68, MODEL-70, MODEL-96, ARCH-31: and leaves those of others."""
+    capability = claude_code(provider=provider)
+    agent = Agent("claude-code:sonnet", capabilities=[capability])
+    assert (await agent.run("Hello.")).response.model_name == resolve_alias("sonnet")
     await agent.run("Hello.", model="claude-code:haiku")
     with agent.override(model="claude-code:opus"):
         await agent.run("Hello.")
     async with agent.run_stream("Hello.", model="claude-code:fable") as result:
         assert await result.get_output()
-    assert asked(shared_api) == [resolve_alias(name) for name in ("sonnet", "haiku", "opus", "fable")]
+    assert (await agent.run("Hello.", model="test")).output
+    with pytest.raises(UserError):
+        await agent.run("Hello.", model="no-such-provider:model")
+    fallback = Agent("claude-code:opus", capabilities=[capability, ModelFallback[object]("claude-code:haiku")])
+    shared_api.fail_next(529)
+    await fallback.run("Hello.")
+    names = ("sonnet", "haiku", "opus", "fable", "opus", "haiku")
+    assert asked(shared_api) == [resolve_alias(name) for name in names]
+
+
+async def test_pydantic_ai_itself_has_no_place_for_a_new_prefix() -> None:
+    """MODEL-70. If this fails, it has got one: register `claude-code` there, and shorten the page about model ids."""
+    with pytest.raises(UserError, match="Unknown model: claude-code:sonnet"):
+        infer_model("claude-code:sonnet")
+    with pytest.raises(UserError, match="Unknown model: claude-code:sonnet"):
+        FallbackModel("claude-code:sonnet", "test")
+    with pytest.raises(UserError, match="Unknown model: claude-code:sonnet"):
+        await model_request("claude-code:sonnet", [ModelRequest.user_text_prompt("Hello.")])
 
 
 async def test_an_agent_of_a_file_takes_an_id(
@@ -75,10 +94,3 @@ async def test_the_model_takes_an_id_where_pydantic_ai_needs_a_model(
         response = await model_request(one, [ModelRequest.user_text_prompt("Hello.")])
         assert response.provider_name == "claude-code"
     assert asked(shared_api) == [resolve_alias("sonnet")] * 5
-
-
-def test_pydantic_ai_itself_has_no_place_for_a_new_prefix() -> None:
-    """If this fails, pydantic-ai has got one: register `claude-code` there, and shorten the page about model ids."""
-    for refused in (lambda: infer_model("claude-code:sonnet"), lambda: FallbackModel("claude-code:sonnet", "test")):
-        with pytest.raises(UserError, match="Unknown model: claude-code:sonnet"):
-            refused()
