@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import psutil
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ModelRetry, NativeOutput, RunContext, ToolOutput, ToolReturn
@@ -13,7 +12,7 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from api_script import call
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_model import ClaudeCodeModel
 
 Transport = Literal["sdk", "stdio"]
 
@@ -151,22 +150,3 @@ async def test_a_switch_of_loops_in_mid_conversation_loses_nothing(
     results = [block["tool_use_id"] for block in said if block["type"] == "tool_result"]
     assert len(calls) == 3
     assert calls == results
-
-
-async def test_a_killed_process_fails_its_run_alone(
-    own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider, transport: Transport
-) -> None:
-    model = own_model
-    agent = Agent(model, deps_type=Deps)
-
-    @agent.tool
-    async def kill(ctx: RunContext[Deps]) -> str:
-        [pid] = own_provider.transport.pids
-        psutil.Process(pid).kill()
-        return "killed"
-
-    model.set_agent_toolsets(agent.toolsets, transport=transport)
-    with pytest.raises(Exception, match="SIGKILL"):
-        await agent.run("Go.", deps=Deps())
-    model.set_agent_toolsets(None)
-    assert (await Agent(model).run("Hello.")).output

@@ -1,7 +1,6 @@
 """Each failure gives an error class known to users of pydantic-ai, with advice, and without a long wait."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import anyio
 import pytest
@@ -19,7 +18,7 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_model import ClaudeCodeModel
 
 # With its defaults the CLI retries failures for minutes.
 NOT_FOR_MINUTES = 20.0
@@ -119,26 +118,3 @@ async def test_a_stream_that_the_api_cuts_is_a_connection_error(
     with pytest.raises(ModelConnectionError, match="can be reached, and try again"):
         await Agent(model).run("Hello.")
     assert (await Agent(model).run("Again.")).output
-
-
-async def test_no_login_says_how_to_log_in(loopback: LoopbackServer) -> None:
-    """MSG-35"""
-    env = {**loopback.env(), "ANTHROPIC_API_KEY": ""}
-    async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
-        with pytest.raises(ModelAuthenticationError, match="/login") as caught:
-            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")
-    assert isinstance(caught.value, ModelHTTPError)
-    assert caught.value.status_code == 401
-    assert not loopback.requests
-
-
-async def test_a_cli_that_ends_at_once_is_a_connection_error_with_its_stderr(
-    loopback: LoopbackServer, tmp_path: Path
-) -> None:
-    """MSG-35"""
-    broken = tmp_path / "claude"
-    broken.write_text("#!/bin/sh\necho 'no room on the device' >&2\nexit 7\n")
-    broken.chmod(0o700)
-    async with ClaudeCodeProvider(env=loopback.env(), cli_path=broken, max_retries=0) as provider:
-        with pytest.raises(ModelConnectionError, match="no room on the device"):
-            await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")

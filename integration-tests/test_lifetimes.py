@@ -1,17 +1,10 @@
 """Processes start with the first request and end with their owner, down to the interpreter."""
 
-import json
 import subprocess
 import sys
 
-import psutil
 import pytest
 from anyio import to_thread
-from pydantic_ai import Agent
-
-from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
-from processes import eventually, processes
 
 # A new interpreter imports everything; on a busy machine that takes many seconds.
 _SUBPROCESS_SECONDS = 50
@@ -26,43 +19,6 @@ async def python(program: str, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.mark.slow
-async def test_idle_processes_end_after_a_while(loopback: LoopbackServer) -> None:
-    """MODEL-63, ARCH-16: and the next run starts another."""
-    async with ClaudeCodeProvider(env=loopback.env(), idle_seconds=0.1) as provider:
-        agent = Agent(ClaudeCodeModel(provider=provider))
-        await agent.run("Hello.")
-        await eventually(lambda: not processes())
-        assert not provider.transport.pids
-        assert (await agent.run("Hello again.")).output
-
-
-# Two models with processes of their own; one of them is in the middle of an answer when the program ends.
-ENDS_WITHOUT_CLOSING = """
-import asyncio, json, sys
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
-from pydantic_ai import Agent
-
-async def main():
-    global stream
-    providers = [ClaudeCodeProvider(env=json.loads(sys.argv[1])) for _ in range(2)]
-    await Agent(ClaudeCodeModel(provider=providers[0])).run("Hello.")
-    stream = Agent(ClaudeCodeModel(provider=providers[1])).run_stream("Hello.")
-    await stream.__aenter__()
-    print(json.dumps([pid for provider in providers for pid in provider.transport.pids]), flush=True)
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.slow
-async def test_an_interpreter_that_ends_takes_its_processes_along(loopback: LoopbackServer) -> None:
-    """MODEL-63: also without a close."""
-    pids = json.loads(await python(ENDS_WITHOUT_CLOSING, json.dumps(loopback.env())))
-    assert len(pids) == 2
-    await eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
 # After the first import, any start of a process, socket, or write or removal of a file fails.

@@ -10,7 +10,6 @@ from anthropic import (
     beta_tool,
 )
 from anthropic.types import Message
-from pydantic import BaseModel
 
 from cc_loopback import LoopbackServer, Reply
 from messages_server import MessagesServer
@@ -52,30 +51,6 @@ def create(claude: Anthropic, **fields: Any) -> Message:
     return cast(Message, claude.messages.create(**{**ASK, **fields}))
 
 
-def test_a_message_and_a_stream_of_it(claude: Anthropic, loopback: LoopbackServer) -> None:
-    """MSG-20, MSG-23, MSG-40, MSG-46."""
-    content: list[Any] = [
-        {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"},
-        {"type": "text", "text": "It is sunny in Paris."},
-    ]
-    answers(loopback, {"id": "msg_1", "content": content, "usage": {"input_tokens": 7, "output_tokens": 3}})
-    thinking: Any = {"type": "enabled", "budget_tokens": 1024}
-    arguments: Any = {"max_tokens": 2000, "thinking": thinking, "system": "Be brief."}
-    whole = create(claude, **arguments)
-    assert [block.to_dict() for block in whole.content] == content
-    assert (whole.id, whole.stop_reason) == ("msg_1", "end_turn")
-    assert (whole.usage.input_tokens, whole.usage.output_tokens) == (7, 3)
-    with claude.messages.stream(**{**ASK, **arguments}) as stream:
-        pieces = [*stream.text_stream]
-        streamed = stream.get_final_message()
-    assert "".join(pieces) == "It is sunny in Paris."
-    assert len(pieces) > 1
-    assert [block.to_dict()["type"] for block in streamed.content] == ["thinking", "text"]
-    assert (whole._request_id or "").startswith("req_")  # pyright: ignore[reportPrivateUsage]  # documented for users
-    assert loopback.requests[0]["thinking"] == thinking
-    assert loopback.requests[0]["system"][-1]["text"] == "Be brief."
-
-
 def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback: LoopbackServer) -> None:
     """MSG-09, MSG-46, MSG-72. It prefers a thread, and works without one."""
 
@@ -91,17 +66,6 @@ def test_the_tool_runner_of_the_client_runs_its_loop(claude: Anthropic, loopback
     assert loopback.requests[1]["messages"][1]["content"] == [CALL]
     [result] = loopback.requests[1]["messages"][2]["content"]
     assert (result["tool_use_id"], result["content"]) == ("toolu_1", "sunny in Paris")
-
-
-def test_structured_output_is_parsed(claude: Anthropic, loopback: LoopbackServer) -> None:
-    class City(BaseModel):
-        name: str
-        people: int
-
-    answers(loopback, '{"name": "Paris", "people": 2}')
-    message = claude.messages.parse(**ASK, output_format=City)
-    assert message.parsed_output == City(name="Paris", people=2)
-    assert loopback.requests[0]["output_config"]["format"]["type"] == "json_schema"
 
 
 async def test_the_async_client(server: MessagesServer, loopback: LoopbackServer) -> None:

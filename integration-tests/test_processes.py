@@ -277,3 +277,20 @@ async def test_a_process_that_dies_in_a_run_fails_that_run_alone(loopback: Loopb
     [other] = [(prompt, result) for prompt, result in zip(prompts, results, strict=True) if result is not error]
     assert not isinstance(other[1], BaseException)
     assert other[1].output == f"You said: {other[0]}"
+
+
+async def test_a_conversation_goes_on_after_its_process_was_killed(
+    loopback: LoopbackServer, own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
+) -> None:
+    """MODEL-67"""
+    plain = Agent(own_model)
+    first = await plain.run("One.")
+    [pid] = own_provider.transport.pids
+    psutil.Process(pid).kill()
+    await eventually(lambda: not own_provider.transport.pids)
+
+    second = await plain.run("Two.", message_history=first.all_messages())
+
+    assert "Two." in second.output
+    assert [message["role"] for message in loopback.requests[-1]["messages"]] == ["user", "assistant", "user"]
+    assert own_provider.transport.pids != [pid]

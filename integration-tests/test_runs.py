@@ -155,14 +155,3 @@ async def test_a_run_that_ends_on_an_output_tool_leaves_an_idle_process_and_no_c
 
     await agent.run("Another one.")
     assert await at_rest(own_provider) == [pid]
-
-
-async def test_leaving_an_agent_ends_its_processes(loopback: LoopbackServer) -> None:
-    """MODEL-63"""
-    provider = ClaudeCodeProvider(env=loopback.env())
-    agent = Agent(ClaudeCodeModel(provider=provider))
-    async with agent:
-        await agent.run("Hello.")
-        assert provider.transport.pids
-    assert not provider.transport.pids
-    await eventually(lambda: not processes())

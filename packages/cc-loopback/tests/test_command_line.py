@@ -120,12 +120,12 @@ def test_the_full_environment_can_be_sourced_and_its_folder_is_removed(tmp_path:
 def test_verbose_server_logs_one_line_per_request() -> None:
     with running("--verbose", "--event-delay", "0.001") as process:
         variables = read_exports(process, "ANTHROPIC_API_KEY")
-        httpx2.post(f"{variables['ANTHROPIC_BASE_URL']}/v1/messages?beta=true", json=BODY)
+        httpx2.post(f"{variables['ANTHROPIC_BASE_URL']}/v1/messages?beta=true", json={**BODY, "tools": [{"name": "x"}]})
         httpx2.head(variables["ANTHROPIC_BASE_URL"])
         process.terminate()
         _, errors = process.communicate(timeout=10)
     first, second = errors.splitlines()
-    assert first.endswith(" POST /v1/messages model=m messages=1 tools=0 -> 200")
+    assert first.endswith(" POST /v1/messages model=m messages=1 tools=1 -> 200")
     assert second.endswith(" HEAD / model=- messages=0 tools=0 -> 404")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
+from anthropic import Anthropic
 
 from cc_loopback import LoopbackServer
 
@@ -146,20 +146,6 @@ def test_fault_of_one_path_does_not_affect_others(fine: LoopbackServer, connect:
     assert ask(client).content
     with pytest.raises(anthropic.InternalServerError):
         client.messages.count_tokens(model="m", messages=PROMPT)
-
-
-async def test_async_client_gets_the_same_errors() -> None:
-    async with (
-        LoopbackServer(lambda body: "fine") as server,
-        AsyncAnthropic(base_url=server.url, api_key="key", max_retries=0) as client,
-    ):
-        server.fail_next(status=401)
-        with pytest.raises(anthropic.AuthenticationError):
-            await client.messages.create(model="m", max_tokens=9, messages=PROMPT)
-        server.fail_next(after_events=2)
-        with pytest.raises((httpx2.TransportError, anthropic.APIConnectionError)):
-            async with client.messages.stream(model="m", max_tokens=9, messages=PROMPT) as stream:
-                await stream.get_final_message()
 
 
 @pytest.mark.parametrize(

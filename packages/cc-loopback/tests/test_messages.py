@@ -7,10 +7,8 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
+from anthropic import Anthropic
 from anthropic.types import Message, ThinkingBlock, ToolUseBlock
-
-from cc_loopback import LoopbackServer
 
 from .conftest import BODY, PROMPT, Connect, Serve
 
@@ -114,20 +112,6 @@ def test_text_arrives_in_pieces_whose_number_is_limited(serve: Serve, connect: C
     assert "".join(pieces) == text
     assert min(3, most) <= len(pieces) <= most
     assert all(piece.endswith(" ") for piece in pieces[:-1])
-
-
-async def test_async_client_streams_from_an_async_responder() -> None:
-    async def respond(body: dict[str, Any]) -> str:
-        return f"You said {body['messages'][0]['content']}"
-
-    async with (
-        LoopbackServer(respond) as server,
-        AsyncAnthropic(base_url=server.url, api_key="key", max_retries=0) as client,
-    ):
-        async with client.messages.stream(model="m", max_tokens=9, messages=PROMPT) as stream:
-            assert await stream.get_final_text() == "You said Hello"
-        message = await client.messages.create(model="m", max_tokens=9, messages=PROMPT)
-    assert blocks_of(message) == [{"type": "text", "text": "You said Hello"}]
 
 
 def test_token_count_grows_with_the_prompt(serve: Serve, connect: Connect) -> None:

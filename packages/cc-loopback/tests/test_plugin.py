@@ -40,11 +40,6 @@ def test_fixture_is_a_running_server_with_the_default_responder(loopback: Loopba
     assert answer["content"] == [{"type": "text", "text": 'You said: "Hello".'}]
 
 
-async def test_fixture_serves_async_tests_too(loopback: LoopbackServer) -> None:
-    async with httpx2.AsyncClient() as client:
-        assert (await client.post(f"{loopback.url}/v1/messages", json=BODY)).status_code == 200
-
-
 def test_error_of_a_responder_fails_the_test_unless_it_was_cleared(pytester: pytest.Pytester) -> None:
     """LOOP-25."""
     pytester.makepyfile(USING_THE_FIXTURE)

@@ -333,16 +333,3 @@ def test_uvicorn_logs_nothing_for_faults_and_cut_requests(
     assert capfd.readouterr() == ("", "")
     logging.getLogger("uvicorn.error").debug("heard again")
     assert "heard again" in caplog.text
-
-
-def test_each_request_is_logged_in_one_line(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="cc_loopback")
-    server = serve(lambda body: "fine")
-    httpx2.post(f"{server.url}/v1/messages", json={**BODY, "tools": [{"name": "x"}]})
-    httpx2.get(f"{server.url}/nowhere")
-    server.stop()
-    lines = [record.getMessage() for record in caplog.records if record.name == "cc_loopback"]
-    assert lines == [
-        "POST /v1/messages model=m messages=1 tools=1 -> 200",
-        "GET /nowhere model=- messages=0 tools=0 -> 404",
-    ]

@@ -366,6 +366,13 @@ class Served:
             base_url=self.url, headers=headers, timeout=40, trust_env=False, verify=False, **options
         )
 
+    async def post(
+        self, body: dict[str, Any] = BODY, path: str = MESSAGES, *, token: str | None = None, **fields: Any
+    ) -> httpx2.Response:
+        """Send one request, with a client of its own."""
+        async with self.http(token=token) as http:
+            return await http.post(path, json={**body, **fields})
+
 
 Serve = Callable[..., Served]
 

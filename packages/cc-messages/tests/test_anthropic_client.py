@@ -75,32 +75,6 @@ async def test_stream_gives_the_same_message_in_pieces(shared_api: LoopbackServe
     assert {**whole.to_dict(), "stop_details": None} == streamed.to_dict()
 
 
-async def test_a_loop_of_tools_with_thinking_goes_round(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
-    """MSG-03, MSG-14, MSG-72."""
-    thinking = {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"}
-    call = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Paris"}}
-    answers(shared_api, [thinking, call], "It is sunny.")
-    thinks: Any = {"type": "enabled", "budget_tokens": 1024}
-    messages: list[Any] = [*HELLO]
-    first = await claude.messages.create(
-        model=MODEL, max_tokens=2000, messages=messages, thinking=thinks, tools=[WEATHER]
-    )
-    assert first.stop_reason == "tool_use"
-    messages.append({"role": "assistant", "content": first.content})
-    messages.append(
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny"}]}
-    )
-    last = await claude.messages.create(
-        model=MODEL, max_tokens=2000, messages=messages, thinking=thinks, tools=[WEATHER]
-    )
-    assert last.content[0].to_dict() == {"type": "text", "text": "It is sunny."}
-    assert shared_api.requests[1]["messages"][1]["content"] == [thinking, call]
-    assert shared_api.requests[1]["thinking"] == thinks
-    assert [{**tool, "cache_control": None} for tool in shared_api.requests[1]["tools"]] == [
-        {**WEATHER, "cache_control": None}
-    ]
-
-
 async def test_errors_are_of_the_classes_of_the_client(shared_api: LoopbackServer, claude: AsyncAnthropic) -> None:
     """MSG-30."""
     classes: dict[int, type[APIStatusError]] = {

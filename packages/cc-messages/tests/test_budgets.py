@@ -8,12 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from cc_messages.api.cost import cost_of, usage_row
 
-from .conftest import BODY, MESSAGES, MODEL, Client, Serve, Served, eventually, wait_for_ever
+from .conftest import BODY, MESSAGES, MODEL, Client, Serve, eventually, wait_for_ever
 
 USAGE = {"input_tokens": 60, "output_tokens": 40, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
 TOKENS = 110
@@ -42,11 +41,6 @@ def priced(body: dict[str, Any]) -> dict[str, Any]:
     return {"content": "Fine.", "usage": USAGE}
 
 
-async def ask(served: Served, token: str, **fields: Any) -> httpx2.Response:
-    async with served.http(token=token) as http:
-        return await http.post(MESSAGES, json={**BODY, **fields})
-
-
 @pytest.mark.parametrize(
     ("budget", "status", "kind", "amount"),
     [
@@ -72,12 +66,12 @@ async def test_the_request_that_crosses_a_budget_is_answered_and_the_next_is_ref
     client.answers(priced)
     path = clients(alice=budget, bob="")
     served = serve(client, clients=path)
-    assert (await ask(served, "alice")).status_code == 200
-    crossing = await ask(served, "alice", stream=True)
+    assert (await served.post(token="alice")).status_code == 200
+    crossing = await served.post(token="alice", stream=True)
     assert crossing.text.endswith('{"type":"message_stop"}\n\n')
     asked = len(client.api.requests)
     for server in (served, serve(client, clients=path)):
-        refused = await ask(server, "alice")
+        refused = await server.post(token="alice")
         assert (refused.status_code, refused.json()["error"]["type"]) == (status, kind)
         assert f"The client alice has used {amount}" in refused.json()["error"]["message"]
         assert 0 < float(refused.headers["retry-after"]) <= 24 * 3600
@@ -85,19 +79,19 @@ async def test_the_request_that_crosses_a_budget_is_answered_and_the_next_is_ref
     assert len(client.api.requests) == asked
     async with served.http(token="alice") as http:
         assert (await http.get("/v1/limits")).status_code == 200
-    assert (await ask(served, "bob")).status_code == 200
+    assert (await served.post(token="bob")).status_code == 200
     clients(alice="tokens_per_day = 1_000", bob="")
-    assert (await ask(served, "alice")).status_code == 200
+    assert (await served.post(token="alice")).status_code == 200
 
 
 async def test_requests_at_once_are_all_counted(serve: Serve, client: Client, clients: Callable[..., Path]) -> None:
     """MSG-103. Those in progress when the budget is crossed are answered."""
     client.answers(priced)
     served = serve(client, clients=clients(alice=f"tokens_per_day = {8 * TOKENS}"))
-    answers = await asyncio.gather(*(ask(served, "alice") for _ in range(7)))
+    answers = await asyncio.gather(*(served.post(token="alice") for _ in range(7)))
     assert {answer.status_code for answer in answers} == {200}
-    assert (await ask(served, "alice")).status_code == 200
-    assert (await ask(served, "alice")).status_code == 429
+    assert (await served.post(token="alice")).status_code == 200
+    assert (await served.post(token="alice")).status_code == 429
 
 
 async def test_each_client_has_its_own_places(serve: Serve, client: Client, clients: Callable[..., Path]) -> None:
@@ -105,18 +99,18 @@ async def test_each_client_has_its_own_places(serve: Serve, client: Client, clie
 
     client.answers(wait_for_ever)
     served = serve(client, clients=clients(alice="max_requests = 1", bob="max_requests = 1"))
-    first = asyncio.ensure_future(ask(served, "alice"))
+    first = asyncio.ensure_future(served.post(token="alice"))
     await eventually(lambda: bool(client.api.requests))
-    refused = await ask(served, "alice")
+    refused = await served.post(token="alice")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     assert "The client alice may have at most 1 requests" in refused.json()["error"]["message"]
-    second = asyncio.ensure_future(ask(served, "bob"))
+    second = asyncio.ensure_future(served.post(token="bob"))
     await eventually(lambda: client.transport.stats().waiting == 1)
-    assert (await ask(served, "carol")).status_code == 401
+    assert (await served.post(token="carol")).status_code == 401
     client.answers("Fine.")
     first.cancel()
     assert (await second).status_code == 200
-    assert (await ask(served, "alice")).status_code == 200
+    assert (await served.post(token="alice")).status_code == 200
 
 
 async def test_an_answer_that_its_client_leaves_is_counted(
@@ -150,13 +144,13 @@ async def test_a_model_without_a_price_spends_no_budget_in_dollars_unseen(
     caplog.set_level(logging.WARNING)
     client.answers(priced)
     served = serve(client, clients=clients(alice="dollars_per_day = 100", bob="tokens_per_day = 1_000"))
-    named = await ask(served, "alice", model="claude-unheard-of-9")
+    named = await served.post(token="alice", model="claude-unheard-of-9")
     assert (named.status_code, named.json()["error"]["type"]) == (400, "invalid_request_error")
     assert "claude-unheard-of-9 has no list price" in named.json()["error"]["message"]
-    assert (await ask(served, "bob", model="claude-unheard-of-9")).status_code == 200
+    assert (await served.post(token="bob", model="claude-unheard-of-9")).status_code == 200
     assert not client.api.requests[:-1]
-    assert (await ask(served, "alice", model="alias-of-a-gateway")).status_code == 200
-    assert (await ask(served, "alice")).status_code == 402
+    assert (await served.post(token="alice", model="alias-of-a-gateway")).status_code == 200
+    assert (await served.post(token="alice")).status_code == 402
     assert "'alias-of-a-gateway' has no list price" in caplog.text
 
 
@@ -174,12 +168,12 @@ async def test_usage_that_cannot_be_stored_lets_no_budget_be_exceeded(
     served = serve(client, clients=clients(alice="tokens_per_day = 1_000", bob=""))
     with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        assert (await ask(served, "bob")).status_code == 200
+        assert (await served.post(token="bob")).status_code == 200
         await eventually(lambda: "could not be stored yet: database is locked" in caplog.text)
-        refused = await ask(served, "alice")
+        refused = await served.post(token="alice")
         assert (refused.status_code, refused.json()["error"]["type"]) == (503, "api_error")
         assert "cannot count the usage of its clients: database is locked" in refused.json()["error"]["message"]
         other.execute("COMMIT")
-        assert (await ask(served, "alice")).status_code == 200
+        assert (await served.post(token="alice")).status_code == 200
         await eventually(lambda: len(other.execute("SELECT * FROM usage").fetchall()) == 2)
         assert {row[1:4] for row in other.execute("SELECT * FROM usage")} == {("alice", 1, TOKENS), ("bob", 1, TOKENS)}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import httpx2
+import psutil
 import pytest
 
 from cc_loopback import LoopbackServer
@@ -89,7 +90,7 @@ async def test_a_transport_that_is_forgotten_takes_its_processes_along(
 
 
 async def test_a_process_that_nobody_uses_is_ended(connect: Connect, processes: Processes) -> None:
-    """MSG-19."""
+    """MSG-19, MODEL-63, ARCH-16."""
     client = connect(idle_seconds=0.1)
     assert (await client.ask("one")).status == 200
     await eventually(lambda: not client.transport.pids)
@@ -135,20 +136,24 @@ def test_a_pool_of_no_processes_is_refused(size: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["await anext(response.aiter_raw())", "sys.exit(3)"])
-def test_a_program_that_ends_leaves_nothing(ending: str, shared_api: LoopbackServer) -> None:
-    """With an open stream, garbage-collected at some point of the interpreter's exit."""
+async def test_a_program_that_ends_leaves_nothing(ending: str, shared_api: LoopbackServer) -> None:
+    """MODEL-63: with an open stream, garbage-collected at some point of the interpreter's exit."""
     program = f"""
 import asyncio, sys, httpx2
 from cc_messages import ClaudeCodeTransport
 
 async def main():
     global client, response
-    client = httpx2.AsyncClient(transport=ClaudeCodeTransport(env={shared_api.env()!r}), timeout=20)
+    transport = ClaudeCodeTransport(env={shared_api.env()!r})
+    client = httpx2.AsyncClient(transport=transport, timeout=20)
     body = {{"model": "m", "max_tokens": 9, "stream": True, "messages": [{{"role": "user", "content": "Hello."}}]}}
     response = await client.send(client.build_request("POST", "http://claude/v1/messages", json=body), stream=True)
+    print(*transport.pids, flush=True)
     {ending}
 
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=50)
-    assert (done.returncode, done.stderr, done.stdout) == (3 if "exit" in ending else 0, "", "")
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stderr) == (3 if "exit" in ending else 0, "")
+    await eventually(lambda: not psutil.pid_exists(int(done.stdout)))

@@ -1,6 +1,5 @@
 """Each failure is the error of the direct API, arrives in time, and has no effect on the next request."""
 
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -269,14 +268,6 @@ async def test_a_process_that_cannot_be_emptied_is_replaced(client: Client, monk
     await client.answers_exactly("b")
     assert client.starts == 1
     assert client.transport.stats().recycled["reset"] == 1
-
-
-async def test_a_whole_answer_is_json_and_a_stream_is_events(client: Client) -> None:
-    """MSG-20."""
-    whole, streamed = await client.ask("Hello."), await client.ask("Hello.", stream=True)
-    assert whole.headers["content-type"] == "application/json"
-    assert streamed.headers["content-type"] == "text/event-stream; charset=utf-8"
-    assert json.dumps(whole.body["content"][0]["text"]) == json.dumps(streamed.text)
 
 
 async def test_a_refused_beta_is_refused_and_not_left_out(client: Client) -> None:

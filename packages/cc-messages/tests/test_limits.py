@@ -15,7 +15,7 @@ from cc_messages import ClaudeCodeTools, RequestReport, request_context
 from cc_messages.api.limits import LimitWatch
 from cc_types import LimitWindow, RateLimits
 
-from .conftest import BODY, MESSAGES, Client, Connect, Served, eventually
+from .conftest import MESSAGES, Client, Connect, Served, eventually
 
 PREFIX = "anthropic-ratelimit-unified"
 
@@ -71,8 +71,8 @@ async def test_the_limits_of_the_last_response_are_known(client: Client, stream:
 async def test_the_server_tells_the_limits_to_clients_with_its_token(served: Served) -> None:
     """MSG-90."""
     served.api.fail_next(headers=plan(0.5), delay=0)
+    await served.post()
     async with served.http() as http:
-        await http.post(MESSAGES, json=BODY)
         told = (await http.get("/v1/limits")).json()
     assert [(window["kind"], window["utilization"]) for window in told["rate_limits"]["windows"]] == [
         ("five_hour", 0.5),

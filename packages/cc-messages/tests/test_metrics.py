@@ -36,32 +36,31 @@ async def test_figures_agree_with_the_api(serve: Serve, client: Client) -> None:
     client.answers(lambda _: {"content": "Fine.", "usage": USAGE})
     served = serve(client)
     starts = client.transport.stats().starts
+    await served.post()
+    served.api.fail_next(headers={"anthropic-ratelimit-requests-limit": "50"}, delay=0.01)
+    await served.post(stream=True)
+    served.api.fail_next(529)
+    await served.post()
+    served.api.fail_next(429)
+    await served.post(stream=True)
     async with served.http() as http:
-        await http.post(MESSAGES, json=BODY)
-        served.api.fail_next(headers={"anthropic-ratelimit-requests-limit": "50"}, delay=0.01)
-        await http.post(MESSAGES, json={**BODY, "stream": True})
-        served.api.fail_next(529)
-        await http.post(MESSAGES, json=BODY)
-        served.api.fail_next(429)
-        await http.post(MESSAGES, json={**BODY, "stream": True})
         await http.post(MESSAGES, content=b"{")
         await http.get("/v1/unheard-of")
-    async with served.http(token="wrong") as http:
-        await http.post(MESSAGES, json=BODY)
+    await served.post(token="wrong")
     await client.settled()
     found = await figures(served)
+    refused = {
+        (529, "overloaded_error"): "client=default,path=messages",
+        (429, "rate_limit_error"): "client=default,path=messages",
+        (400, "invalid_request_error"): "client=default,path=messages",
+        (404, "not_found_error"): "client=default,path=other",
+        (401, "authentication_error"): "client=,path=messages",
+    }
+    for (status, kind), place in refused.items():
+        assert found[f"cc_messages_requests_total{{{place},status={status}}}"] == 1
+        assert found[f"cc_messages_errors_total{{{place.partition(',')[0]},kind={kind}}}"] == 1
     expected = {
         "cc_messages_requests_total{client=default,path=messages,status=200}": 2,
-        "cc_messages_requests_total{client=default,path=messages,status=529}": 1,
-        "cc_messages_requests_total{client=default,path=messages,status=429}": 1,
-        "cc_messages_requests_total{client=default,path=messages,status=400}": 1,
-        "cc_messages_requests_total{client=default,path=other,status=404}": 1,
-        "cc_messages_requests_total{client=,path=messages,status=401}": 1,
-        "cc_messages_errors_total{client=default,kind=overloaded_error}": 1,
-        "cc_messages_errors_total{client=default,kind=rate_limit_error}": 1,
-        "cc_messages_errors_total{client=default,kind=invalid_request_error}": 1,
-        "cc_messages_errors_total{client=default,kind=not_found_error}": 1,
-        "cc_messages_errors_total{client=,kind=authentication_error}": 1,
         "cc_messages_tokens_total{client=default,kind=input}": 120,
         "cc_messages_tokens_total{client=default,kind=output}": 80,
         "cc_messages_tokens_total{client=default,kind=cache_read}": 14,
@@ -89,14 +88,12 @@ async def test_an_answer_that_breaks_off_and_a_client_that_leaves_are_errors(ser
     """MSG-106, MSG-108. Their usage is counted as far as the API has told it, the output by its length."""
     slow_client.answers(lambda _: {"content": "word " * 60, "usage": {"input_tokens": 60, "output_tokens": 99}})
     served = serve(slow_client)
+    for stream in (True, False):
+        served.api.fail_next(after_events=20)
+        await served.post(stream=stream)
+        await slow_client.settled()
+    slow_client.answers(lambda _: {"content": "word " * 3000, "usage": {"input_tokens": 60, "output_tokens": 9}})
     async with served.http() as http:
-        served.api.fail_next(after_events=20)
-        await http.post(MESSAGES, json={**BODY, "stream": True})
-        await slow_client.settled()
-        served.api.fail_next(after_events=20)
-        await http.post(MESSAGES, json=BODY)
-        await slow_client.settled()
-        slow_client.answers(lambda _: {"content": "word " * 3000, "usage": {"input_tokens": 60, "output_tokens": 9}})
         async with http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
             async for chunk in response.aiter_text():
                 if "content_block_delta" in chunk:

@@ -74,19 +74,7 @@ async def test_only_what_is_named_runs(several: Client, folder: Path) -> None:
     assert ["denied" in text or "permission" in text.lower() for text in said] == [False, True, True]
 
 
-async def test_a_policy_holds_for_what_is_named(several: Client, folder: Path) -> None:
-    policy = Policy(
-        [Rule("Bash", "deny", when=lambda given: "rm" in str(given["command"]), reason="Nothing is removed.")]
-    )
-    several.script([call("Bash", command="rm note.txt")], [call("Bash", command="ls")], "Done.")
-    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash"], policy=policy, cwd=folder)):
-        said = results(await several.ask("Go."))
-    assert "Nothing is removed." in said[0]
-    assert "note.txt" in said[1]
-    assert (folder / "note.txt").exists()
-
-
-async def test_a_policy_asks_where_the_request_is(several: Client, folder: Path) -> None:
+async def test_a_policy_holds_for_what_is_named_and_asks_where_the_request_is(several: Client, folder: Path) -> None:
     asked: list[tuple[str, bool]] = []
     mine = asyncio.get_running_loop()
 
@@ -94,13 +82,15 @@ async def test_a_policy_asks_where_the_request_is(several: Client, folder: Path)
         asked.append((given["command"], asyncio.get_running_loop() is mine))
         return PermissionResultAllow()
 
-    several.script([call("Bash", command="ls")], "Done.")
-    with request_context(
-        claude_code_tools=ClaudeCodeTools(tools=["Bash"], policy=Policy([Rule("Bash", "ask")], ask=ask), cwd=folder)
-    ):
+    removal = Rule("Bash", "deny", when=lambda given: "rm" in str(given["command"]), reason="Nothing is removed.")
+    policy = Policy([removal, Rule("Bash", "ask")], ask=ask)
+    several.script([call("Bash", command="rm note.txt")], [call("Bash", command="ls")], "Done.")
+    with request_context(claude_code_tools=ClaudeCodeTools(tools=["Bash"], policy=policy, cwd=folder)):
         said = results(await several.ask("Go."))
     assert asked == [("ls", True)]
-    assert "note.txt" in said[0]
+    assert "Nothing is removed." in said[0]
+    assert "note.txt" in said[1]
+    assert (folder / "note.txt").exists()
 
 
 async def test_a_tool_of_the_callers_keeps_its_name_and_ends_the_answer(several: Client, folder: Path) -> None:

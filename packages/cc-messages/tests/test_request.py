@@ -123,14 +123,13 @@ def test_betas_that_are_part_of_a_login_are_added_to_when_a_process_starts(login
     assert "betas" not in json.loads(request.extra_body)
 
 
-@pytest.mark.parametrize("stream", [None, False, ...])
-def test_an_answer_is_whole_unless_a_stream_is_asked_for(stream: Any) -> None:
-    assert not parse_request(body(stream=stream)).stream
-
-
-@pytest.mark.parametrize("system", [None, "", [], ...])
-def test_no_system_prompt_takes_the_place_of_the_clis_own(system: Any) -> None:
-    assert json.loads(parse_request(body(system=system)).extra_body)["system"] == []
+@pytest.mark.parametrize(("system", "stream"), [(None, None), ("", False), ([], ...), (..., ...)])
+def test_by_default_no_system_prompt_takes_the_place_of_the_clis_own_and_the_answer_is_whole(
+    system: Any, stream: Any
+) -> None:
+    request = parse_request(body(system=system, stream=stream))
+    assert json.loads(request.extra_body)["system"] == []
+    assert not request.stream
 
 
 def test_with_a_subscription_the_system_prompt_is_the_clis_to_send() -> None:

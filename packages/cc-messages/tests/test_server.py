@@ -39,10 +39,9 @@ def error_of(response: httpx2.Response) -> tuple[int, str]:
 async def test_a_message_is_answered_whole_and_streamed(served: Served) -> None:
     """MSG-20, MSG-23, MSG-40."""
     served.api.respond = always("Fine.")
-    async with served.http() as http:
-        whole = await http.post(MESSAGES, json=BODY)
-        streamed = await http.post(f"{MESSAGES}?beta=true", json={**BODY, "stream": True})
+    whole, streamed = await served.post(), await served.post(path=f"{MESSAGES}?beta=true", stream=True)
     assert whole.json()["content"] == [{"type": "text", "text": "Fine."}]
+    assert whole.headers["content-type"] == "application/json"
     assert streamed.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert streamed.text.startswith("event: message_start\ndata: {")
     assert streamed.text.endswith('event: message_stop\ndata: {"type":"message_stop"}\n\n')
@@ -54,13 +53,11 @@ async def test_a_message_is_answered_whole_and_streamed(served: Served) -> None:
 async def test_what_the_api_says_in_its_head_is_passed_on(served: Served) -> None:
     """MSG-23, MSG-30. Messages and streams have its id of the request, and the remaining limits."""
     headers = {"request-id": "req_of_the_api", "anthropic-ratelimit-requests-remaining": "7", "via": "a proxy"}
-    async with served.http() as http:
-        for stream in (False, True):
-            served.api.fail_next(headers=headers, delay=0.01)
-            response = await http.post(MESSAGES, json={**BODY, "stream": stream})
-            assert response.status_code == 200
-            told = {name: response.headers.get(name) for name in headers}
-            assert told == {**headers, "via": None}
+    for stream in (False, True):
+        served.api.fail_next(headers=headers, delay=0.01)
+        response = await served.post(stream=stream)
+        assert response.status_code == 200
+        assert {name: response.headers.get(name) for name in headers} == {**headers, "via": None}
 
 
 async def test_without_the_token_nothing_is_answered_and_no_process_is_started(served: Served, client: Client) -> None:
@@ -159,8 +156,7 @@ async def test_a_body_over_the_limit_is_refused_and_one_below_is_not(
 
 async def test_a_long_body_is_carried(served: Served) -> None:
     body = {**BODY, "messages": [{"role": "user", "content": "x" * 2_000_000}]}
-    async with served.http() as http:
-        assert (await http.post(MESSAGES, json=body)).status_code == 200
+    assert (await served.post(body)).status_code == 200
     assert len(served.api.requests[0]["messages"][0]["content"][0]["text"]) == 2_000_000
 
 
@@ -168,18 +164,18 @@ async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, seve
     """MSG-43."""
     served = serve(several, max_requests=2)
     served.api.respond = wait_for_ever
+    running = [asyncio.ensure_future(served.post()) for _ in range(2)]
+    await eventually(lambda: len(served.api.requests) == 2)
+    response = await served.post()
+    assert error_of(response) == (429, "rate_limit_error")
+    assert float(response.headers["retry-after"]) == 1
     async with served.http() as http:
-        running = [asyncio.ensure_future(http.post(MESSAGES, json=BODY)) for _ in range(2)]
-        await eventually(lambda: len(served.api.requests) == 2)
-        response = await http.post(MESSAGES, json=BODY)
-        assert error_of(response) == (429, "rate_limit_error")
-        assert float(response.headers["retry-after"]) == 1
         assert (await http.get("/healthz")).status_code == 200
-        for task in running:
-            task.cancel()
-        served.api.respond = always("Fine.")
-        await eventually(lambda: served.transport.stats().is_at_rest)
-        assert (await http.post(MESSAGES, json=BODY)).status_code == 200
+    for task in running:
+        task.cancel()
+    served.api.respond = always("Fine.")
+    await several.settled()
+    assert (await served.post()).status_code == 200
 
 
 async def test_requests_wait_for_a_process_without_being_turned_away(served: Served) -> None:
@@ -188,9 +184,8 @@ async def test_requests_wait_for_a_process_without_being_turned_away(served: Ser
         return str(body["messages"][0]["content"])
 
     served.api.respond = repeat
-    async with served.http() as http:
-        bodies = [{**BODY, "messages": [{"role": "user", "content": f"number {n}"}]} for n in range(8)]
-        answers = await asyncio.gather(*(http.post(MESSAGES, json=body) for body in bodies))
+    prompts = [[{"role": "user", "content": f"number {number}"}] for number in range(8)]
+    answers = await asyncio.gather(*(served.post(messages=prompt) for prompt in prompts))
     for number, answer in enumerate(answers):
         assert f"number {number}" in answer.json()["content"][0]["text"]
 
@@ -201,10 +196,9 @@ async def test_a_client_that_leaves_ends_its_turn(
     """MSG-27. Before the first event, and in the middle of a stream."""
     for stream in (False, True):
         served.api.respond = wait_for_ever
-        async with served.http() as http:
-            task = asyncio.ensure_future(http.post(MESSAGES, json={**BODY, "stream": stream}))
-            await eventually(lambda: served.transport.stats().busy == 1 and bool(served.api.requests))
-            task.cancel()
+        task = asyncio.ensure_future(served.post(stream=stream))
+        await eventually(lambda: served.transport.stats().busy == 1 and bool(served.api.requests))
+        task.cancel()
         await client.settled()
         served.api.requests.clear()
     slow_client.answers("word " * 3000)
@@ -219,9 +213,7 @@ async def test_a_client_that_leaves_ends_its_turn(
 async def test_a_silent_model_is_bridged_by_pings(serve: Serve, slow_client: Client) -> None:
     served = serve(slow_client, ping_seconds=0.005)
     slow_client.answers("Hi.")
-    async with served.http() as http:
-        text = (await http.post(MESSAGES, json={**BODY, "stream": True})).text
-        whole = (await http.post(MESSAGES, json=BODY)).json()
+    text, whole = (await served.post(stream=True)).text, (await served.post()).json()
     ping = 'event: ping\ndata: {"type":"ping"}\n\n'
     assert text.count(ping) >= 4
     events = [line for line in text.replace(ping, "").split("\n") if line.startswith("event: ")]
@@ -235,12 +227,11 @@ async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, 
     # A slow one, since the CLI may lose data that arrives at the moment of a connection error.
     slow_client.answers("word " * 60)
     served = serve(slow_client)
-    async with served.http() as http:
-        served.api.fail_next(after_events=20)
-        streamed = await http.post(MESSAGES, json={**BODY, "stream": True})
-        await slow_client.settled()  # or a request of the CLI's own could get the next fault
-        served.api.fail_next(after_events=8)
-        whole = await http.post(MESSAGES, json=BODY)
+    served.api.fail_next(after_events=20)
+    streamed = await served.post(stream=True)
+    await slow_client.settled()  # or a request of the CLI's own could get the next fault
+    served.api.fail_next(after_events=8)
+    whole = await served.post()
     assert streamed.status_code == 200
     assert streamed.text.split("\n\n")[-2].startswith('event: error\ndata: {"type":"error","error":{"type":"api_error"')
     assert "message_stop" not in streamed.text
@@ -249,20 +240,17 @@ async def test_an_answer_that_breaks_off_ends_with_an_error_event(serve: Serve, 
 
 async def test_an_error_of_the_api_arrives_as_it_was(served: Served) -> None:
     """MSG-30, MSG-33."""
-    async with served.http() as http:
-        for status, kind in ((429, "rate_limit_error"), (529, "overloaded_error"), (401, "authentication_error")):
-            for stream in (False, True):
-                served.api.fail_next(status, message="made-up")
-                response = await http.post(MESSAGES, json={**BODY, "stream": stream})
-                assert error_of(response) == (status, kind)
-                assert response.json()["error"]["message"] == "made-up"
+    kinds = {429: "rate_limit_error", 529: "overloaded_error", 401: "authentication_error"}
+    for (status, kind), stream in product(kinds.items(), (False, True)):
+        served.api.fail_next(status, message="made-up")
+        response = await served.post(stream=stream)
+        assert error_of(response) == (status, kind)
+        assert response.json()["error"]["message"] == "made-up"
 
 
 async def test_a_missing_cli_is_no_reason_to_try_again(serve: Serve, connect: Connect, tmp_path: Path) -> None:
     """MSG-E02."""
-    served = serve(connect(cli_path=tmp_path / "no-claude"))
-    async with served.http() as http:
-        response = await http.post(MESSAGES, json=BODY)
+    response = await serve(connect(cli_path=tmp_path / "no-claude")).post()
     assert error_of(response) == (500, "api_error")
     assert response.headers["x-should-retry"] == "false"
     assert "no-claude" in response.json()["error"]["message"]
@@ -274,8 +262,7 @@ async def test_a_slow_request_holds_nobody_up(serve: Serve, client: Client) -> N
     with socket.create_connection((host, int(port))) as slow:
         head = f"POST {MESSAGES} HTTP/1.1\r\nhost: x\r\nx-api-key: the token\r\ncontent-length: 99\r\n\r\n"
         slow.sendall(head.encode())
-        async with served.http() as http:
-            assert (await http.post(MESSAGES, json=BODY)).status_code == 200
+        assert (await served.post()).status_code == 200
 
 
 def test_an_application_without_a_token_makes_one_and_tells_it_once(

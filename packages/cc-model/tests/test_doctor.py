@@ -32,8 +32,12 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_where_all_is_well_nothing_is_to_be_done(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MODEL-86: the memory is that of the documentation: an idle process, its own part, and long conversations."""
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "deploy.md").read_text("utf-8")
+    idle, own = map(int, re.findall(r"an idle process \| (\d+) MB resident, of which (\d+) MB", page)[0])
+    planned = int(re.findall(r"plan for \| (\d+) MB each", page)[0])
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-key")
-    code, checks = run("--pool", "1")
+    code, checks = run("--pool", "3")
     assert code == 0
     assert {check["outcome"] for check in checks.values()} == {"ok"}
     assert list(checks) == [
@@ -49,6 +53,9 @@ def test_where_all_is_well_nothing_is_to_be_done(run: Run, monkeypatch: pytest.M
     assert "ANTHROPIC_API_KEY" in checks["login"]["found"]
     assert "sk-secret" not in str(checks)
     assert "scripted model" in checks["round trip"]["found"]
+    assert f"tested; the newest tested one is {TESTED_CLIS[-1]}" in checks["Claude Code CLI"]["found"]
+    expected = f"3 processes take {idle + 2 * own} MB when idle, and up to {3 * planned} MB with long conversations"
+    assert checks["memory"]["found"].startswith(expected)
 
 
 def test_without_a_login_it_says_how_to_log_in(run: Run) -> None:
@@ -119,19 +126,3 @@ def test_wrong_options_are_refused(options: list[str], capsys: pytest.CaptureFix
         main(options)
     assert ended.value.code == 2
     assert "usage: cc-model" in capsys.readouterr().err
-
-
-def test_the_memory_that_is_asked_for_is_that_of_the_documentation(run: Run) -> None:
-    """MODEL-86. An idle process, the part of it that is its own, and a process with long conversations."""
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "deploy.md").read_text("utf-8")
-    idle, own = map(int, re.findall(r"an idle process \| (\d+) MB resident, of which (\d+) MB", page)[0])
-    planned = int(re.findall(r"plan for \| (\d+) MB each", page)[0])
-    _, checks = run("--pool", "3")
-    expected = f"3 processes take {idle + 2 * own} MB when idle, and up to {3 * planned} MB with long conversations"
-    assert checks["memory"]["found"].startswith(expected)
-
-
-def test_the_version_of_the_cli_is_told_beside_the_newest_tested_one(run: Run) -> None:
-    """MODEL-86."""
-    _, checks = run()
-    assert f"tested; the newest tested one is {TESTED_CLIS[-1]}" in checks["Claude Code CLI"]["found"]

@@ -18,8 +18,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
-pytestmark = [pytest.mark.timeout(60)]
-
 
 @dataclass
 class Wiki:

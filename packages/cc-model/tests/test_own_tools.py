@@ -14,8 +14,6 @@ from cc_loopback import LoopbackServer
 from cc_model import ClaudeCode, ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from cc_session import Policy, Rule
 
-pytestmark = [pytest.mark.timeout(60)]
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
