@@ -61,6 +61,11 @@ def everywhere(cli: CliRuns) -> list[Logs]:
     return [read_logs(cli.transcripts), read_logs(*cli.streams), read_logs(cli.transcripts, *cli.streams)]
 
 
+def check_everywhere(cli: CliRuns, *results: dict[str, Any]) -> None:
+    for logs in everywhere(cli):
+        check(logs, *results)
+
+
 def since(result: dict[str, Any]) -> dict[str, Any]:
     """Return the usage of a fork alone, in the form of a result."""
     own = result["model_usage_since_last_result"]
@@ -70,8 +75,7 @@ def since(result: dict[str, Any]) -> dict[str, Any]:
 def test_a_resumed_session_and_a_fork_of_it(cli: CliRuns) -> None:
     """LOG-31, LOG-20, LOG-22, LOG-23"""
     first = cli.run("READ please")
-    for logs in everywhere(cli):
-        check(logs, first)
+    check_everywhere(cli, first)
     assert [row.tools for row in read_logs(cli.transcripts).rows] == [("Read",), ()]
 
     resumed = cli.run("hello", "--resume", first["session_id"])
@@ -88,12 +92,10 @@ def test_a_compaction_a_fork_after_it_and_what_comes_after(cli: CliRuns) -> None
     session = first["session_id"]
     compacted = cli.run("/compact", "--resume", session)
     fork = cli.run("hello", "--resume", session, "--fork-session")
-    for logs in everywhere(cli):
-        check(logs, compacted, since(fork))
+    check_everywhere(cli, compacted, since(fork))
 
     after = cli.run("hello", "--resume", session)
-    for logs in everywhere(cli):
-        check(logs, after, since(fork))
+    check_everywhere(cli, after, since(fork))
     rows = [row for row in read_logs(cli.transcripts).priced() if row.session == session]
     [unlogged] = [row for row in rows if row.kind == "unlogged"]
     assert unlogged.cost == pytest.approx(compacted["total_cost_usd"] - first["total_cost_usd"])
@@ -107,8 +109,7 @@ def test_a_turn_with_partial_messages(cli: CliRuns) -> None:
     """LOG-31, LOG-22: each request has its own final counts."""
     result = cli.run("READ please", "--include-partial-messages")
 
-    for logs in everywhere(cli):
-        check(logs, result)
+    check_everywhere(cli, result)
     streamed = read_logs(*cli.streams).rows
     assert [row.kind for row in streamed] == ["request", "request"]
     assert [row[9:16] for row in streamed] == [row[9:16] for row in read_logs(cli.transcripts).rows]
@@ -118,18 +119,15 @@ def test_turns_printed_as_json(cli: CliRuns) -> None:
     """LOG-31, LOG-01, LOG-23: only cumulative totals, so differences are used."""
     form = ("--output-format", "json")
     first = cli.run("READ please", form=form)
-    for logs in everywhere(cli):
-        check(logs, first)
+    check_everywhere(cli, first)
 
     cli.run("READ please", "--resume", first["session_id"], form=form)
     last = cli.run("hello", "--resume", first["session_id"], form=form)
-    for logs in everywhere(cli):
-        check(logs, last)
+    check_everywhere(cli, last)
     assert [row.kind for row in read_logs(*cli.streams).rows] == ["turn"] * 3
 
     verbose = cli.run("READ please", form=(*form, "--verbose"))
-    for logs in everywhere(cli):
-        check(logs, last, verbose)
+    check_everywhere(cli, last, verbose)
 
 
 def test_errors_and_retries(cli: CliRuns) -> None:
@@ -140,8 +138,7 @@ def test_errors_and_retries(cli: CliRuns) -> None:
     failed = cli.run("hello")
 
     assert failed["is_error"]
-    for logs in everywhere(cli):
-        check(logs, retried, failed)
+    check_everywhere(cli, retried, failed)
     assert [row.kind for row in read_logs(cli.transcripts).rows].count("error") == 1
 
 
@@ -151,16 +148,14 @@ def test_structured_output(cli: CliRuns) -> None:
         "hello", "--json-schema", json.dumps({"type": "object", "properties": {"city": {"type": "string"}}})
     )
 
-    for logs in everywhere(cli):
-        check(logs, result)
+    check_everywhere(cli, result)
 
 
 def test_several_turns_of_one_process(cli: CliRuns) -> None:
     """LOG-31, LOG-23"""
     result = cli.run("", "--input-format", "stream-json", given=prompts("one", "READ two"))
 
-    for logs in everywhere(cli):
-        check(logs, result)
+    check_everywhere(cli, result)
     messages = [json.loads(line) for line in cli.streams[0].read_text("utf-8").splitlines()]
     assert counts(read_messages(messages).rows) == stated(result["modelUsage"])
 
@@ -171,8 +166,7 @@ def test_a_sub_agent_and_the_commands_on_its_logs(
     """LOG-31, LOG-24, LOG-45, LOG-46, LOG-30: no complaints, and the same figures everywhere."""
     result = cli.run("AGENT please")
 
-    for logs in everywhere(cli):
-        check(logs, result)
+    check_everywhere(cli, result)
     rows = read_logs(cli.transcripts).rows
     assert {row.agent_type for row in rows} == {"", "general-purpose"}
     assert len({row.session for row in rows}) == 1
@@ -210,8 +204,7 @@ def test_what_changes_the_price(cli: CliRuns, usage: dict[str, Any]) -> None:
     cli.usage = usage
     compacted = cli.run("", "--input-format", "stream-json", given=prompts("READ please", "/compact"))
 
-    for logs in everywhere(cli):
-        check(logs, compacted)
+    check_everywhere(cli, compacted)
 
 
 PRICED: list[tuple[str, int]] = [

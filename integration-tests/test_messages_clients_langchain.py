@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
 from pydantic import BaseModel, SecretStr
 
+from api_script import steps
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeProvider
 from messages_server import MessagesServer
@@ -67,11 +68,7 @@ def model(
 
 def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
     """MSG-46."""
-
-    def respond(body: dict[str, Any]) -> str:
-        return f"answer {len(body['messages'])}"
-
-    loopback.respond = respond
+    loopback.respond = steps("answer 1", "answer 3")
     history: list[Any] = [SystemMessage("Be brief."), HumanMessage("Hello.")]
     history += [model.invoke(history), HumanMessage("And?")]
     answer = model.invoke(history)
@@ -86,11 +83,7 @@ def test_a_conversation(model: ChatAnthropic, loopback: LoopbackServer) -> None:
 
 def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
     """MSG-20, MSG-46."""
-
-    def respond(_: object) -> str:
-        return "one two three four five six"
-
-    loopback.respond = respond
+    loopback.respond = steps("one two three four five six")
     chunks = [chunk.text for chunk in model.stream("Count.")]
     assert "".join(chunks) == "one two three four five six"
     assert len([chunk for chunk in chunks if chunk]) > 1
@@ -98,11 +91,7 @@ def test_a_stream(model: ChatAnthropic, loopback: LoopbackServer) -> None:
 
 async def test_tools_called_and_answered(model: ChatAnthropic, loopback: LoopbackServer) -> None:
     """MSG-46, MSG-72."""
-
-    def respond(body: dict[str, Any]) -> Any:
-        return [CALL] if len(body["messages"]) == 1 else "It is sunny."
-
-    loopback.respond = respond
+    loopback.respond = steps([CALL], "It is sunny.")
     with_tools = cast("Runnable[Any, AIMessage]", model.bind_tools([weather]))  # pyright: ignore[reportUnknownMemberType]
     history: list[Any] = [HumanMessage("How is the weather in Paris?")]
     asked = await with_tools.ainvoke(history)

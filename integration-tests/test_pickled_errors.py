@@ -3,9 +3,7 @@
 import asyncio
 import pickle
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import (
@@ -18,7 +16,6 @@ from pydantic_ai.exceptions import (
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
-from processes import eventually
 
 
 def same(error: Exception) -> Exception:
@@ -43,24 +40,6 @@ async def test_an_error_of_the_api_can_be_pickled(loopback: LoopbackServer, mode
         assert isinstance(error, ModelHTTPError)
         assert isinstance(copy, ModelHTTPError)
         assert (copy.status_code, copy.body, copy.hint) == (status, error.body, error.hint)
-
-
-async def test_the_error_of_a_process_that_died_can_be_pickled(
-    loopback: LoopbackServer, own_model: ClaudeCodeModel, own_provider: ClaudeCodeProvider
-) -> None:
-    """MODEL-49, MODEL-50"""
-
-    async def never(body: dict[str, Any]) -> str:
-        await asyncio.Event().wait()
-        return "never"
-
-    loopback.respond = never
-    run = asyncio.create_task(Agent(own_model).run("Hello."))
-    await eventually(lambda: bool(loopback.requests))
-    psutil.Process(own_provider.transport.pids[0]).kill()
-    with pytest.raises(ModelConnectionError, match="SIGKILL") as caught:
-        await run
-    same(caught.value)
 
 
 async def test_an_invalid_answer_of_the_api_is_a_connection_error(loopback: LoopbackServer) -> None:

@@ -9,7 +9,8 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 
-from cc_loopback import Cassette, JsonObject, Login, LoopbackServer, RecordMode, Reply
+from api_script import call, steps, thought
+from cc_loopback import Cassette, Login, LoopbackServer, RecordMode
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
 KEY = "sk-ant-api03-not-for-the-cassette"
@@ -28,17 +29,10 @@ def price(article: str) -> int:
     return {"kettle": 30}[article]
 
 
-def respond(body: JsonObject) -> Reply:
-    if len(body["messages"]) == 1:
-        call = {"type": "tool_use", "name": "price", "input": {"article": "kettle"}}
-        return [{"type": "thinking", "thinking": "A price.", "signature": "c2ln"}, call]
-    return "A kettle costs 30 euros."
-
-
 @pytest.fixture(params=[pytest.param("api-key", marks=pytest.mark.slow), "oauth"])
 def login(request: pytest.FixtureRequest, loopback: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Login:
     """Set the variables of a user with a login, whose API is the loopback API."""
-    loopback.respond = respond
+    loopback.respond = steps([thought("A price."), call("price", article="kettle")], "A kettle costs 30 euros.")
     for name, value in {"ANTHROPIC_BASE_URL": loopback.url, **LOGINS[request.param]}.items():
         monkeypatch.setenv(name, value)
     return request.param

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, ToolOutput
 
-from api_script import echo
+from api_script import echo, steps
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from processes import at_rest, eventually, processes
@@ -18,10 +18,6 @@ from processes import at_rest, eventually, processes
 MANY_WORDS = "word " * 400
 # Bound of a wait for an event, which only a hang reaches.
 _NOT_FOR_EVER = 20.0
-
-
-def many_words(body: dict[str, Any]) -> str:
-    return MANY_WORDS
 
 
 class City(BaseModel):
@@ -48,7 +44,7 @@ async def test_run_stream_yields_text_before_the_answer_is_complete(
     slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-43, ARCH-15"""
-    slow_api.respond = many_words
+    slow_api.respond = steps(MANY_WORDS)
     async with Agent(ClaudeCodeModel(provider=slow_provider)).run_stream("Hello.") as stream:
         async for piece in stream.stream_text(delta=True, debounce_by=None):
             assert len(piece) < len(MANY_WORDS)
@@ -129,7 +125,7 @@ async def test_a_cancelled_run_ends_the_turn_and_keeps_the_process(
     slow_api: LoopbackServer, slow_provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-45, ARCH-20: streams that are left early are in `test_processes.py`."""
-    slow_api.respond = many_words
+    slow_api.respond = steps(MANY_WORDS)
     agent = Agent(ClaudeCodeModel(provider=slow_provider))
     task = asyncio.create_task(agent.run("Hello."))
     await eventually(lambda: bool(slow_api.requests))

@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from api_script import steps
 from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTools, ClaudeCodeTransport, request_context
 from cc_session import Session
@@ -95,10 +95,6 @@ async def _subscription(loopback: LoopbackServer, folder: Path) -> AsyncGenerato
         yield {**env, "HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NODE_EXTRA_CA_CERTS": str(certificate)}
 
 
-def _answer(_: dict[str, Any]) -> str:
-    return "Fine."
-
-
 def _check(loopback: LoopbackServer, messages: int) -> None:
     """Check that the simulated host answered the requests, and that no request asked for the account's usage."""
     paths = [call.path for call in loopback.calls]
@@ -126,7 +122,7 @@ async def test_starting_running_and_resuming_a_session_asks_for_no_usage(
 
 async def test_answering_requests_asks_for_no_usage(loopback: LoopbackServer, tmp_path: Path) -> None:
     """SEC-11: in the caller's loop and in the CLI's, also when the plan is used up."""
-    loopback.respond = _answer
+    loopback.respond = steps("Fine.")
     body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello."}]}
     used_up = {
         "anthropic-ratelimit-unified-status": "rejected",

@@ -20,7 +20,7 @@ from api_script import steps
 
 from .differences import in_its_own_name
 from .media import JPEG, PDF, PNG
-from .scenario import HAIKU, SONNET, Theme
+from .scenario import HAIKU, SONNET, Theme, continued
 
 content = Theme("content")
 
@@ -29,9 +29,7 @@ SEEN = steps("I see.", "Yes.")
 
 async def show(model: AnthropicModel, *shown: UserContent) -> object:
     """Send content, and continue, so that it comes from the history as well."""
-    agent = Agent(model)
-    first = await agent.run(["What is this?", *shown, "Say it briefly."])
-    return [first, await agent.run("Sure?", message_history=first.all_messages())]
+    return await continued(Agent(model), ["What is this?", *shown, "Say it briefly."], "Sure?")
 
 
 @content.scenario(SEEN, on=(SONNET, HAIKU))

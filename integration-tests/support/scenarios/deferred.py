@@ -62,43 +62,37 @@ def from_storage(result: AgentRunResult[Any]) -> list[ModelMessage]:
     return ModelMessagesTypeAdapter.validate_json(result.all_messages_json())
 
 
+async def resumed(model: AnthropicModel, *answers: bool | ToolApproved | ToolDenied) -> object:
+    """Run until approvals are wanted, and resume from storage with the answers to them."""
+    agent = careful(model)
+    first = await agent.run("Clean up.")
+    wanted = [part.tool_call_id for part in asked(first).approvals]
+    results = DeferredToolResults(approvals=dict(zip(wanted, answers, strict=True)))
+    return [first, await agent.run(message_history=from_storage(first), deferred_tool_results=results)]
+
+
 @deferred.scenario(steps(TWO_CALLS, "Both gone."), on=(SONNET, HAIKU))
 async def approvals_that_are_granted(model: AnthropicModel) -> object:
     """MODEL-55"""
-    agent = careful(model)
-    first = await agent.run("Clean up.")
-    granted = DeferredToolResults(approvals={part.tool_call_id: True for part in asked(first).approvals})
-    return [first, await agent.run(message_history=from_storage(first), deferred_tool_results=granted)]
+    return await resumed(model, True, True)
 
 
 @deferred.scenario(steps(TWO_CALLS, "One is left."))
 async def approvals_of_which_one_is_denied(model: AnthropicModel) -> object:
     """MODEL-15, MODEL-55: a denial is a plain result."""
-    agent = careful(model)
-    first = await agent.run("Clean up.")
-    one, other = asked(first).approvals
-    results = DeferredToolResults(approvals={one.tool_call_id: ToolDenied("Keep it."), other.tool_call_id: True})
-    return [first, await agent.run(message_history=from_storage(first), deferred_tool_results=results)]
+    return await resumed(model, ToolDenied("Keep it."), True)
 
 
 @deferred.scenario(steps([call("delete", path="a")], "Another one gone."))
 async def an_approval_with_other_arguments(model: AnthropicModel) -> object:
     """MODEL-55"""
-    agent = careful(model)
-    first = await agent.run("Clean up.")
-    [part] = asked(first).approvals
-    results = DeferredToolResults(approvals={part.tool_call_id: ToolApproved(override_args={"path": "c"})})
-    return [first, await agent.run(message_history=from_storage(first), deferred_tool_results=results)]
+    return await resumed(model, ToolApproved(override_args={"path": "c"}))
 
 
 @deferred.scenario(steps([call("look", path="a"), call("delete", path="a"), call("look", path="b")], "Gone."))
 async def an_approval_beside_tools_that_run_at_once(model: AnthropicModel) -> object:
     """MODEL-55, MODEL-57: the resume carries all returns, in the order of the calls."""
-    agent = careful(model)
-    first = await agent.run("Clean up.")
-    [part] = asked(first).approvals
-    results = DeferredToolResults(approvals={part.tool_call_id: True})
-    return [first, await agent.run(message_history=from_storage(first), deferred_tool_results=results)]
+    return await resumed(model, True)
 
 
 @deferred.scenario(steps([call("delete", path="a")], "Gone.", "And now?"))

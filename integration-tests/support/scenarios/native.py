@@ -10,7 +10,7 @@ from pydantic_ai.native_tools import CodeExecutionTool, MemoryTool, WebFetchTool
 
 from api_script import Block, Body, Reply, call, steps, stopped, text
 
-from .scenario import HAIKU, OPUS, SONNET, Theme
+from .scenario import HAIKU, OPUS, SONNET, Theme, continued
 from .streams import events_of
 
 native = Theme("native")
@@ -52,9 +52,7 @@ SEARCH: list[Block] = [
 async def a_search_of_the_web(model: AnthropicModel) -> object:
     """MODEL-22, MODEL-58, MODEL-60, MODEL-83: with a continued conversation."""
     search = WebSearchTool(max_uses=3, allowed_domains=["weather.example"], user_location={"city": "Paris"})
-    agent = Agent(model, capabilities=[NativeTool(search)])
-    first = await agent.run("How is the weather?")
-    return [first, await agent.run("Thanks.", message_history=first.all_messages())]
+    return await continued(Agent(model, capabilities=[NativeTool(search)]), "How is the weather?", "Thanks.")
 
 
 @native.scenario(steps(SEARCH), on=(SONNET, HAIKU))
@@ -79,9 +77,9 @@ async def events_of_a_search(model: AnthropicModel) -> object:
 )
 async def a_search_that_fails(model: AnthropicModel) -> object:
     """MODEL-59, MODEL-60"""
-    agent = Agent(model, capabilities=[NativeTool(WebSearchTool(max_uses=1))])
-    first = await agent.run("How is the weather?")
-    return [first, await agent.run("Sorry.", message_history=first.all_messages())]
+    return await continued(
+        Agent(model, capabilities=[NativeTool(WebSearchTool(max_uses=1))]), "How is the weather?", "Sorry."
+    )
 
 
 PAGE: Block = {
@@ -109,9 +107,9 @@ PAGE: Block = {
 async def a_page_of_the_web(model: AnthropicModel) -> object:
     """MODEL-60, MODEL-83"""
     fetch = WebFetchTool(max_uses=2, allowed_domains=["weather.example"], enable_citations=True)
-    agent = Agent(model, capabilities=[NativeTool(fetch)])
-    first = await agent.run("Read https://weather.example/paris")
-    return [first, await agent.run("Thanks.", message_history=first.all_messages())]
+    return await continued(
+        Agent(model, capabilities=[NativeTool(fetch)]), "Read https://weather.example/paris", "Thanks."
+    )
 
 
 RAN: list[Block] = [
@@ -141,9 +139,7 @@ def in_a_container(body: Body) -> Reply:
 @native.scenario(in_a_container)
 async def code_that_the_provider_runs(model: AnthropicModel) -> object:
     """MODEL-60, MODEL-83: the next request has the container of the first answer."""
-    agent = Agent(model, capabilities=[NativeTool(CodeExecutionTool())])
-    first = await agent.run("What is 6 * 7?")
-    return [first, await agent.run("Sure?", message_history=first.all_messages())]
+    return await continued(Agent(model, capabilities=[NativeTool(CodeExecutionTool())]), "What is 6 * 7?", "Sure?")
 
 
 def pausing(body: Body) -> Reply:

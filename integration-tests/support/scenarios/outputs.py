@@ -17,7 +17,7 @@ from pydantic_ai.models.anthropic import AnthropicModel
 
 from api_script import call, echo, steps, stopped, text
 
-from .scenario import HAIKU, SONNET, Theme
+from .scenario import HAIKU, SONNET, Theme, continued
 
 outputs = Theme("outputs")
 
@@ -60,14 +60,12 @@ async def a_type_alone_by_a_tool(model: AnthropicModel) -> object:
 @outputs.scenario(on=(SONNET, HAIKU))
 async def native_with_function_tools(model: AnthropicModel) -> object:
     """MODEL-32, MODEL-35, LOOP-23"""
-    agent = Agent(model, output_type=NativeOutput(City))
 
-    @agent.tool_plain
     def count_people(city: str) -> int:
         """Count the people in a city."""
         return 2_100_000
 
-    return await agent.run("A city, please.")
+    return await Agent(model, tools=[count_people], output_type=NativeOutput(City)).run("A city, please.")
 
 
 @outputs.scenario(steps('{"result": {"kind": "River", "data": {"name": "Seine", "length": 777}}}'))
@@ -91,9 +89,7 @@ async def a_tool(model: AnthropicModel) -> object:
 @outputs.scenario(on=(SONNET, HAIKU))
 async def a_tool_and_then_another_run(model: AnthropicModel) -> object:
     """MODEL-17: the run ends without another request; the next run sends the final result with its prompt."""
-    agent = Agent(model, output_type=ToolOutput(City))
-    first = await agent.run("A city, please.")
-    return [first, await agent.run("Another one.", message_history=first.all_messages())]
+    return await continued(Agent(model, output_type=ToolOutput(City)), "A city, please.", "Another one.")
 
 
 @outputs.scenario(steps([call("a_river", name="Seine", length=777.5)]))
@@ -254,9 +250,7 @@ async def tools_beside_an_output_when_all_are_run(model: AnthropicModel) -> obje
 )
 async def several_texts_of_which_one_is_blank(model: AnthropicModel) -> object:
     """MODEL-12, MODEL-22, MODEL-37"""
-    agent = Agent(model)
-    first = await agent.run("A city, please.")
-    return [first, await agent.run("Another.", message_history=first.all_messages())]
+    return await continued(Agent(model), "A city, please.", "Another.")
 
 
 @outputs.scenario(steps(stopped("stop_sequence", text("Paris"), stop_sequence="END")), on=HAIKU)

@@ -17,7 +17,7 @@ from pydantic_ai.usage import UsageLimits
 from api_script import USAGE, Body, Reply, call, echo, steps, stopped, text, thought
 
 from .outputs import City
-from .scenario import HAIKU, SONNET, Theme
+from .scenario import HAIKU, SONNET, Theme, continued
 from .tools import lucky_number
 
 responses = Theme("responses")
@@ -52,9 +52,7 @@ async def a_refusal_without_words(model: AnthropicModel) -> object:
 @responses.scenario(steps(stopped("refusal", text("I can")), "Gladly."))
 async def a_conversation_after_a_refusal(model: AnthropicModel) -> object:
     """MODEL-36, MODEL-51"""
-    agent = Agent(model)
-    first = await agent.run("Something bad.")
-    return [first, await agent.run("Something good.", message_history=first.all_messages())]
+    return await continued(Agent(model), "Something bad.", "Something good.")
 
 
 @responses.scenario(steps(stopped("max_tokens", text("A long sto")), "ry."), on=(SONNET, HAIKU))

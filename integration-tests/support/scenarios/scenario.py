@@ -6,10 +6,12 @@ and with `ClaudeCodeModel` through the real CLI to the same API; its result or e
 of all requests must agree. The docstring names the items of the model contract that the scenario verifies.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_ai import Agent
+from pydantic_ai.messages import UserContent
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
@@ -102,3 +104,9 @@ def like(
     """Return a model of the same kind on the same provider."""
     kind: Any = type(model)
     return kind(name or model.model_name, provider=model.provider, settings=settings or model.settings, profile=profile)
+
+
+async def continued(agent: Agent[object, Any], prompt: str | Sequence[UserContent], then: str) -> object:
+    """Run, and run again on the result."""
+    first = await agent.run(prompt)
+    return [first, await agent.run(then, message_history=first.all_messages())]

@@ -151,14 +151,12 @@ async def retries_until_they_are_used_up(model: AnthropicModel) -> object:
 @tools.scenario(steps([call("broken")]), raises=ZeroDivisionError)
 async def a_tool_that_crashes(model: AnthropicModel) -> object:
     """MODEL-51: the tool's error ends the run, and the open call has no effect on later runs."""
-    agent = Agent(model)
 
-    @agent.tool_plain
     def broken() -> float:
         """Divide by zero."""
         return 1 / 0
 
-    return await agent.run("Try.")
+    return await Agent(model, tools=[broken]).run("Try.")
 
 
 @tools.scenario(steps([call("missing"), call("lucky_number", low=1, high=3)], "I see."))
@@ -198,82 +196,70 @@ async def results_of_every_kind(model: AnthropicModel) -> object:
         "empty": "",
         "float": 0.1,
     }
-    agent = Agent(model)
 
-    @agent.tool_plain
     def anything(of: str) -> Any:
         """Return something."""
         return results[of]
 
-    return await agent.run("All kinds.")
+    return await Agent(model, tools=[anything]).run("All kinds.")
 
 
 @tools.scenario(steps([call("look", at="tower")], "Nice."), on=(SONNET, HAIKU))
 async def a_result_with_content_and_metadata(model: AnthropicModel) -> object:
     """MODEL-16: content beside the result reaches the next body after it."""
-    agent = Agent(model)
 
-    @agent.tool_plain
     def look(at: str) -> ToolReturn[str]:
         """Look at something."""
         content = ["This is it:", BinaryContent(PNG, media_type="image/png"), "Isn't it?"]
         return ToolReturn(f"saw the {at}", content=content, metadata={"not": "for the model"})
 
-    return await agent.run("Look at the tower.")
+    return await Agent(model, tools=[look]).run("Look at the tower.")
 
 
 @tools.scenario(steps([call("look", at="tower"), call("look", at="bridge")], "Nice."))
 async def two_results_with_content(model: AnthropicModel) -> object:
     """MODEL-16"""
-    agent = Agent(model)
 
-    @agent.tool_plain
     def look(at: str) -> ToolReturn[str]:
         """Look at something."""
         return ToolReturn(f"saw the {at}", content=f"The {at} is old.")
 
-    return await agent.run("Look.")
+    return await Agent(model, tools=[look]).run("Look.")
 
 
 @tools.scenario(steps([call("show")], "Pretty."), on=(SONNET, HAIKU))
 async def files_as_results(model: AnthropicModel) -> object:
     """MODEL-15: files stay inside the result."""
-    agent = Agent(model)
 
-    @agent.tool_plain
     def show() -> list[Any]:
         """Show files."""
         picture, document = BinaryContent(PNG, media_type="image/png"), BinaryContent(PDF, media_type="application/pdf")
         return ["a picture", picture, "and a document", document, ImageUrl("https://example.com/a.png")]
 
-    return await agent.run("Show.")
+    return await Agent(model, tools=[show]).run("Show.")
 
 
 @tools.scenario(steps([call("listen")], "I cannot hear."))
 async def a_sound_as_a_result(model: AnthropicModel) -> object:
     """MODEL-04: content without a block type in the API becomes a note."""
-    agent = Agent(model)
 
-    @agent.tool_plain
     def listen() -> BinaryContent:
         """Record."""
         return BinaryContent(b"ID3", media_type="audio/mpeg")
 
-    return await agent.run("Listen.")
+    return await Agent(model, tools=[listen]).run("Listen.")
 
 
 @tools.scenario(steps([call("think")], "Yes, both."))
 async def a_tool_that_enqueues_more(model: AnthropicModel) -> object:
     """MODEL-16"""
-    agent = Agent(model)
 
-    @agent.tool
     def think(ctx: RunContext[object]) -> str:
         """Think about it."""
         ctx.enqueue(UserPromptPart("And consider the weather."))
         return "thought"
 
-    return await agent.run("Decide.")
+    return await Agent(model, tools=[think]).run("Decide.")
 
 
 @tools.scenario(steps([call("Bash", command="ls"), call("n" * 64), call("mcp__files__read")], "Done."))
@@ -385,12 +371,10 @@ async def a_limit_of_input_tokens(model: AnthropicModel) -> object:
 async def an_agent_inside_a_tool(model: AnthropicModel) -> object:
     """MODEL-65"""
     helper = Agent(model, instructions="You are a helper.")
-    agent = Agent(model)
     greeting = [ModelRequest([UserPromptPart("Hi.")]), ModelResponse([TextPart("Hello.")])]
 
-    @agent.tool
     async def ask(ctx: RunContext[object], question: str) -> str:
         """Ask a helper."""
         return (await helper.run([question, "Be brief."], usage=ctx.usage, message_history=greeting)).output
 
-    return await agent.run("Ask the helper.")
+    return await Agent(model, tools=[ask]).run("Ask the helper.")

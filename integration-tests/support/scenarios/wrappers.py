@@ -176,15 +176,13 @@ def rhyming(body: Body) -> Reply:
 @wrappers.scenario(rhyming, on=(SONNET, HAIKU))
 async def a_tool_that_asks_the_model_without_an_agent(model: AnthropicModel) -> object:
     """MODEL-65: while its call is open; a server's sampling request is the same."""
-    agent = Agent(model, instructions="Be brief.")
 
-    @agent.tool_plain
     async def rhyme(word: str) -> str:
         """Find a rhyme."""
         question = ModelRequest.user_text_prompt(f"What rhymes with {word}?", instructions="You are a poet.")
         return (await model_request(model, [question], model_settings={"max_tokens": 50})).text or ""
 
-    return await agent.run("A rhyme.")
+    return await Agent(model, tools=[rhyme], instructions="Be brief.").run("A rhyme.")
 
 
 @wrappers.scenario(steps([thought("Hm."), text("I call. "), call("lookup", key="a")]), on=(SONNET, HAIKU))

@@ -246,13 +246,12 @@ def test_client_that_disconnects_cancels_the_responder(serve: Serve) -> None:
     assert cancelled.wait(5)
 
 
-def test_client_that_disconnects_within_its_body_leaves_no_call(serve: Serve) -> None:
-    server = serve(lambda body: "fine")
-    port = int(server.url.rpartition(":")[2])
+def test_client_that_disconnects_within_its_body_leaves_no_call(fine: LoopbackServer) -> None:
+    port = int(fine.url.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
-    assert httpx2.post(f"{server.url}/v1/messages", json=BODY).status_code == 200
-    assert len(server.calls) == 1
+    assert httpx2.post(f"{fine.url}/v1/messages", json=BODY).status_code == 200
+    assert len(fine.calls) == 1
 
 
 def test_stop_waits_for_no_stream_and_no_delayed_request() -> None:
@@ -318,17 +317,16 @@ def test_no_thread_socket_or_warning_remains() -> None:
 
 
 def test_uvicorn_logs_nothing_for_faults_and_cut_requests(
-    serve: Serve, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    fine: LoopbackServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    server = serve(lambda body: "fine")
-    server.fail_next(after_events=1)
+    fine.fail_next(after_events=1)
     with pytest.raises(httpx2.RemoteProtocolError):
-        httpx2.post(f"{server.url}/v1/messages", json={**BODY, "stream": True})
-    with open_request(server, BODY) as odd:
+        httpx2.post(f"{fine.url}/v1/messages", json={**BODY, "stream": True})
+    with open_request(fine, BODY) as odd:
         odd.sendall(b"no http\r\n\r\n")
-    httpx2.get(server.url)
-    server.stop()
+    httpx2.get(fine.url)
+    fine.stop()
     assert [record.name for record in caplog.records if record.name.startswith("uvicorn")] == []
     assert capfd.readouterr() == ("", "")
     logging.getLogger("uvicorn.error").debug("heard again")

@@ -177,7 +177,7 @@ async def test_a_process_killed_while_it_answers_is_an_error(client: Client) -> 
 
 
 async def test_a_process_killed_while_idle_is_replaced(client: Client) -> None:
-    """MSG-E08."""
+    """MSG-E08, MODEL-67: and the conversation goes on."""
     client.answers([CALL])
     await client.ask("a")
     await client.settled()

@@ -178,18 +178,6 @@ async def test_one_request_too_many_is_told_when_to_come_back(serve: Serve, seve
     assert (await served.post()).status_code == 200
 
 
-async def test_requests_wait_for_a_process_without_being_turned_away(served: Served) -> None:
-
-    def repeat(body: dict[str, Any]) -> str:
-        return str(body["messages"][0]["content"])
-
-    served.api.respond = repeat
-    prompts = [[{"role": "user", "content": f"number {number}"}] for number in range(8)]
-    answers = await asyncio.gather(*(served.post(messages=prompt) for prompt in prompts))
-    for number, answer in enumerate(answers):
-        assert f"number {number}" in answer.json()["content"][0]["text"]
-
-
 async def test_a_client_that_leaves_ends_its_turn(
     served: Served, serve: Serve, client: Client, slow_client: Client
 ) -> None:

@@ -9,6 +9,7 @@ from claude_agent_sdk import AgentDefinition, PermissionResultAllow, PermissionR
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, PartStartEvent, RunContext, ToolDenied
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart, TextPart, ToolCallPart
+from pydantic_ai.run import AgentRunResult
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCode, ClaudeCodeModel, ClaudeCodeProvider, claude_code
@@ -120,20 +121,30 @@ async def test_a_policy_decides_and_asks_in_the_agents_loop(
     assert (folder / "note.txt").exists()
 
 
+async def asked(
+    provider: ClaudeCodeProvider, asks: ClaudeCode[object]
+) -> tuple[Agent[object, Any], AgentRunResult[Any], list[ToolCallPart]]:
+    """Run until approvals are wanted; return the agent, its result, and the calls in question."""
+    agent: Agent[object, Any] = Agent(
+        ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests]
+    )
+    first = await agent.run("Make it.")
+    assert isinstance(first.output, DeferredToolRequests)
+    return agent, first, first.output.approvals
+
+
 async def test_a_question_becomes_a_deferred_approval(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:
     """MODEL-82"""
     script(shared_api, [read(folder), run("touch made")], [run("touch made")], "Done.")
-    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests])
-    first = await agent.run("Make it.")
-    assert isinstance(first.output, DeferredToolRequests)
-    (asked,) = first.output.approvals
-    assert (asked.tool_name, asked.args_as_dict()) == ("Bash", {"command": "touch made"})
+    agent, first, approvals = await asked(provider, asks)
+    (wanted,) = approvals
+    assert (wanted.tool_name, wanted.args_as_dict()) == ("Bash", {"command": "touch made"})
     assert "the secret is 42" in str(first.response.parts)
     assert not (folder / "made").exists()
     await provider.aclose()  # another process, as after a week
-    results = DeferredToolResults(approvals={asked.tool_call_id: True})
+    results = DeferredToolResults(approvals={wanted.tool_call_id: True})
     second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
     assert second.output == "Done."
     assert (folder / "made").exists()
@@ -145,10 +156,8 @@ async def test_an_approval_is_good_for_one_call_and_that_one_alone(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:
     script(shared_api, [run("touch one")], [run("touch one"), run("touch one"), run("touch two")])
-    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests])
-    first = await agent.run("Make it.")
-    assert isinstance(first.output, DeferredToolRequests)
-    results = DeferredToolResults(approvals={first.output.approvals[0].tool_call_id: True})
+    agent, first, approvals = await asked(provider, asks)
+    results = DeferredToolResults(approvals={approvals[0].tool_call_id: True})
     second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
     assert isinstance(second.output, DeferredToolRequests)
     assert [call.args_as_dict()["command"] for call in second.output.approvals] == ["touch one", "touch two"]
@@ -160,11 +169,8 @@ async def test_what_is_denied_does_not_run(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:
     script(shared_api, [run("touch denied")], "Then not.")
-    agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests])
-    first = await agent.run("Make it.")
-    assert isinstance(first.output, DeferredToolRequests)
-    call_id = first.output.approvals[0].tool_call_id
-    results = DeferredToolResults(approvals={call_id: ToolDenied("Better not.")})
+    agent, first, approvals = await asked(provider, asks)
+    results = DeferredToolResults(approvals={approvals[0].tool_call_id: ToolDenied("Better not.")})
     second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
     assert second.output == "Then not."
     assert "Better not." in str(shared_api.requests[-1]["messages"])
