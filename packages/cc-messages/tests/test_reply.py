@@ -127,6 +127,7 @@ async def test_giving_up_is_told_once_and_not_after_the_end_of_the_body() -> Non
     given_up, ended = ResponseStream(), ResponseStream()
     calls: list[int] = []
     on_background(lambda: given_up.on_abandon(lambda: calls.append(threading.get_ident())))
+    assert not await calls_so_far(calls)
     for _ in range(3):
         given_up.abandon()
     [caller] = await calls_so_far(calls)
