@@ -108,7 +108,7 @@ def read_logs(
         LogsNotFoundError: A source does not exist.
     """
     found = hosts_of(sources, hosts)
-    with _no_collections():
+    with no_collections():
         scans = read_files(list(found), cache=cache, processes=processes, strict=strict, progress=progress)
         return merge(scans, found)
 
@@ -170,7 +170,7 @@ def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
 
 
 @contextmanager
-def _no_collections() -> Generator[None]:
+def no_collections() -> Generator[None]:
     """Rows form no cycles, and searching hundreds of thousands for some takes as long as reading them."""
     enabled = gc.isenabled()
     gc.disable()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..logs import no_collections
 from ..report.blocks import GAP, blocks
 from ..report.groups import group, total
 from ..report.sums import Line
@@ -53,6 +54,7 @@ _TITLES = {
 }
 
 
+@no_collections()
 def run(options: Namespace) -> int:
     """Make a report."""
     if options.format == "html":
