@@ -128,10 +128,12 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         scans: The scan of each log.
         hosts: The machine that a log comes from, by its path.
     """
-    scans = attribute([_on_host(scan, (hosts or {}).get(scan.path, "")) for scan in scans])
+    scans = attribute(list(scans))
     rows: dict[str, Row] = {}
     for scan in scans:
-        new = {row.key: row for row in scan.rows}
+        host = (hosts or {}).get(scan.path, "")
+        # Rows of an archive may have a machine.
+        new = {row.key: row if row.host else make_row((*row[:_HOST], host, *row[_HOST + 1 :])) for row in scan.rows}
         for key in new.keys() & rows.keys():
             new[key] = better(rows[key], new[key])
         rows |= new
@@ -146,15 +148,6 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         places={session: [scan.path for scan in found] for session, found in places_of(scans).items()},
         unfinished=[scan.path for scan in scans if scan.unfinished],
         size=sum(scan.size for scan in scans),
-    )
-
-
-def _on_host(scan: FileScan, host: str) -> FileScan:
-    """Set the machine of all rows that have none; rows of an archive may have one."""
-    if not host:
-        return scan
-    return scan._replace(
-        rows=[row if row.host else make_row((*row[:_HOST], host, *row[_HOST + 1 :])) for row in scan.rows]
     )
 
 
