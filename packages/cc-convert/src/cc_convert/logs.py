@@ -4,13 +4,12 @@
 once. Reading knows no prices; `Logs.priced` applies them.
 """
 
-import gc
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
+from .garbage import no_collections
 from .log_files.cache import Cache
 from .log_files.collector import better
 from .log_files.files import Progress, read_files
@@ -160,18 +159,6 @@ def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
         row._replace(**{name: getattr(known[row.session], name) for name in LABELS}) if row.session in known else row
         for row in missing
     ]
-
-
-@contextmanager
-def no_collections() -> Generator[None]:
-    """Rows form no cycles, and searching hundreds of thousands for some takes as long as reading them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _oldest_first(rows: list[Row]) -> list[Row]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..logs import no_collections
 from ..report.blocks import GAP, blocks
 from ..report.groups import group, total
 from ..report.sums import Line
@@ -54,7 +53,6 @@ _TITLES = {
 }
 
 
-@no_collections()
 def run(options: Namespace) -> int:
     """Make a report."""
     if options.format == "html":

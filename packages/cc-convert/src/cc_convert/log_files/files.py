@@ -209,9 +209,9 @@ class _Helper:
         """End the process if it is still running."""
         if sys.platform == "win32":
             raise NotImplementedError("Windows cannot fork")
-        import signal
-
         if self._results >= 0:
+            import signal  # slow to import, and seldom needed
+
             os.close(self._results)
             os.kill(self._process, signal.SIGKILL)
         os.waitpid(self._process, 0)

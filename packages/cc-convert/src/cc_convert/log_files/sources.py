@@ -67,7 +67,9 @@ def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str,
 
 
 def _this_host() -> str:
-    import platform  # few commands need it
+    if sys.platform != "win32":
+        return os.uname().nodename
+    import platform  # slow to import
 
     return platform.node()
 
