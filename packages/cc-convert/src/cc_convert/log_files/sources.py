@@ -67,9 +67,7 @@ def hosts_of(sources: Iterable[str | os.PathLike[str]] = (), hosts: Mapping[str,
 
 
 def _this_host() -> str:
-    if sys.platform != "win32":
-        return os.uname().nodename
-    import platform  # slow to import
+    import platform  # few commands need it
 
     return platform.node()
 
