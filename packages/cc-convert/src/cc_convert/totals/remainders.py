@@ -82,7 +82,7 @@ def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
     for process in processes[1:]:
         spent = _plus(spent, process.spent)
     covered = frozenset([row.key for process in processes for row in process.covered])
-    return SessionTotal(spent, covered, all([process.ledger.splits for process in processes]))
+    return SessionTotal(spent, covered, all(process.ledger.splits for process in processes))
 
 
 # --- results

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from ..model_names import canonical_model
-from ..rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, counts_of, subtract_counts, with_all_writes
+from ..rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, subtract_counts, with_all_writes
 
 __all__ = ["NOTHING", "ProcessTotal", "Totals", "count_rows", "places_of", "process_totals", "size_of"]
 
@@ -152,7 +152,7 @@ def _of_one_process(state: _State, made: list[Row]) -> ProcessTotal | None:
     start = ledger.start
     if scan.origins or ledger.place < len(scan.rows) + len(scan.compactions):
         return None
-    if start is not None and any([row.time is not None and row.time < start for row in made]):
+    if start is not None and any(row.time is not None and row.time < start for row in made):
         return None
     if count_rows(made) != {model: counts for model, (counts, _) in ledger.totals.items()}:
         return None
