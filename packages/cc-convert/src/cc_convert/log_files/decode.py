@@ -72,7 +72,7 @@ def fast_decoders() -> tuple[Decoder, Decoder]:
     record = dict.fromkeys(RECORD_TEXTS, text) | {"message": optional(message)}
     record |= {"forkedFrom": optional(fields(dict.fromkeys(FORK_TEXTS, text)))}
     record |= {"isApiErrorMessage": optional({"type": "bool", "strict": True})}
-    cost = {"type": "float", "strict": True, "ge": 0, "le": MOST, "allow_inf_nan": False}
+    cost: _Schema = {"type": "float", "strict": True, "ge": 0, "le": MOST, "allow_inf_nan": False}
     record |= {"costUSD": optional(cost)}
     total = fields(dict.fromkeys(TOTAL_COUNTS, number) | {"costUSD": optional(cost)})
     state = dict.fromkeys(STATE_TEXTS, text) | dict.fromkeys(STATE_VALUES, optional({"type": "any"}))
