@@ -297,3 +297,14 @@ def test_a_prompt_that_was_cut_off_and_written_over_is_reported(log: Any, read: 
 
     assert counts(logs) == [ONE]
     assert [(problem.offset, problem.lost) for problem in logs.problems] == [(0, True)]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_cost_that_is_a_text_is_no_cost(strict: bool) -> None:
+    """LOG-03: with and without the fast path."""
+    message = {"id": "msg_1", "model": "claude-sonnet-5", "usage": {"input_tokens": 1}}
+    line = json.dumps({"type": "assistant", "sessionId": "s1", "costUSD": "0.5", "message": message})
+
+    [row] = scan_stream(BytesIO(f"{line}\n".encode()), "log.jsonl", strict=strict).rows
+
+    assert row.logged_cost is None

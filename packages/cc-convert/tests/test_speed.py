@@ -118,3 +118,15 @@ def test_of_ten_times_as_many_sessions_the_sums_take_ten_times_as_many_steps(mak
     few, many = scans(20), scans(200)
 
     assert calls_of(lambda: merge(many)) <= 11 * calls_of(lambda: merge(few))
+
+
+def test_the_only_total_of_a_session_is_compared_with_its_requests_in_few_calls(maker: Any) -> None:
+    """LOG-54: of ten thousand sessions, this is a tenth of the time; 45 calls each, 64 by the general way."""
+    scans: list[FileScan] = []
+    for number in range(50):
+        log = maker(f"s{number}")
+        log.answer()
+        log.state({"claude-sonnet-5": (100, 20, 1000, 200, 100, 0.0)}, startTime=1_795_168_800_000 + number)
+        scans.append(scan_stream(BytesIO(log.text()), f"{number}.jsonl"))
+
+    assert calls_of(lambda: merge(scans)) < 55 * len(scans)

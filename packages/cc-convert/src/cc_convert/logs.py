@@ -4,13 +4,12 @@
 once. Reading knows no prices; `Logs.priced` applies them.
 """
 
-import gc
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
+from .garbage import no_collections
 from .log_files.cache import Cache
 from .log_files.collector import better
 from .log_files.files import Progress, read_files
@@ -108,7 +107,7 @@ def read_logs(
         LogsNotFoundError: A source does not exist.
     """
     found = hosts_of(sources, hosts)
-    with _no_collections():
+    with no_collections():
         scans = read_files(list(found), cache=cache, processes=processes, strict=strict, progress=progress)
         return merge(scans, found)
 
@@ -128,10 +127,12 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
         scans: The scan of each log.
         hosts: The machine that a log comes from, by its path.
     """
-    scans = attribute([_on_host(scan, (hosts or {}).get(scan.path, "")) for scan in scans])
+    scans = attribute(list(scans))
     rows: dict[str, Row] = {}
     for scan in scans:
-        new = {row.key: row for row in scan.rows}
+        host = (hosts or {}).get(scan.path, "")
+        # Rows of an archive may have a machine.
+        new = {row.key: row if row.host else make_row((*row[:_HOST], host, *row[_HOST + 1 :])) for row in scan.rows}
         for key in new.keys() & rows.keys():
             new[key] = better(rows[key], new[key])
         rows |= new
@@ -149,15 +150,6 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
     )
 
 
-def _on_host(scan: FileScan, host: str) -> FileScan:
-    """Set the machine of all rows that have none; rows of an archive may have one."""
-    if not host:
-        return scan
-    return scan._replace(
-        rows=[row if row.host else make_row((*row[:_HOST], host, *row[_HOST + 1 :])) for row in scan.rows]
-    )
-
-
 def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
     """Copy the labels of each session's last request to its unlogged rows."""
     if not missing:
@@ -167,18 +159,6 @@ def _labelled(missing: list[Row], rows: Mapping[str, Row]) -> list[Row]:
         row._replace(**{name: getattr(known[row.session], name) for name in LABELS}) if row.session in known else row
         for row in missing
     ]
-
-
-@contextmanager
-def _no_collections() -> Generator[None]:
-    """Rows form no cycles, and searching hundreds of thousands for some takes as long as reading them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _oldest_first(rows: list[Row]) -> list[Row]:

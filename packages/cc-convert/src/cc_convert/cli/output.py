@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shutil
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -155,8 +154,14 @@ def _write_rich(table: Table, title: str, *, last: bool) -> None:
     for row in table[1 : len(table) - last]:
         made.add_row(*(text.Text(cell) for cell in row))
     # Use the width that was checked before, not rich's own measurement.
-    columns, lines = shutil.get_terminal_size()
+    columns, lines = _terminal_size()
     console.Console(width=columns, height=lines).print(made)
+
+
+def _terminal_size() -> os.terminal_size:
+    import shutil  # slow to import, and only tables need it
+
+    return shutil.get_terminal_size()
 
 
 def spell_count(number: int) -> str:
@@ -184,7 +189,7 @@ def is_too_wide(file: TextIO, table: Table) -> bool:
     if not (file is sys.stdout and file.isatty()):
         return False
     widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
-    return sum(widths) + 3 * len(widths) > shutil.get_terminal_size().columns
+    return sum(widths) + 3 * len(widths) > _terminal_size().columns
 
 
 def spell_cost(cost: float) -> str:

@@ -39,7 +39,8 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
-    add = parser.add_subparsers(title="commands", required=True, metavar="COMMAND").add_parser
+    # Without `prog`, argparse formats a usage to find it.
+    add = parser.add_subparsers(title="commands", prog=parser.prog, required=True, metavar="COMMAND").add_parser
     _add_report(add)
     _add_convert(add)
     _add_responses(add)

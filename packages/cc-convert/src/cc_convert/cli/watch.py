@@ -1,5 +1,6 @@
 """`cc-convert watch`: show today and the current block, and refresh them."""
 
+import gc
 import os
 import sys
 import time
@@ -28,6 +29,7 @@ _LEAST_INTERVAL = 0.2
 
 def run(options: Namespace) -> int:
     """Show until interrupted."""
+    gc.enable()  # it runs for days
     zone, prices, cache = chosen_zone(options), chosen_prices(options), MemoryCache()
     redraw = sys.stdout.isatty() and not options.once
     shown = ""

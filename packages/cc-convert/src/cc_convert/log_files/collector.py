@@ -12,12 +12,11 @@ from .extract import (
     model_totals,
     request_row,
     session_of,
-    tells_hours,
     time_of,
     tool_calls,
     traits_of,
 )
-from .fields import Record, clean_record, clean_usage, count
+from .fields import Record, clean_record, clean_totals, clean_usage, count
 
 __all__ = ["Collector", "Taken", "better"]
 
@@ -93,7 +92,7 @@ class Collector:
         if record.get("type") != "cost-state":
             return "whole"
         self.note_time(record.get("timestamp"))
-        self._take_state(record, record)
+        self._take_state(record, record, record.get("modelUsage") or {})
         return "other"
 
     def take_whole(self, record: Record, offset: int) -> None:
@@ -115,7 +114,7 @@ class Collector:
         elif kind == "result":
             self._take_result(clean, record, offset)
         elif kind == "cost-state":
-            self._take_state(clean, record)
+            self._take_state(clean, record, clean_totals(record.get("modelUsage")))
         elif kind == "stream_event":
             self._take_event(clean, record)
         elif kind == "rate_limit_event" and isinstance(limits := record.get("rate_limit_info"), dict):
@@ -211,7 +210,7 @@ class Collector:
     def _take_result(self, clean: Record, record: Record, offset: int) -> None:
         exact: object = record.get("model_usage_since_last_result")
         has_exact = isinstance(exact, dict)
-        totals = model_totals(cast("object", exact) if has_exact else record.get("modelUsage"))
+        totals, splits = model_totals(clean_totals(cast("object", exact) if has_exact else record.get("modelUsage")))
         self.ledgers.append(
             Ledger(
                 "delta" if has_exact else "sum",
@@ -225,13 +224,13 @@ class Collector:
                 tuple(self._open_keys),
                 count(record.get("num_turns")),
                 self._traits() if self._open_keys else _stated_traits(record.get("usage")),
-                tells_hours(cast("object", exact) if has_exact else record.get("modelUsage")),
+                splits,
             )
         )
         self._open_keys = []
 
-    def _take_state(self, clean: Record, record: Record) -> None:
-        session = session_of(clean)
+    def _take_state(self, clean: Record, record: Record, usage: dict[str, Record]) -> None:
+        session, (totals, splits) = session_of(clean), model_totals(usage)
         self._undated.append(len(self.ledgers))
         self.ledgers.append(
             Ledger(
@@ -241,12 +240,12 @@ class Collector:
                 self.project,
                 self._last.time if self._last else None,
                 None,
-                model_totals(record.get("modelUsage")),
+                totals,
                 self._place(),
                 (),
                 0,
                 self._traits(),
-                tells_hours(record.get("modelUsage")),
+                splits,
                 _seconds(record.get("startTime")),
                 _seconds(record.get("totalDuration")),
                 time_of(self._latest),

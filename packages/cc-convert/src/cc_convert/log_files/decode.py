@@ -18,6 +18,7 @@ from .fields import (
     RECORD_TEXTS,
     STATE_TEXTS,
     STATE_VALUES,
+    TOTAL_COUNTS,
     USAGE_TEXTS,
     Record,
 )
@@ -70,12 +71,15 @@ def fast_decoders() -> tuple[Decoder, Decoder]:
     message = fields(dict.fromkeys(MESSAGE_TEXTS, text) | {"usage": optional(usage)})
     record = dict.fromkeys(RECORD_TEXTS, text) | {"message": optional(message)}
     record |= {"forkedFrom": optional(fields(dict.fromkeys(FORK_TEXTS, text)))}
-    record |= {"isApiErrorMessage": optional({"type": "bool"})}
-    record |= {"costUSD": optional({"type": "float", "ge": 0, "le": MOST})}
-    state: dict[str, _Schema] = {**dict.fromkeys(STATE_TEXTS, text)}
-    state |= dict.fromkeys(STATE_VALUES, optional({"type": "any"}))
-    usual, total = (make(cast("Any", fields(known))).validate_json for known in (record, state))
-    return cast("Decoder", usual), cast("Decoder", total)
+    record |= {"isApiErrorMessage": optional({"type": "bool", "strict": True})}
+    cost: _Schema = {"type": "float", "strict": True, "ge": 0, "le": MOST, "allow_inf_nan": False}
+    record |= {"costUSD": optional(cost)}
+    total = fields(dict.fromkeys(TOTAL_COUNTS, number) | {"costUSD": optional(cost)})
+    state = dict.fromkeys(STATE_TEXTS, text) | dict.fromkeys(STATE_VALUES, optional({"type": "any"}))
+    state |= {"modelUsage": optional({"type": "dict", "keys_schema": {"type": "str"}, "values_schema": total})}
+    decoders = (make(cast("Any", fields(known))).validate_json for known in (record, state))
+    usual, own = (cast("Decoder", decoder) for decoder in decoders)
+    return usual, own
 
 
 def decode_line(line: bytes) -> Decoded:

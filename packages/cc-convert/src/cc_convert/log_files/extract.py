@@ -3,16 +3,16 @@
 Knows both dialects, transcripts (`sessionId`) and stream-json (`session_id`), but no files.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
 
 from ..model_names import canonical_model
 from ..rows import NO_COUNTS, Counts, Row, add_counts, make_row
-from .fields import MOST, Record, clean_usage, count
+from .fields import Record, clean_usage
 
 __all__ = [
-    "LATEST", "event_usage", "model_totals", "request_row", "session_of", "tells_hours", "time_of", "tool_calls",
-    "traits_of",
+    "LATEST", "event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls", "traits_of",
 ]  # fmt: skip
 
 SYNTHETIC = "<synthetic>"
@@ -144,37 +144,33 @@ def event_usage(event: object) -> tuple[str, Counts] | None:
     return None
 
 
-def model_totals(usage: object) -> dict[str, tuple[Counts, float]]:
-    """Return counts and cost by canonical model, from a `modelUsage` of any content."""
-    if not isinstance(usage, dict):
-        return {}
+def model_totals(usage: Mapping[str, Record]) -> tuple[dict[str, tuple[Counts, float]], bool]:
+    """Return counts and cost by canonical model, from a clean `modelUsage`.
+
+    Returns:
+        The totals, and whether they list cache writes for an hour separately; CLI 2.1.306 does not.
+    """
     totals: dict[str, tuple[Counts, float]] = {}
-    for name, fields in cast("dict[str, object]", usage).items():
-        if isinstance(fields, dict):
-            model, (counts, cost) = canonical_model(name), _total(cast("Record", fields))
-            known, spent = totals.get(model, (NO_COUNTS, 0.0))
-            totals[model] = (add_counts(known, counts), spent + cost)
-    return totals
-
-
-def tells_hours(usage: object) -> bool:
-    """Return whether a `modelUsage` lists cache writes for an hour separately; CLI 2.1.306 does not."""
-    models = cast("dict[str, object]", usage).values() if isinstance(usage, dict) else ()
-    found = [cast("Record", fields) for fields in models if isinstance(fields, dict)]
-    return all(_HOURS in fields for fields in found if count(fields.get("cacheCreationInputTokens")))
-
-
-def _total(fields: Record) -> tuple[Counts, float]:
-    written = count(fields.get("cacheCreationInputTokens"))
-    hour = min(written, count(fields.get(_HOURS)))
-    cost = fields.get("costUSD")
-    numbers = (
-        count(fields.get("inputTokens")),
-        count(fields.get("outputTokens")),
-        count(fields.get("cacheReadInputTokens")),
-        written - hour,
-        hour,
-        count(fields.get("thinkingTokens")),
-        count(fields.get("webSearchRequests")),
-    )
-    return numbers, float(cost) if isinstance(cost, int | float) and 0 <= cost <= MOST else 0.0
+    splits = True
+    for name, fields in usage.items():
+        get = fields.get
+        written, hour = get("cacheCreationInputTokens") or 0, get(_HOURS) or 0
+        if written and _HOURS not in fields:
+            splits = False
+        if hour > written:
+            hour = written
+        counts = (
+            get("inputTokens") or 0,
+            get("outputTokens") or 0,
+            get("cacheReadInputTokens") or 0,
+            written - hour,
+            hour,
+            get("thinkingTokens") or 0,
+            get("webSearchRequests") or 0,
+        )
+        model, cost = canonical_model(name), get("costUSD") or 0.0
+        if model in totals:
+            known, spent = totals[model]
+            counts, cost = add_counts(known, counts), spent + cost
+        totals[model] = (counts, cost)
+    return totals, splits

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 
 __all__ = [
     "BLOCK_TEXTS", "COUNTS", "FORK_TEXTS", "MESSAGE_TEXTS", "MOST", "NESTED_COUNTS", "RECORD_TEXTS", "STATE_TEXTS",
-    "STATE_VALUES", "USAGE_TEXTS", "Record", "clean_record", "clean_usage", "count",
+    "STATE_VALUES", "TOTAL_COUNTS", "USAGE_TEXTS", "Record", "clean_record", "clean_totals", "clean_usage", "count",
 ]  # fmt: skip
 
 Record: TypeAlias = dict[str, Any]
@@ -25,7 +25,11 @@ RECORD_TEXTS = (
     "entrypoint", "version", "claude_code_version",
 )  # fmt: skip
 STATE_TEXTS = ("type", "sessionId", "session_id", "timestamp")
-STATE_VALUES = ("modelUsage", "totalCostUSD", "totalDuration", "startTime")
+STATE_VALUES = ("totalCostUSD", "totalDuration", "startTime")
+TOTAL_COUNTS = (
+    "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens",
+    "cacheCreationEphemeral1hInputTokens", "thinkingTokens", "webSearchRequests",
+)  # fmt: skip
 FORK_TEXTS = ("sessionId",)
 MESSAGE_TEXTS = ("id", "model", "stop_reason")
 BLOCK_TEXTS = ("type", "name", "id")
@@ -92,6 +96,19 @@ def clean_usage(usage: Record) -> tuple[Record, str | None]:
     if isinstance(usage.get("iterations"), list):
         clean["iterations"] = usage["iterations"]
     return clean, odd
+
+
+def clean_totals(usage: object) -> dict[str, Record]:
+    """Return a `modelUsage` of any content with every count and cost a number."""
+    totals: dict[str, Record] = {}
+    for model, value in cast("Record", usage).items() if isinstance(usage, dict) else ():
+        if isinstance(value, dict):
+            fields = cast("Record", value)
+            totals[model] = {name: count(fields[name]) for name in TOTAL_COUNTS if name in fields}
+            cost = fields.get("costUSD")
+            if isinstance(cost, int | float) and 0 <= cost <= MOST:
+                totals[model]["costUSD"] = float(cost)
+    return totals
 
 
 def _texts(fields: Record, names: tuple[str, ...]) -> Record:

@@ -4,7 +4,6 @@ import marshal
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from ..rows import FileScan, Problem
 from .cache import Cache, Identity, identity_of, pack_scan, unpack_scan
@@ -183,9 +182,12 @@ class _Helper:
             status = 1
             try:
                 os.close(self._results)
-                packed: list[Any] = []
+                # Packed job by job, so that no process waits at the end for all of another one's work.
+                packed: list[bytes] = []
                 while number := os.read(queue, 4):
-                    packed += [pack_scan(scan(path)) for path in jobs[int.from_bytes(number, "big")]]
+                    packed.append(
+                        marshal.dumps([pack_scan(scan(path)) for path in jobs[int.from_bytes(number, "big")]])
+                    )
                 with os.fdopen(answer, "wb") as pipe:
                     marshal.dump(packed, pipe)
                 status = 0
@@ -201,7 +203,7 @@ class _Helper:
             with os.fdopen(self._results, "rb") as pipe:
                 self._results = -1
                 # `marshal.load` reads value by value and takes ten times as long.
-                return [unpack_scan(packed) for packed in marshal.loads(pipe.read())]
+                return [unpack_scan(packed) for job in marshal.loads(pipe.read()) for packed in marshal.loads(job)]
         except (EOFError, ValueError, TypeError):
             return []
 
@@ -209,9 +211,9 @@ class _Helper:
         """End the process if it is still running."""
         if sys.platform == "win32":
             raise NotImplementedError("Windows cannot fork")
-        import signal
-
         if self._results >= 0:
+            import signal  # slow to import, and seldom needed
+
             os.close(self._results)
             os.kill(self._process, signal.SIGKILL)
         os.waitpid(self._process, 0)

@@ -122,18 +122,23 @@ class _Scanner:
 
     def read(self, stream: Readable, data: bytearray) -> FileScan:
         held = 0
+        find, rfind = finders(data)
         while came := self._fill(stream, data, held):
-            filled = held + came
+            # The start of a line, which is kept from the piece before, has no newline.
+            start, filled = held, held + came
             if self._skipping:
-                filled = self._skip(data, filled)
-            end = data.rfind(b"\n", 0, filled) + 1
+                start, filled = 0, self._skip(data, filled)
+            end = data.rfind(b"\n", start, filled) + 1
             if end and self._at_start and not data.startswith(_FIELD) and self._is_document(data, end):
                 return self._read_document(stream, data, filled)
             if end:
                 if self._at_start:
-                    self._note_time(data, data.find(_TIME, 0, end))
+                    self._note_time(data, find(_TIME, 0, end))
                 self._at_start = False
-                self._lines(data, end)
+                if self._strict:
+                    self._every_line(data, end)
+                else:
+                    self._lines(data, end, find, rfind)
                 self._base += end
                 # The rest is the start of a line, and nearly always short.
                 data[: filled - end] = data[end:filled]
@@ -184,13 +189,9 @@ class _Scanner:
 
     # --- from line to line
 
-    def _lines(self, data: bytearray, end: int) -> None:
-        if self._strict:
-            self._every_line(data, end)
-            return
+    def _lines(self, data: bytearray, end: int, find: Find, rfind: Find) -> None:
         # For one byte, Python's own search is the fastest.
         newline, startswith = data.find, data.startswith
-        find, rfind = finders(data)
         position = prompt_at = answer_at = 0
         while position < end:
             stop = newline(b"\n", position, end)
@@ -220,7 +221,7 @@ class _Scanner:
             elif (marker := rfind(_USAGE, position, stop)) >= 0:
                 self._line_with_usage(data, find, position, stop, marker)
             elif not whole or _may_count(find, position, stop):
-                self._note_time(data, data.rfind(_TIME, max(0, position - _NEAR), position))
+                self._note_time(data, rfind(_TIME, max(0, position - _NEAR), position))
                 self._line(data[position:stop], self._base + position)
             position = stop + 1
 

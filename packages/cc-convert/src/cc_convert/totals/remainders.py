@@ -50,7 +50,7 @@ def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict
         Rows for the part of the totals that is in no row, and the total of each session that has one.
     """
     processes = process_totals(scans, rows)
-    missing = [row for found in processes.values() for total in found for row in _of_process(total)]
+    missing = [row for found in processes.values() for total in found if total.unlogged for row in _of_process(total)]
     totals = {session: _session_total(found) for session, found in processes.items()}
     results: dict[str, list[Ledger]] = defaultdict(list)
     seen: set[str] = set()
@@ -72,19 +72,17 @@ def _of_process(total: ProcessTotal) -> list[Row]:
     project = total.ledger.project or total.scan.project
     missing: list[Row] = []
     for model, counts in total.unlogged.items():
-        if any(counts):
-            row = _row(total.ledger, model, counts, "unlogged", parent, project)
-            missing.append(_split(row, total.ledger, total.spent[model][1], total.covered))
+        row = _row(total.ledger, model, counts, "unlogged", parent, project)
+        missing.append(_split(row, total.ledger, total.spent[model][1], total.covered))
     return missing
 
 
 def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
-    spent: Totals = {}
-    covered: set[str] = set()
-    for process in processes:
+    spent = processes[0].spent
+    for process in processes[1:]:
         spent = _plus(spent, process.spent)
-        covered |= {row.key for row in process.covered}
-    return SessionTotal(spent, frozenset(covered), all(process.ledger.splits for process in processes))
+    covered = frozenset([row.key for process in processes for row in process.covered])
+    return SessionTotal(spent, covered, all(process.ledger.splits for process in processes))
 
 
 # --- results
