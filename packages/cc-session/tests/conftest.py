@@ -11,15 +11,17 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, Message
+from claude_agent_sdk import ClaudeAgentOptions, Message, PermissionMode
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, Session, SessionPool, Timeouts, sealed_options
+from cc_session import Content, Policy, Session, SessionPool, Timeouts, sealed_options
 from cc_session.internals import run_on_background
+
+FakeCLI: TypeAlias = Callable[[str], ClaudeAgentOptions]
 
 # The stand-ins are programs of the standard library, so that they start fast.
 FAKE_CLI = """#!{python} -IS
@@ -47,7 +49,96 @@ def result(frame, **fields):
 
 
 # The fixtures of the processes that tests share.
+# The script of a server whose start takes little.
+STDIO_SERVER = str(Path(__file__).parent / "stdio_server.py")
+
 SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})
+
+
+def ask(session: Session, content: Content) -> "asyncio.Task[list[Message]]":
+    """Ask in a task of its own, which returns all messages."""
+
+    async def messages() -> list[Message]:
+        return [message async for message in session.ask(content)]
+
+    return asyncio.ensure_future(messages())
+
+
+async def until(condition: Callable[[], object], pause: float = 0.01) -> None:
+    """Wait for something that sends no event."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(pause)
+
+
+async def cancelled(task: "asyncio.Future[Any]") -> None:
+    """Cancel a task, and wait until it is."""
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def all_raise(
+    error: type[Exception] | tuple[type[Exception], ...], *calls: Awaitable[object], match: str | None = None
+) -> None:
+    """Expect an error of each of these calls, one after another."""
+    for call in calls:
+        with pytest.raises(error, match=match):
+            await call
+
+
+def say(output: Any) -> Callable[[Any], Any]:
+    """Make a model, or a hook, with one output for any input."""
+    return lambda _input: output
+
+
+def echo(body: JsonObject) -> str:
+    """Answer with the last prompt."""
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else content[-1]["text"]
+
+
+def use(number: int | str, name: str, **arguments: Any) -> dict[str, Any]:
+    """A model's call of a tool."""
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
+
+
+def bash(number: int | str, command: str) -> dict[str, Any]:
+    return use(number, "Bash", command=command, description="d")
+
+
+def calling(*calls: dict[str, Any]) -> Callable[[JsonObject], Reply]:
+    """Make a model with these calls in one message after each prompt, which ends the turn after their results."""
+
+    def respond(body: JsonObject) -> Reply:
+        return "Done." if not calls or "tool_result" in json.dumps(body["messages"][-1]) else [*calls]
+
+    return respond
+
+
+def results_of(server: LoopbackServer) -> dict[str, str]:
+    """Return the results of calls that the model received, by their ids."""
+    blocks: list[Any] = [
+        block
+        for body in server.requests
+        for message in body["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block["type"] == "tool_result"  # pyright: ignore[reportUnknownVariableType]
+    ]
+    return {block["tool_use_id"]: json.dumps(block["content"]) for block in blocks}
+
+
+def is_alive(process: psutil.Process | int) -> bool:
+    """Return true if it runs. A process whose parent has ended may stay unreaped."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(process) if isinstance(process, int) else process
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def folders_in(temporary: Path) -> list[Path]:
+    """The private folders of processes."""
+    return [*temporary.glob("cc-session-*")]
 
 
 class Held:
@@ -102,15 +193,17 @@ class Workbench:
 
     @property
     def results(self) -> dict[str, str]:
-        """Return the results of its calls that the model received, by their ids."""
-        blocks: list[Any] = [
-            block
-            for body in self._server.requests
-            for message in body["messages"]
-            for block in message["content"]
-            if isinstance(block, dict) and block["type"] == "tool_result"  # pyright: ignore[reportUnknownVariableType]
-        ]
-        return {block["tool_use_id"]: json.dumps(block["content"]) for block in blocks}
+        return results_of(self._server)
+
+    async def run(
+        self, policy: Policy | None = None, mode: PermissionMode = "default", changes: Any = None, **kwargs: Any
+    ) -> list[str]:
+        """Run one turn in a process of its own, with changed options; return the lines of its stderr."""
+        lines: list[str] = []
+        options = replace(self.options, permission_mode=mode, stderr=lines.append, **(changes or {}))
+        async with await Session.open(options, policy=policy, **kwargs) as session, asyncio.timeout(40):
+            await ask(session, "Go.")
+        return lines
 
     @property
     def files(self) -> set[str]:
@@ -187,6 +280,11 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     shutil.rmtree(folder)
     assert not alive, f"processes left: {alive}"
     assert not left
+
+
+def process_of(session: Session) -> psutil.Process:
+    assert session.pid is not None
+    return psutil.Process(session.pid)
 
 
 def wait_for_rest(pool: SessionPool) -> None:
@@ -270,7 +368,7 @@ def calls_bash(server: LoopbackServer) -> Callable[..., None]:
 
 
 @pytest.fixture
-def fake_cli(tmp_path: Path) -> Callable[[str], ClaudeAgentOptions]:
+def fake_cli(tmp_path: Path) -> FakeCLI:
     """Makes the options of a process that is not the CLI, but a program with this body."""
 
     def make(body: str) -> ClaudeAgentOptions:
@@ -280,30 +378,6 @@ def fake_cli(tmp_path: Path) -> Callable[[str], ClaudeAgentOptions]:
         return ClaudeAgentOptions(cli_path=program)
 
     return make
-
-
-@pytest.fixture
-def ask() -> Callable[[Session, Content], "asyncio.Task[list[Message]]"]:
-    """Asks in its own task, which returns all messages."""
-
-    async def messages(session: Session, content: Content) -> list[Message]:
-        return [message async for message in session.ask(content)]
-
-    return lambda session, content: asyncio.ensure_future(messages(session, content))
-
-
-@pytest.fixture
-def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
-    """Waits for a pool's background work, which sends no event."""
-
-    async def wait(condition: Callable[[], bool]) -> None:
-        for _ in range(2_000):
-            if condition():
-                return
-            await asyncio.sleep(0.01)
-        pytest.fail("that did not come to pass")
-
-    return wait
 
 
 @pytest.fixture
@@ -329,14 +403,8 @@ def processes(children: Callable[[], list[psutil.Process]]) -> Callable[[], list
 
 
 @pytest.fixture
-def echo(server: LoopbackServer) -> Callable[[JsonObject], str]:
-    """The API's answer from here on: the prompt."""
-
-    def answer(body: JsonObject) -> str:
-        return body["messages"][-1]["content"][-1]["text"]
-
-    server.respond = answer
-    return answer
+def echoes(server: LoopbackServer) -> None:
+    server.respond = echo
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import sys
-import threading
 from typing import Any
 
 import anyio
@@ -13,28 +12,19 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import Session, SessionPool, Timeouts, TurnError
-from cc_types import ClaudeCodeError, CLIConnectionError
+from cc_session import Session, SessionBusyError, SessionPool, Timeouts, TurnError
+from cc_types import CLIConnectionError
+
+from .conftest import all_raise, cancelled, echo, process_of, until
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
 
-def echo(body: JsonObject) -> str:
-    """Answers with the last prompt, and after a moment, so that there is something to interrupt."""
-    content = body["messages"][-1]["content"]
-    return content if isinstance(content, str) else content[-1]["text"]
-
-
 async def slow_echo(body: JsonObject) -> str:
+    """Answer after a moment, so that there is something to interrupt."""
     await asyncio.sleep(random.random() * 0.03)
     return echo(body)
-
-
-async def cancelled(task: "asyncio.Task[Any]") -> None:
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
@@ -54,12 +44,13 @@ async def test_a_prompt_after_a_cancelled_one_gets_its_own_answer(
         assert session.state == "idle"
 
 
-async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing(
+async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing_and_until_then_the_session_is_dirty(
     server: LoopbackServer, session: Session, held: Any
 ) -> None:
     """SES-10: one that waits for the end of an earlier one."""
     first = asyncio.ensure_future(session.run("First."))
     await held.asked()
+    assert session.state == "busy"
     assert session.pid is not None
     # A stopped process drains nothing.
     os.kill(session.pid, signal.SIGSTOP)
@@ -68,25 +59,14 @@ async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing(
         second = asyncio.ensure_future(session.run("Second."))
         await asyncio.sleep(0)
         await cancelled(second)
+        assert session.state == "dirty"
     finally:
         os.kill(session.pid, signal.SIGCONT)
 
+    await until(lambda: session.state == "idle")
     server.respond = echo
     assert (await session.run("Third.")).text == "Third."
     assert "Second." not in str(server.requests)
-
-
-async def test_a_session_is_dirty_until_a_cancelled_turn_has_ended(session: Session, held: Any) -> None:
-    """SES-10."""
-    running = asyncio.ensure_future(session.run("Never mind."))
-    await held.asked()
-    assert session.state == "busy"
-    await cancelled(running)
-    assert session.state == "dirty"
-
-    with anyio.fail_after(10):
-        while session.state != "idle":  # noqa: ASYNC110  # there is no event for it
-            await anyio.sleep(0.001)
 
 
 async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: ClaudeAgentOptions, held: Any) -> None:
@@ -94,7 +74,7 @@ async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: Clau
     async with await Session.open(options, timeouts=Timeouts(close=0.4)) as session:
         running = asyncio.ensure_future(session.run("Never mind."))
         await held.asked()
-        os.kill(session.pid or 0, signal.SIGSTOP)
+        process_of(session).suspend()
         await cancelled(running)
 
         with anyio.fail_after(10), pytest.raises(CLIConnectionError, match="did not end in time"):
@@ -108,8 +88,7 @@ async def test_an_interrupt_ends_a_run_at_any_moment(server: LoopbackServer, ses
         server.respond = held
         with anyio.fail_after(10):
             running = asyncio.ensure_future(session.run("Take your time."))
-            while session.state != "busy":  # noqa: ASYNC110  # there is no event for it
-                await asyncio.sleep(0)
+            await until(lambda: session.state == "busy", pause=0)
             await anyio.sleep(milliseconds / 1000)  # so that the interrupt meets the turn at another point
 
             await session.interrupt()
@@ -121,23 +100,17 @@ async def test_an_interrupt_ends_a_run_at_any_moment(server: LoopbackServer, ses
             assert (await session.run("And now?")).text == "And now?"
 
 
-async def test_cancelling_in_one_thread_leaves_a_turn_of_another_alone(
-    server: LoopbackServer, session: Session, held: Any
+async def test_a_turn_is_interrupted_by_another_thread_and_not_by_a_second_one_that_is_refused(
+    session: Session, held: Any
 ) -> None:
-    """SES-75: the one that waits for its turn is cancelled, and the one that runs is answered."""
-
-    async def refused() -> None:
-        with pytest.raises(ClaudeCodeError):
-            await session.run("Two")
-
+    """SES-75."""
     running = asyncio.ensure_future(session.run("One"))
     await held.asked()
-    thread = threading.Thread(target=lambda: asyncio.run(refused()))
-    thread.start()
-    await asyncio.to_thread(thread.join)
-    await session.interrupt()
-    with pytest.raises(TurnError, match="interrupted"):
-        await running
+    await asyncio.to_thread(asyncio.run, all_raise(SessionBusyError, session.run("Two")))
+    assert session.state == "busy"
+    await asyncio.to_thread(asyncio.run, session.interrupt())
+    await all_raise(TurnError, running, match="interrupted")
+    assert session.state == "idle"
 
 
 async def test_random_cancels_and_interrupts_of_sessions_side_by_side_mix_nothing_up(

@@ -6,8 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,11 +15,12 @@ import psutil
 import pytest
 
 from cc_loopback import LoopbackServer
-from cc_session import Content, HookResult, Session, command_hook
+from cc_session import HookResult, Session, command_hook
 from cc_session.hooks.callbacks import CallbackRunner
 from cc_session.hooks.calls import for_the_cli
 
-Ask = Callable[[Session, Content], Any]
+from .conftest import ask, bash, cancelled, is_alive, until, use
+
 # A sleep time that identifies the processes of this worker.
 SLEEP = ["sleep", f"60.{os.getpid()}"]
 DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}
@@ -31,8 +31,7 @@ def program(code: str) -> list[str]:
 
 
 def touch(file: str) -> dict[str, Any]:
-    call = {"type": "tool_use", "id": f"toolu_{file}", "name": "Bash"}
-    return call | {"input": {"command": f"touch {file}", "description": "d"}}
+    return bash(file, f"touch {file}")
 
 
 async def said(command: Sequence[Any], event: str = "PreToolUse", **kwargs: Any) -> Any:
@@ -85,8 +84,8 @@ async def test_a_program_blocks_a_call_or_stops_nothing(caplog: pytest.LogCaptur
     assert "exited with 1: It broke." in caplog.text
 
 
-async def test_a_program_that_fails_blocks_the_call_and_leaves_nothing(
-    caplog: pytest.LogCaptureFixture, until: Any
+async def test_a_program_that_fails_blocks_the_call_unless_declared_otherwise_and_leaves_nothing(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """SES-39, SES-40, SES-41: its child processes end, too."""
     answers = await asyncio.gather(*(said(command, timeout=1.5) for command in FAILING.values()))
@@ -96,10 +95,6 @@ async def test_a_program_that_fails_blocks_the_call_and_leaves_nothing(
         assert isinstance(answer, str), case
     assert caplog.text.count("The hook") == len(FAILING)
     await until(lambda: SLEEP not in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])])
-
-
-async def test_a_program_can_be_declared_to_let_pass_what_it_fails_about() -> None:
-    """SES-40."""
     assert await said(["/nowhere/program"], on_error="continue") == {}
 
 
@@ -124,7 +119,7 @@ exec(json.loads(sys.argv[2])[case])
 
 
 async def test_a_program_gets_the_event_as_json_and_the_cli_heeds_its_answer(
-    bench: Any, server: LoopbackServer, ask: Ask, tmp_path: Path
+    bench: Any, server: LoopbackServer, tmp_path: Path
 ) -> None:
     """SES-42, SES-43: no shell is between, and the model gets the output with a prompt."""
     evil = "$(touch evil); `touch evil`"
@@ -136,12 +131,11 @@ async def test_a_program_gets_the_event_as_json_and_the_cli_heeds_its_answer(
     ]
     lines: list[str] = []
     options = replace(bench.options, permission_mode="bypassPermissions", stderr=lines.append)
-    long = {"file_path": f"{bench.folder}/long", "content": "x" * 500_000}
-    write = touch("long") | {"name": "Write", "input": long}
+    write = use("long", "Write", file_path=f"{bench.folder}/long", content="x" * 500_000)
     async with await Session.open(options, hooks=hooks) as session, asyncio.timeout(40):
         for calls in ([*map(touch, [*IN_A_SESSION][:-1]), write], [touch("stopped")]):
             bench.will_call(*calls)
-            *_, result = await ask(session, "Go.")
+            *_, result = cast("list[Any]", await ask(session, "Go."))
 
     assert lines == []
     assert bench.files == {"silent", "quiet", "other", "stopped"}
@@ -154,24 +148,22 @@ async def test_a_program_gets_the_event_as_json_and_the_cli_heeds_its_answer(
     assert (folder, project, argument) == (str(bench.folder), str(bench.folder), evil)
 
 
-async def test_an_interrupt_kills_the_program_and_what_it_has_started(bench: Any, ask: Ask, tmp_path: Path) -> None:
+async def test_an_interrupt_kills_the_program_and_what_it_has_started(bench: Any, tmp_path: Path) -> None:
     """SES-39."""
+    pid = tmp_path / "pid"
     code = f"""
 child = subprocess.Popen(["sleep", "600"])
-open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
+open({str(pid)!r}, "w").write(str(child.pid))
 time.sleep(600)
 """
     bench.will_call(touch("file"))
     hooks = [command_hook("PreToolUse", program(code))]
     async with await Session.open(bench.options, hooks=hooks) as session, asyncio.timeout(40):
         asking = ask(session, "Go.")
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-        child = int((tmp_path / "pid").read_text())
+        await until(lambda: pid.exists() and pid.read_text())
         await session.interrupt()
         await asking
-        while is_running(child):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+        await until(lambda: not is_alive(int(pid.read_text())))
     assert bench.files == set()
 
 
@@ -186,30 +178,19 @@ async def test_a_program_that_is_given_up_while_it_starts_leaves_nothing(tmp_pat
         await asyncio.sleep(0)
     time.sleep(0.1)  # noqa: ASYNC251  # the program continues, and the loop does not
 
-    called.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await called
-
-    while pid.exists() and is_running(int(pid.read_text())):  # noqa: ASYNC110  # there is no event for it
-        await asyncio.sleep(0.02)
+    await cancelled(called)
+    await until(lambda: not pid.exists() or not is_alive(int(pid.read_text())))
 
 
-def is_running(pid: int) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
-
-
-@pytest.mark.parametrize("command", [[], [3], [b"true"], ["true", None]])
-def test_what_is_no_command_is_refused(command: Any) -> None:
-    with pytest.raises((ValueError, TypeError)):
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [([], None), ([3], None), ([b"true"], None), (["true", None], None), ("echo hello", "not one text for a shell")],
+    ids=str,
+)
+def test_what_is_no_command_is_refused(command: Any, words: str | None) -> None:
+    """SES-43: no shell splits a line."""
+    with pytest.raises((ValueError, TypeError), match=words):
         command_hook("PreToolUse", command)
-
-
-def test_a_shell_line_is_refused() -> None:
-    """SES-43: no shell splits it."""
-    with pytest.raises(TypeError, match="not one text for a shell"):
-        command_hook("PreToolUse", "echo hello")
 
 
 def test_the_definition_is_checked_like_that_of_any_hook() -> None:

@@ -2,29 +2,21 @@
 
 import asyncio
 import base64
-from collections.abc import Callable
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 from claude_agent_sdk import Message, ResultMessage, StreamEvent
 
-from cc_loopback import JsonObject, LoopbackServer, Respond
-from cc_session import Content, Session, SessionBusyError, Timeouts
+from cc_loopback import LoopbackServer
+from cc_session import Session, SessionBusyError, Timeouts
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
-Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
+from .conftest import FakeCLI, all_raise, ask, cancelled, echo, say, until
+
 MODEL = "claude-sonnet-5"
 PDF = base64.b64encode(b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n").decode()
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-
-
-def say(text: str) -> Respond:
-    def respond(_body: JsonObject) -> str:
-        return text
-
-    return respond
 
 
 def result_of(messages: list[Message]) -> ResultMessage:
@@ -44,7 +36,7 @@ def _plain(content: Any) -> Any:
 
 
 async def test_a_turn_yields_the_events_of_the_api_unchanged_and_ends_with_its_result(
-    server: LoopbackServer, session: Session, ask: Ask
+    server: LoopbackServer, session: Session
 ) -> None:
     """SES-15."""
     server.respond = say("Sunny.")
@@ -61,9 +53,7 @@ async def test_a_turn_yields_the_events_of_the_api_unchanged_and_ends_with_its_r
     assert len(server.requests) == 1
 
 
-async def test_history_reaches_the_api_unchanged_and_in_order(
-    server: LoopbackServer, session: Session, ask: Ask
-) -> None:
+async def test_history_reaches_the_api_unchanged_and_in_order(server: LoopbackServer, session: Session) -> None:
     """SES-17."""
     history: list[tuple[str, list[dict[str, JsonValue]]]] = [
         ("user", [
@@ -93,7 +83,7 @@ async def test_history_reaches_the_api_unchanged_and_in_order(
     assert len(server.requests) == 1
 
 
-async def test_text_is_data(server: LoopbackServer, session: Session, ask: Ask) -> None:
+async def test_text_is_data(server: LoopbackServer, session: Session) -> None:
     """SES-11."""
     for text in ("@/etc/hostname", "/clear", "/cost now", "!ls", "# note", "  \n"):
         first = await session.add_user(text)
@@ -109,9 +99,7 @@ async def test_text_is_data(server: LoopbackServer, session: Session, ask: Ask) 
         assert await session.rewind(first)
 
 
-async def test_a_message_of_several_megabytes_passes_both_ways(
-    server: LoopbackServer, session: Session, ask: Ask
-) -> None:
+async def test_a_message_of_several_megabytes_passes_both_ways(server: LoopbackServer, session: Session) -> None:
     """SES-22."""
     server.respond = say("y" * 2_000_000)
 
@@ -121,7 +109,9 @@ async def test_a_message_of_several_megabytes_passes_both_ways(
     assert result_of(messages).result == "y" * 2_000_000
 
 
-async def test_a_rewind_drops_the_message_and_all_after_it(server: LoopbackServer, session: Session, ask: Ask) -> None:
+async def test_a_rewind_drops_the_message_and_all_after_it_and_to_an_unknown_one_changes_nothing(
+    server: LoopbackServer, session: Session
+) -> None:
     """SES-64."""
     uuids: list[str] = []
     for number in range(3):
@@ -130,33 +120,21 @@ async def test_a_rewind_drops_the_message_and_all_after_it(server: LoopbackServe
 
     assert await session.rewind(uuids[2])
     assert await session.rewind(uuids[1])
+    assert not await session.rewind("00000000-0000-4000-8000-000000000000")
     await ask(session, "Other question")
 
     assert [content[0]["text"] for _, content in received(server)] == ["Question 0", "Answer 0", "Other question"]
 
 
-async def test_a_rewind_to_an_unknown_message_changes_nothing(
-    server: LoopbackServer, session: Session, ask: Ask
-) -> None:
-    """SES-64."""
-    await session.add_user("Remember this.")
-    await session.add_assistant("I do.", model=MODEL)
-
-    assert not await session.rewind("00000000-0000-4000-8000-000000000000")
-    await ask(session, "Well?")
-
-    assert [content[0]["text"] for _, content in received(server)] == ["Remember this.", "I do.", "Well?"]
-
-
 async def test_a_turn_that_was_rewound_at_any_moment_leaves_the_session_free_and_clean(
-    server: LoopbackServer, session: Session, ask: Ask, held: Any
+    server: LoopbackServer, session: Session, held: Any
 ) -> None:
     """SES-10: also without a reader to its end."""
     for milliseconds in (0, 1, 2, 3, 5, 100):
         server.respond = held
         left = session.ask("Never mind.")
         reading = asyncio.ensure_future(anext(left))
-        await _busy(session)
+        await until(lambda: session.state == "busy", pause=0)
         await anyio.sleep(milliseconds / 1000)  # so that the rewind meets the turn at another point
 
         assert await session.rewind(session.last_user_uuid or "")
@@ -171,7 +149,9 @@ async def test_a_turn_that_was_rewound_at_any_moment_leaves_the_session_free_and
         assert result_of(rest).result != "Fresh."
 
 
-async def test_an_interrupted_turn_says_so_in_its_result(session: Session, ask: Ask, held: Any) -> None:
+async def test_an_interrupted_turn_says_so_in_its_result_and_without_a_turn_nothing_happens(
+    server: LoopbackServer, session: Session, held: Any
+) -> None:
     """SES-18."""
     asking = ask(session, "Take your time.")
     await held.asked()
@@ -180,42 +160,33 @@ async def test_an_interrupted_turn_says_so_in_its_result(session: Session, ask: 
         messages = await asking
     assert (result_of(messages).subtype, session.state) == ("error_during_execution", "idle")
 
-
-async def test_an_interrupt_without_a_turn_does_nothing(server: LoopbackServer, session: Session, ask: Ask) -> None:
     await session.interrupt()
-
+    server.respond = say("Hello.")
     assert not result_of(await ask(session, "Hello.")).is_error
 
 
 async def test_a_second_question_at_the_same_time_is_refused_and_the_first_is_answered(
-    server: LoopbackServer, session: Session, ask: Ask
+    server: LoopbackServer, session: Session
 ) -> None:
     """SES-08, SES-F11."""
-
-    def exclaim(body: JsonObject) -> str:
-        return body["messages"][-1]["content"][0]["text"] + "!"
-
-    server.respond = exclaim
+    server.respond = echo
     first = ask(session, "One")
-    await _busy(session)
+    await until(lambda: session.state == "busy", pause=0)
 
     others = session.add_user("Three"), session.add_assistant("Four", model=MODEL)
-    for refused in (ask(session, "Two"), session.run("Two"), *others):
-        with pytest.raises(SessionBusyError, match="one at a time"):
-            await refused
+    await all_raise(SessionBusyError, ask(session, "Two"), session.run("Two"), *others, match="one at a time")
 
-    assert result_of(await first).result == "One!"
-    assert result_of(await ask(session, "Five")).result == "Five!"
-    assert [content[0]["text"] for _, content in received(server)] == ["One", "One!", "Five"]
+    assert result_of(await first).result == "One"
+    assert result_of(await ask(session, "Five")).result == "Five"
+    assert [content[0]["text"] for _, content in received(server)] == ["One", "One", "Five"]
 
 
 async def test_content_that_is_no_json_is_refused_and_nothing_has_happened(
-    server: LoopbackServer, session: Session, ask: Ask
+    server: LoopbackServer, session: Session
 ) -> None:
     content: Any = [{"type": "text", "text": b"bytes"}]
-    for call in (session.add_user(content), session.add_assistant(content, model=MODEL), ask(session, content)):
-        with pytest.raises(TypeError, match="not JSON serializable"):
-            await call
+    calls = session.add_user(content), session.add_assistant(content, model=MODEL), ask(session, content)
+    await all_raise(TypeError, *calls, match="not JSON serializable")
 
     assert session.state == "idle"
     assert not result_of(await ask(session, "Hello.")).is_error
@@ -223,7 +194,7 @@ async def test_content_that_is_no_json_is_refused_and_nothing_has_happened(
 
 
 async def test_messages_that_are_written_at_once_are_taken_one_after_another(
-    server: LoopbackServer, session: Session, ask: Ask
+    server: LoopbackServer, session: Session
 ) -> None:
     """SES-17."""
     texts = [f"Message {number}" for number in range(5)]
@@ -239,52 +210,32 @@ async def test_messages_that_are_written_at_once_are_taken_one_after_another(
     assert content[-1]["text"] == "Last message"
 
 
-async def test_a_cancelled_message_is_not_taken_for_the_next_answer(
-    server: LoopbackServer, session: Session, ask: Ask
+async def test_a_cancelled_message_or_reader_is_not_taken_for_the_next_answer(
+    server: LoopbackServer, session: Session, held: Any
 ) -> None:
-    """SES-09, SES-10: its acknowledgement is a result, too."""
+    """SES-09, SES-10: the acknowledgement of a message is a result, too."""
     server.respond = say("An answer.")
     for _ in range(5):
         adding = asyncio.ensure_future(session.add_user("Cancelled."))
         await asyncio.sleep(0)
-        adding.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await adding
-
+        await cancelled(adding)
         assert result_of(await ask(session, "And now?")).result == "An answer."
 
-
-async def test_a_cancelled_reader_leaves_the_session_to_be_rewound(
-    server: LoopbackServer, session: Session, ask: Ask, held: Any
-) -> None:
-    """SES-10."""
+    await session.reset()
+    server.respond = held
     for _ in range(3):
         asking = ask(session, "Cancelled.")
         await held.asked()
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
+        await cancelled(asking)
         assert session.state == "busy"
         assert await session.rewind(session.last_user_uuid or "")
     server.respond = say("An answer.")
-
     assert result_of(await ask(session, "And now?")).result == "An answer."
     assert len(received(server)) == 1
 
 
-async def test_an_error_of_the_api_is_a_result_and_the_session_goes_on(
-    server: LoopbackServer, session: Session, ask: Ask
-) -> None:
-    """SES-01: the subtype is not enough."""
-    server.fail_next(status=529)
-    failed = result_of(await ask(session, "Hello?"))
-    assert (failed.is_error, failed.api_error_status, failed.subtype) == (True, 529, "success")
-
-    assert not result_of(await ask(session, "Hello again?")).is_error
-
-
 async def test_variables_of_a_running_process_hold_for_the_requests_after(
-    server: LoopbackServer, session: Session, ask: Ask
+    server: LoopbackServer, session: Session
 ) -> None:
     """SES-33."""
     await session.set_env({"CLAUDE_CODE_EXTRA_BODY": '{"temperature": 0.5}', "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "777"})
@@ -294,32 +245,19 @@ async def test_variables_of_a_running_process_hold_for_the_requests_after(
     assert server.requests[-1]["max_tokens"] == 777
 
 
-async def test_a_refused_control_request_says_why(session: Session) -> None:
-    """SES-32."""
+async def test_control_requests_at_once_get_their_own_answers_and_a_refused_one_says_why(session: Session) -> None:
+    """SES-28, SES-32."""
+    answers = await asyncio.gather(*(session.control("get_settings") for _ in range(10)), session.control("mcp_status"))
+    assert all("mcpServers" not in answer for answer in answers[:-1])
+    assert "mcpServers" in answers[-1]
+
     with pytest.raises(ControlRequestError, match="'no_such_request'") as raised:
         await session.control("no_such_request")
     assert raised.value.message
 
 
-async def test_control_requests_at_once_get_their_own_answers(session: Session) -> None:
-    """SES-28."""
-    answers = await asyncio.gather(*(session.control("get_settings") for _ in range(10)), session.control("mcp_status"))
-
-    assert all("mcpServers" not in answer for answer in answers[:-1])
-    assert "mcpServers" in answers[-1]
-
-
-async def test_a_message_that_is_not_taken_is_a_timeout(
-    fake_cli: Callable[[str], Any],
-) -> None:
+async def test_a_message_that_is_not_taken_is_a_timeout(fake_cli: FakeCLI) -> None:
     options = fake_cli("initialize()\nfor frame in frames(): pass")
     async with await Session.open(options, timeouts=Timeouts(control=0.2)) as session:
-        for _ in range(2):
-            with pytest.raises(ControlTimeoutError, match="'user message'"):
-                await session.add_user("Hello.")
-
-
-async def _busy(session: Session) -> None:
-    with anyio.fail_after(5):
-        while session.state != "busy":  # there is no event for it
-            await anyio.lowlevel.checkpoint()
+        calls = session.add_user("Hello."), session.add_user("Hello.")
+        await all_raise(ControlTimeoutError, *calls, match="'user message'")

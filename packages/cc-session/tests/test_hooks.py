@@ -10,44 +10,26 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast, get_args
-from unittest.mock import ANY
+from typing import Any, get_args
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, PreToolUseHookInput, UserPromptSubmitHookInput
 from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
-from cc_session import Content, Hook, HookResult, Session, Turn, TurnError, hook
-from cc_session.hooks.callbacks import CallbackRunner
-from cc_session.hooks.calls import for_the_cli
+from cc_session import Hook, HookResult, Session, Turn, TurnError, hook
 from cc_session.hooks.hook import OnError
 
-Ask = Callable[[Session, Content], Any]
+from . import conftest
+from .conftest import say
+
 Function = Callable[[Any], Any]
 # The CLI knows a call by its id, also one of an earlier turn.
 _numbers = itertools.count(1)
 
 
 def bash(command: str) -> dict[str, Any]:
-    call = {"type": "tool_use", "id": f"toolu_{next(_numbers)}", "name": "Bash"}
-    return call | {"input": {"command": command, "description": "d"}}
-
-
-async def run(bench: Any, ask: Ask, hooks: list[Hook[Any]], **kwargs: Any) -> None:
-    """One turn, with hooks, and with an empty stderr."""
-    lines: list[str] = []
-    options = replace(bench.options, permission_mode="bypassPermissions", stderr=lines.append)
-    async with await Session.open(options, hooks=hooks, **kwargs) as session:
-        await ask(session, "Go.")
-    assert lines == []
-
-
-def saying(output: Any) -> Function:
-    def say(input: Any) -> Any:
-        return output
-
-    return say
+    return conftest.bash(next(_numbers), command)
 
 
 class Shared:
@@ -119,7 +101,7 @@ async def test_a_hook_sees_the_call_and_lets_it_pass(shared: Shared) -> None:
 async def test_what_a_hook_denies_does_not_run(shared: Shared, result: HookResult) -> None:
     """SES-42: nor its questions under bypass, without a callback to answer them."""
     call = bash("touch file")
-    await shared.turn(call, first=saying(result))
+    await shared.turn(call, first=say(result))
 
     assert shared.bench.files == set()
     assert result.reason in shared.bench.results[call["id"]]
@@ -163,20 +145,25 @@ async def test_changed_input_changed_output_and_added_context_take_effect(
     assert "About Go. it is known that it is late." in str(server.requests[0]["messages"])
 
 
-async def test_a_hook_can_end_the_turn(shared: Shared, server: LoopbackServer) -> None:
-    enough = HookResult(stops=True, reason="Enough.")
-    with pytest.raises(TurnError) as raised:
-        await shared.turn(bash("touch file"), first=saying(enough))
-    assert raised.value.turn.result.terminal_reason == "hook_stopped"
-    assert len(server.requests) == 1
-
-
-async def test_a_prompt_is_blocked_by_its_hook_and_when_that_fails(shared: Shared, server: LoopbackServer) -> None:
-    """SES-38, SES-40."""
-    for function, words in ((saying(HookResult.deny("No prompts.")), "No prompts."), (raises, "raised RuntimeError")):
-        with pytest.raises(TurnError, match=words):
-            await shared.turn(UserPromptSubmit=function)
-    assert server.requests == []
+async def test_a_hook_can_end_the_turn_or_block_its_prompt_also_by_a_failure(
+    shared: Shared, server: LoopbackServer
+) -> None:
+    """SES-38, SES-40, SES-72, SES-F17: to the CLI that is no error, and the session goes on."""
+    enough, refuse = say(HookResult(stops=True, reason="Enough.")), say(HookResult.deny("No prompts."))
+    cases: list[tuple[dict[str, Any], str, str | None, int]] = [
+        ({"first": enough}, "hook_stopped", None, 1),
+        ({"UserPromptSubmit": enough}, "hook_stopped", None, 0),
+        ({"UserPromptSubmit": refuse}, "prompt_blocked", "No prompts.", 0),
+        ({"UserPromptSubmit": raises}, "prompt_blocked", "raised RuntimeError", 0),
+    ]
+    for hooks, kind, words, requests in cases:
+        before = len(server.requests)
+        with pytest.raises(TurnError, match=words) as raised:
+            await shared.turn(bash("touch file"), **hooks)
+        assert (raised.value.kind, len(server.requests) - before) == (kind, requests)
+        assert not raised.value.turn.result.is_error
+        assert (await shared.turn()).text == "Done."
+    assert shared.bench.files == set()
 
 
 async def test_other_events_come_as_well(shared: Shared) -> None:
@@ -231,31 +218,12 @@ FAILING: list[tuple[Callable[..., Any], str]] = [
     (too_slow_in_a_thread, "took longer than 0.2 seconds"),
     (leaves, "raised QuitError"),
     (cancels_itself, "raised QuitError"),
-    (saying({"permissionDecision": "allow"}), "raised ValueError"),
-    (saying(of_pre_tool_use(hookEventName="PostToolUse")), "raised ValueError"),
-    (saying(of_pre_tool_use(permissionDecision="Deny")), "raised ValueError"),
-    (saying({"hookSpecificOutput": ["deny"]}), "raised TypeError"),
-    (saying(HookResult(updated_output="x")), "raised ValueError"),
+    (say({"permissionDecision": "allow"}), "raised ValueError"),
+    (say(of_pre_tool_use(hookEventName="PostToolUse")), "raised ValueError"),
+    (say(of_pre_tool_use(permissionDecision="Deny")), "raised ValueError"),
+    (say({"hookSpecificOutput": ["deny"]}), "raised TypeError"),
+    (say(HookResult(updated_output="x")), "raised ValueError"),
 ]
-
-
-@pytest.mark.parametrize(("function", "words"), FAILING, ids=range(len(FAILING)))
-async def test_a_hook_that_fails_says_what_becomes_of_the_call(
-    caplog: pytest.LogCaptureFixture, function: Callable[..., Any], words: str
-) -> None:
-    """SES-39, SES-40, SES-41: to the CLI, which gets an answer in any case."""
-    answers: dict[OnError, Any] = {}
-    for on_error in get_args(OnError):
-        failing = hook("PreToolUse", timeout=0.2, on_error=on_error)(function)
-        [answer] = for_the_cli(failing, CallbackRunner(None)).hooks
-        answers[on_error] = await answer({}, "toolu_1", {"signal": None})  # pyright: ignore[reportArgumentType]
-
-    assert answers["continue"] == {}
-    said = answers["block"]["hookSpecificOutput"]
-    assert said == of_pre_tool_use(permissionDecision="deny", permissionDecisionReason=ANY)["hookSpecificOutput"]
-    assert words in said["permissionDecisionReason"]
-    assert "a secret" not in said["permissionDecisionReason"]
-    assert caplog.text.count(words) >= 2
 
 
 def noting(ran: list[str], name: str) -> Callable[[], None]:
@@ -266,28 +234,28 @@ def noting(ran: list[str], name: str) -> Callable[[], None]:
 
 
 async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
-    bench: Any, ask: Ask, caplog: pytest.LogCaptureFixture
+    bench: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SES-39, SES-40, SES-41, SES-F13: beside one that allows it, in the mode that allows everything.
 
-    Exception: hooks that are declared to continue on errors, and no others.
+    Exception: hooks that are declared to continue on errors.
     """
     server: Any = MCPServer("any")
-    hooks: list[Hook[Any]] = [hook("PreToolUse")(saying(HookResult.allow()))]
+    hooks: list[Hook[Any]] = [hook("PreToolUse")(say(HookResult.allow()))]
     calls: dict[str, tuple[dict[str, Any], str]] = {}
     ran: list[str] = []
-    for on_error, cases in (("block", FAILING), ("continue", FAILING[:3])):
-        for number, (function, words) in enumerate(cases):
+    for on_error in get_args(OnError):
+        for number, (function, words) in enumerate(FAILING):
             name = f"{on_error}_{number}"
             server.add_tool(noting(ran, name), name=name)
             matcher, seconds = f"mcp__here__{name}", 0.2 if "took longer" in words else 30
-            hooks.append(hook("PreToolUse", matcher, timeout=seconds, on_error=cast(OnError, on_error))(function))
+            hooks.append(hook("PreToolUse", matcher, timeout=seconds, on_error=on_error)(function))
             calls[name] = bash("") | {"name": matcher, "input": {}}, words
     bench.will_call(*(call for call, _ in calls.values()))
 
-    await run(bench, ask, hooks, mcp_servers={"here": server})
+    assert await bench.run(None, "bypassPermissions", hooks=hooks, mcp_servers={"here": server}) == []
 
-    assert ran == ["continue_0", "continue_1", "continue_2"]
+    assert ran == [f"continue_{number}" for number in range(len(FAILING))]
     for name, (call, words) in calls.items():
         assert (words in bench.results[call["id"]]) == (name not in ran), name
         assert words in caplog.text
@@ -303,7 +271,7 @@ async def test_a_hook_that_fails_at_the_end_does_not_keep_the_turn_going(
 
 
 async def test_a_process_of_ours_that_hangs_blocks_the_call(
-    bench: Any, server: LoopbackServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+    bench: Any, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-39: the CLI stops waiting, and does not run the tool."""
     monkeypatch.setattr("cc_session.hooks.calls._CLI_WAITS_LONGER_SECONDS", 0.3)
@@ -319,7 +287,8 @@ async def test_a_process_of_ours_that_hangs_blocks_the_call(
 
     call = bash("touch file")
     bench.will_call(call)
-    await run(bench, ask, [Hook("PreToolUse", hang, timeout=0.2, runs_here=True)])
+    hooks = [Hook("PreToolUse", hang, timeout=0.2, runs_here=True)]
+    assert await bench.run(None, "bypassPermissions", hooks=hooks) == []
 
     assert gave_up == [True]
     assert bench.files == set()
@@ -371,19 +340,16 @@ async def test_a_coroutine_runs_on_the_loop_of_who_asks_and_a_function_in_a_thre
     assert len({id(thread) for thread in (*threads, threading.current_thread())}) == 3
 
 
-def test_what_cannot_be_a_hook_is_refused_where_it_is_defined() -> None:
+async def test_what_cannot_be_a_hook_is_refused_where_it_is_defined_or_given(options: ClaudeAgentOptions) -> None:
     """SES-39."""
     with pytest.raises(TypeError):
         hook("Stop")(lambda: {})  # pyright: ignore[reportArgumentType]  # which is the point
     for seconds in (0, -1, float("inf"), 3e6):
         with pytest.raises(ValueError):
-            hook("Stop", timeout=seconds)(saying({}))
+            hook("Stop", timeout=seconds)(say({}))
     wrong: Any = "ignore"
     with pytest.raises(ValueError, match="on_error is 'block' or 'continue'"):
-        hook("Stop", on_error=wrong)(saying({}))
-
-
-async def test_only_hooks_are_taken_for_hooks(options: ClaudeAgentOptions) -> None:
+        hook("Stop", on_error=wrong)(say({}))
     functions: Any = [lambda input: {}]  # pyright: ignore[reportUnknownLambdaType]
     with pytest.raises(TypeError, match="a hook is made by"):
         await Session.open(options, hooks=functions)

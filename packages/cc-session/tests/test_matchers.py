@@ -41,30 +41,25 @@ def test_a_matcher_that_both_languages_read_alike_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("matchers", "error", "words"),
+    ("event", "matchers", "error", "words"),
     [
-        (["[", "(", "*a", "a**", "(?<=a+)b", "[]"], re.error, ""),
+        ("PreToolUse", ["[", "(", "*a", "a**", "(?<=a+)b", "[]"], re.error, ""),
         (
+            "PreToolUse",
             ["(?P<a>b)", "(?i)bash", "a++", r"\ABash", r"Bash\Z", "(?>a)", "a{,3}", "(?#a)b"],
             ValueError,
             "means something else or",
         ),
-        (["|", " , "], ValueError, "names nothing"),
+        ("PreToolUse", ["|", " , "], ValueError, "names nothing"),
+        ("Stop", ["Bash"], ValueError, "Stop has nothing that a matcher could match"),
+        ("FileChanged", ["a, b["], re.error, ""),
     ],
-    ids=["no regular expression", "another one in JavaScript", "no name"],
+    ids=["no regular expression", "another one in JavaScript", "no name", "nothing to match", "files"],
 )
-def test_a_matcher_that_would_never_match_is_an_error_where_it_is_defined(
-    matchers: list[str], error: type[Exception], words: str
+def test_a_matcher_that_would_never_match_or_be_ignored_is_an_error_where_it_is_defined(
+    event: str, matchers: list[str], error: type[Exception], words: str
 ) -> None:
     """SES-37, SES-F13: in silence."""
     for matcher in matchers:
         with pytest.raises(error, match=words or None):
-            hook("PreToolUse", matcher)
-
-
-def test_a_matcher_where_there_is_nothing_to_match_is_refused() -> None:
-    """The CLI would ignore it, and run the hook each time."""
-    with pytest.raises(ValueError, match="Stop has nothing that a matcher could match"):
-        hook("Stop", "Bash")
-    with pytest.raises(re.error):
-        hook("FileChanged", "a, b[")
+            hook(event, matcher)

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cc_loopback import LoopbackServer
 from cc_session import (
-    Content,
     HTTPServer,
     McpServer,
     McpServerFailedError,
@@ -39,40 +38,19 @@ from cc_session import (
     ToolDefinition,
 )
 
+from .conftest import STDIO_SERVER, ask, calling, results_of, until, use
+
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
-
-Ask = Callable[[Session, Content], Any]
-SCRIPT = str(Path(__file__).parent / "stdio_server.py")
 
 
 def stdio(name: str | None = None, **env: str) -> StdioServer:
     named = {} if name is None else {"NAME": name}
-    return StdioServer(sys.executable, ["-S", SCRIPT], {**named, **env})
-
-
-def use(number: int, name: str, **arguments: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
+    return StdioServer(sys.executable, ["-S", STDIO_SERVER], {**named, **env})
 
 
 # The CLI knows a call by its id, also one of an earlier turn.
 _numbers = itertools.count(1)
-
-
-class Model:
-    """Calls tools once, and keeps their answers."""
-
-    def __init__(self, *calls: dict[str, Any]) -> None:
-        self.calls = [*calls]
-        self.results: dict[str, str] = {}
-
-    def __call__(self, body: dict[str, Any]) -> Any:
-        content = body["messages"][-1]["content"]
-        blocks: list[Any] = [] if isinstance(content, str) else content
-        results = (block for block in blocks if block["type"] == "tool_result")
-        self.results |= {block["tool_use_id"]: str(block["content"]) for block in results}
-        calls, self.calls = self.calls, []
-        return calls or "Done."
 
 
 def tools_of(server: LoopbackServer) -> list[str]:
@@ -89,12 +67,13 @@ def named(word: str) -> MCPServer[Any]:
     return server
 
 
-async def call(server: LoopbackServer, session: Session, ask: Ask, *names: str) -> dict[str, str]:
+async def call(server: LoopbackServer, session: Session, *names: str) -> dict[str, str]:
     """Make the model call tools, and return the results that it received."""
     calls = [use(next(_numbers), name) for name in names]
-    server.respond = model = Model(*calls)
+    server.respond = calling(*calls)
     await ask(session, "Go.")
-    return {call["name"]: model.results[call["id"]] for call in calls}
+    results = results_of(server)
+    return {call["name"]: results[call["id"]] for call in calls}
 
 
 class Guarded:
@@ -141,7 +120,7 @@ async def session(process: Session, server: LoopbackServer) -> AsyncIterator[Ses
 
 
 async def test_servers_of_all_kinds_are_ready_when_the_session_is(
-    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask, temporary: Path, monkeypatch: pytest.MonkeyPatch
+    options: ClaudeAgentOptions, server: LoopbackServer, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-55, SES-57: their tools may be called, and their secrets are in no command line, file, repr or status."""
 
@@ -167,7 +146,7 @@ async def test_servers_of_all_kinds_are_ready_when_the_session_is(
             for path in (Path(f"/proc/{session.pid}/cmdline"), *temporary.rglob("*")):  # noqa: ASYNC240
                 assert not path.is_file() or b"s3cret" not in path.read_bytes(), path
             names = ["mcp__a__stdio", "mcp__b__http", "mcp__c__sse", "mcp__d__object", "mcp__e__dict"]
-            results = await call(server, session, ask, *names)
+            results = await call(server, session, *names)
 
     assert sorted(tools_of(server)) == names
     assert all(f"{name.split('__')[-1]} says True" in result for name, result in results.items())
@@ -196,7 +175,7 @@ async def test_servers_that_do_not_start_are_an_error(
     assert not [*temporary.glob("cc-session-*")]  # noqa: ASYNC240
 
 
-async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask) -> None:
+async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, server: LoopbackServer) -> None:
     """SES-56, SES-58: if it requires it; when servers are replaced, the others are set in any case."""
     servers = {"good": stdio("good"), "bad": StdioServer("/nowhere/program")}
     async with await Session.open(options, mcp_servers=servers, require_mcp=False) as session:
@@ -220,10 +199,10 @@ async def test_a_session_can_do_without_a_server(options: ClaudeAgentOptions, se
         assert {status["name"]: status["status"] for status in statuses} == {"new": "connected", "bad": "failed"}
 
 
-async def test_a_slow_server_is_waited_for(
-    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask, tmp_path: Path, until: Any
+async def test_a_slow_server_is_waited_for_and_one_that_is_too_slow_is_an_error_in_time(
+    options: ClaudeAgentOptions, server: LoopbackServer, tmp_path: Path
 ) -> None:
-    """SES-57, SES-F16."""
+    """SES-56, SES-57, SES-F16."""
     slow = stdio("slow", UNTIL=str(tmp_path / "ready"))
     opening = asyncio.ensure_future(Session.open(options, mcp_servers={"slow": slow}))
     await until((tmp_path / "ready.waits").exists)
@@ -233,12 +212,9 @@ async def test_a_slow_server_is_waited_for(
         await ask(session, "Hello.")
     assert tools_of(server) == ["mcp__slow__slow"]
 
-
-async def test_a_server_that_is_too_slow_is_an_error_in_time(options: ClaudeAgentOptions, tmp_path: Path) -> None:
-    """SES-56, SES-57."""
-    slow = stdio(UNTIL=str(tmp_path / "never"))
+    never = stdio(UNTIL=str(tmp_path / "never"))
     with pytest.raises(McpServerFailedError, match=r"slow: .* timed out after 400ms"):
-        await Session.open(options, mcp_servers={"slow": slow}, timeouts=Timeouts(mcp=0.4))
+        await Session.open(options, mcp_servers={"slow": never}, timeouts=Timeouts(mcp=0.4))
 
 
 async def test_servers_of_the_options_can_be_waited_for(options: ClaudeAgentOptions, tmp_path: Path) -> None:
@@ -257,23 +233,19 @@ async def test_servers_of_the_options_can_be_waited_for(options: ClaudeAgentOpti
         assert (after["status"], [tool["name"] for tool in after.get("tools", [])]) == ("connected", ["slow"])
 
 
-async def test_a_killed_server_is_connected_again_by_the_next_call(
-    session: Session, server: LoopbackServer, ask: Ask, until: Any
-) -> None:
+async def test_a_killed_server_is_connected_again_by_the_next_call(session: Session, server: LoopbackServer) -> None:
     """SES-59, SES-F16."""
     await session.set_mcp_servers({"a": stdio()})
     pids: list[int] = []
     for _ in range(2):
-        result = await call(server, session, ask, "mcp__a__pid")
+        result = await call(server, session, "mcp__a__pid")
         pids.append(int("".join(filter(str.isdigit, result["mcp__a__pid"]))))
         os.kill(pids[-1], signal.SIGKILL)
         await until(lambda: not psutil.pid_exists(pids[-1]))
     assert pids[0] != pids[1]
 
 
-async def test_replaced_servers_are_in_the_next_request_and_no_others(
-    session: Session, server: LoopbackServer, ask: Ask
-) -> None:
+async def test_replaced_servers_are_in_the_next_request_and_no_others(session: Session, server: LoopbackServer) -> None:
     """SES-58: of each kind, those that keep their names included, in a conversation that goes on."""
     sets: list[tuple[dict[str, Any], list[str]]] = [
         ({"a": stdio("one"), "b": named("two")}, ["mcp__a__one", "mcp__b__two"]),
@@ -287,21 +259,19 @@ async def test_replaced_servers_are_in_the_next_request_and_no_others(
     for servers, names in sets:
         statuses = await session.set_mcp_servers(servers)
         assert {status["name"]: status["status"] for status in statuses} == dict.fromkeys(servers, "connected")
-        results = await call(server, session, ask, *names)
+        results = await call(server, session, *names)
         assert sorted(tools_of(server)) == names
         assert not [result for result in results.values() if "rror" in result or "denied" in result]
 
 
-async def test_other_servers_stay_when_the_set_is_replaced(
-    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
-) -> None:
+async def test_other_servers_stay_when_the_set_is_replaced(options: ClaudeAgentOptions, server: LoopbackServer) -> None:
     """SES-58: those of the options, and the tools of the session."""
     options = replace(options, mcp_servers={"theirs": cast(Any, stdio("theirs").to_wire())})
     tools = [ToolDefinition("mine", "A tool.", {"type": "object"})]
     async with await Session.open(options, tools=tools, mcp_servers={"a": stdio("one")}) as session:
         await session.set_mcp_servers({"a": stdio("two")})
         await session.wait_mcp()
-        server.respond = Model()
+        server.respond = calling()
         await ask(session, "Hello.")
         for name in ("theirs", "session"):
             with pytest.raises(ValueError, match="there is already an MCP server"):
@@ -309,7 +279,7 @@ async def test_other_servers_stay_when_the_set_is_replaced(
     assert sorted(tools_of(server)) == ["mcp__a__two", "mcp__theirs__theirs", "mine"]
 
 
-async def test_a_server_is_switched_off_and_on(session: Session, server: LoopbackServer, ask: Ask) -> None:
+async def test_a_server_is_switched_off_and_on(session: Session, server: LoopbackServer) -> None:
     """SES-58."""
     await session.set_mcp_servers({"a": stdio("one"), "b": stdio("two")})
     for is_on, names in ((False, ["mcp__a__one"]), (True, ["mcp__a__one", "mcp__b__two"])):
@@ -324,15 +294,15 @@ async def test_a_server_is_switched_off_and_on(session: Session, server: Loopbac
         await session.toggle_mcp("nobody", True)
 
 
-async def test_a_server_is_connected_anew(session: Session, server: LoopbackServer, ask: Ask, tmp_path: Path) -> None:
+async def test_a_server_is_connected_anew(session: Session, server: LoopbackServer, tmp_path: Path) -> None:
     """SES-56, SES-58: if it still exists."""
     program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\nexec {sys.executable} -S {SCRIPT}\n")
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} -S {STDIO_SERVER}\n")
     program.chmod(0o700)
     await session.set_mcp_servers({"a": StdioServer(str(program))})
-    results = [await call(server, session, ask, "mcp__a__pid")]
+    results = [await call(server, session, "mcp__a__pid")]
     await session.reconnect_mcp("a")
-    results.append(await call(server, session, ask, "mcp__a__pid"))
+    results.append(await call(server, session, "mcp__a__pid"))
     assert results[0] != results[1]
     program.unlink()
     for name, words in (("a", "a: "), ("nobody", "nobody: Server not found")):
@@ -341,7 +311,7 @@ async def test_a_server_is_connected_anew(session: Session, server: LoopbackServ
 
 
 async def test_a_server_of_this_process_runs_where_it_was_given(
-    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
+    options: ClaudeAgentOptions, server: LoopbackServer
 ) -> None:
     """SES-74: on the loop of its owner, and on that of the processes when the owner's is closed."""
     loops: list[asyncio.AbstractEventLoop] = []
@@ -354,18 +324,18 @@ async def test_a_server_of_this_process_runs_where_it_was_given(
 
     async def first() -> tuple[Session, asyncio.AbstractEventLoop]:
         session = await Session.open(options, mcp_servers={"a": mine})
-        await call(server, session, ask, "mcp__a__where")
+        await call(server, session, "mcp__a__where")
         return session, asyncio.get_running_loop()
 
     session, there = await asyncio.to_thread(lambda: asyncio.run(first()))
     async with session:
         assert loops == [there]
-        assert "here" in str(await call(server, session, ask, "mcp__a__where"))
+        assert "here" in str(await call(server, session, "mcp__a__where"))
     assert loops[1] not in (there, asyncio.get_running_loop())
 
 
 async def test_read_only_tools_run_at_the_same_time_and_others_one_after_another(
-    session: Session, server: LoopbackServer, ask: Ask
+    session: Session, server: LoopbackServer
 ) -> None:
     """SES-60."""
     most = [0, 0]
@@ -392,15 +362,15 @@ async def test_read_only_tools_run_at_the_same_time_and_others_one_after_another
 
     await session.set_mcp_servers({"one": working(False), "all": working(True)})
     for name in ("one", "all"):
-        await call(server, session, ask, *[f"mcp__{name}__work"] * 3)
+        await call(server, session, *[f"mcp__{name}__work"] * 3)
     assert most == [1, 3]
 
 
 async def test_under_a_policy_a_sealed_session_s_servers_are_not_allowed_by_themselves(
-    options: ClaudeAgentOptions, server: LoopbackServer, ask: Ask
+    options: ClaudeAgentOptions, server: LoopbackServer
 ) -> None:
     """SES-50, SES-55."""
     policy = Policy([Rule("mcp__a__*", "allow")])
     async with await Session.open(options, policy=policy, mcp_servers={"a": stdio(), "b": stdio()}) as session:
-        results = await call(server, session, ask, "mcp__a__pid", "mcp__b__pid")
+        results = await call(server, session, "mcp__a__pid", "mcp__b__pid")
     assert {name: "denied" in result for name, result in results.items()} == {"mcp__a__pid": False, "mcp__b__pid": True}

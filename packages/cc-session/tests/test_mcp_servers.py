@@ -31,19 +31,14 @@ NO_LOGIN = dict.fromkeys(
 )
 
 
-def test_servers_are_written_down_for_the_cli() -> None:
+def test_servers_and_the_sdk_s_dicts_are_written_down_for_the_cli() -> None:
     """SES-55."""
-    in_process = MCPServer("x")
-    assert configs(a=STDIO, b=HTTP, c=SSE, d=in_process) == {
+    assert configs(a=STDIO, b=HTTP, c=SSE, d=MCPServer("x")) == {
         "a": {"type": "stdio", "command": "program", "args": ["--flag"], "env": {**NO_LOGIN, "TOKEN": "s3cret"}},
         "b": {"type": "http", "url": HTTP.url, "headers": {"Authorization": "Bearer s3cret"}},
         "c": {"type": "sse", "url": SSE.url, "headers": {"Authorization": "Bearer s3cret"}},
         "d": {"type": "sdk", "name": "d"},
     }
-
-
-def test_the_sdk_s_dicts_are_taken_as_well() -> None:
-    """SES-55."""
     assert configs(
         a={"command": "program", "args": ["--flag"], "env": {**NO_LOGIN, "TOKEN": "s3cret"}, "alwaysLoad": True},
         b={"type": "http", "url": HTTP.url, "headers": HTTP.headers},

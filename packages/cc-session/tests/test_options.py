@@ -1,18 +1,16 @@
 """The sealed configuration, as the API sees it."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
-from cc_session import Content, Session, sealed_options
+from cc_session import Session, sealed_options
 from cc_session.internals import Login, api_address, login_of
 
-Ask = Callable[[Session, Content], Any]
-
+from .conftest import ask
 
 LOGINS: list[tuple[dict[str, str], Login]] = [
     ({}, Login.SUBSCRIPTION),
@@ -64,17 +62,14 @@ def test_the_address_of_the_api_is_told_without_secrets(
 
 
 @pytest.mark.parametrize(("key", "is_bare"), [("key", True), ("", False)])
-def test_only_a_login_with_an_api_key_is_bare(key: str, is_bare: bool) -> None:
+def test_only_a_login_with_an_api_key_is_bare_and_variables_of_the_caller_win(key: str, is_bare: bool) -> None:
     """SES-26."""
-    assert ("bare" in sealed_options(env={"ANTHROPIC_API_KEY": key}).extra_args) == is_bare
-
-
-def test_variables_of_the_caller_win() -> None:
-    assert sealed_options(env={"CLAUDE_CODE_MAX_RETRIES": "3"}).env["CLAUDE_CODE_MAX_RETRIES"] == "3"
+    sealed = sealed_options(env={"ANTHROPIC_API_KEY": key, "CLAUDE_CODE_MAX_RETRIES": "3"})
+    assert ("bare" in sealed.extra_args, sealed.env["CLAUDE_CODE_MAX_RETRIES"]) == (is_bare, "3")
 
 
 async def test_a_sealed_request_holds_what_the_caller_said_and_little_else(
-    server: LoopbackServer, session: Session, ask: Ask
+    server: LoopbackServer, session: Session
 ) -> None:
     """SES-26."""
     await ask(session, "Hello.")
@@ -87,12 +82,15 @@ async def test_a_sealed_request_holds_what_the_caller_said_and_little_else(
     assert len(json.dumps(body)) < 1200
 
 
-async def test_a_failed_request_is_not_repeated(server: LoopbackServer, session: Session, ask: Ask) -> None:
-    """SES-26: retries belong to the client."""
-    server.fail_next(status=529, times=3)
-    await ask(session, "Hello.")
-
+async def test_a_failed_request_is_a_result_and_is_not_repeated(server: LoopbackServer, session: Session) -> None:
+    """SES-01, SES-26: the subtype is not enough, and retries belong to the client."""
+    server.fail_next(status=529)
+    failed: Any = (await ask(session, "Hello?"))[-1]
+    assert (failed.is_error, failed.api_error_status, failed.subtype) == (True, 529, "success")
     assert len(server.calls) == 1
+
+    again: Any = (await ask(session, "Hello again?"))[-1]
+    assert not again.is_error
 
 
 async def test_without_an_api_key_a_session_starts_as_well(server: LoopbackServer) -> None:

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,6 +20,8 @@ from claude_agent_sdk import ClaudeAgentOptions
 from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, StdioServer, Timeouts
 from cc_types import ClaudeCodeError
+
+from .conftest import STDIO_SERVER, is_alive, process_of, until
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -67,13 +68,6 @@ def family(folder: str, cli: psutil.Process) -> list[psutil.Process]:
     return [*found]
 
 
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def names(processes: list[psutil.Process]) -> list[str]:
     return [process.name() for process in processes if is_alive(process)]
 
@@ -91,10 +85,8 @@ async def gone(processes: list[psutil.Process], *folders: str) -> list[str]:
 async def started(cli: psutil.Process, name: str) -> list[psutil.Process]:
     """Wait for a process of this name among those of a CLI; return all of them."""
     folder = cli.environ()["CC_SESSION_FOLDER"]
-    with anyio.fail_after(30):
-        while name not in names(processes := family(folder, cli)):  # noqa: ASYNC110
-            await anyio.sleep(0.02)
-    return processes
+    await until(lambda: name in names(family(folder, cli)), pause=0.02)
+    return family(folder, cli)
 
 
 ENDS: dict[str, Callable[["subprocess.Popen[str]"], object]] = {
@@ -126,7 +118,7 @@ def script(server: LoopbackServer) -> Iterator[Callable[..., "subprocess.Popen[s
 
 @pytest.mark.parametrize("end", ["SIGKILL", *(pytest.param(end, marks=pytest.mark.slow) for end in [*ENDS][1:])])
 async def test_when_python_dies_nothing_outlives_it(
-    server: LoopbackServer, script: Callable[..., "subprocess.Popen[str]"], until: Any, end: str
+    server: LoopbackServer, script: Callable[..., "subprocess.Popen[str]"], end: str
 ) -> None:
     """SES-77, SES-F19: nor a tool that ignores signals, has left its parents, or has another environment."""
     words = ["idle", "turn", "tool", *(["stubborn", "clean", "stopped"] if end == "SIGKILL" else [])]
@@ -206,7 +198,7 @@ async def test_a_process_that_died_leaves_no_tools(session: Session, calls_bash:
     calls_bash(COMMANDS["tool"])
     running, processes = await in_tool(session)
 
-    os.kill(session.pid or 0, signal.SIGKILL)
+    process_of(session).kill()
 
     with pytest.raises(ClaudeCodeError):
         await running
@@ -216,7 +208,7 @@ async def test_a_process_that_died_leaves_no_tools(session: Session, calls_bash:
 
 async def test_an_mcp_server_that_does_not_end_is_ended(options: ClaudeAgentOptions) -> None:
     """SES-23, SES-77."""
-    stubborn = StdioServer(sys.executable, ["-S", str(Path(__file__).parent / "stdio_server.py")], {"STUBBORN": "1"})
+    stubborn = StdioServer(sys.executable, ["-S", STDIO_SERVER], {"STUBBORN": "1"})
     async with await Session.open(options, mcp_servers={"s": stubborn}) as session:
         cli = psutil.Process(session.pid)
         processes = family(cli.environ()["CC_SESSION_FOLDER"], cli)

@@ -18,23 +18,16 @@ import psutil
 import pytest
 from claude_agent_sdk import HookMatcher, PermissionMode, PermissionResultAllow, PermissionResultDeny
 
-from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, HookResult, Policy, Rule, Session, hook
+from cc_loopback import LoopbackServer
+from cc_session import HookResult, Policy, Rule, Session, hook
+
+from .conftest import ask, bash, say, until, use
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
-Ask = Callable[[Session, Content], Any]
 EVIL = {"command": "touch evil", "description": "d"}
 NO_EVIL = [Rule("Bash", "deny", when=lambda input: "evil" in input["command"], reason="No evil.")]
-
-
-def use(number: int | str, name: str, **arguments: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
-
-
-def bash(number: int | str, command: str) -> dict[str, Any]:
-    return use(number, "Bash", command=command, description="d")
 
 
 def of_hook(event: str, **fields: Any) -> dict[str, Any]:
@@ -43,12 +36,6 @@ def of_hook(event: str, **fields: Any) -> dict[str, Any]:
 
 CHANGES = of_hook("PreToolUse", permissionDecision="allow", updatedInput=EVIL)
 PERMITS = of_hook("PermissionRequest", decision={"behavior": "allow", "updatedInput": EVIL})
-
-
-async def run(bench: Any, ask: Ask, policy: Policy, mode: PermissionMode = "default", **kwargs: Any) -> None:
-    options = replace(bench.options, permission_mode=mode, **kwargs.pop("changes", {}))
-    async with await Session.open(options, policy=policy, **kwargs) as session, asyncio.timeout(40):
-        await ask(session, "Go.")
 
 
 def when(*words: str) -> Callable[[Any], bool]:
@@ -83,7 +70,7 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("mode", ["default", "plan", "bypassPermissions"])
 async def test_a_hook_that_changes_a_call_does_not_make_one_of_it_that_is_denied(
-    bench: Any, ask: Ask, mode: PermissionMode
+    bench: Any, mode: PermissionMode
 ) -> None:
     """SES-42, SES-54: nor one that needs approval; and it can require approval for one that the policy allows."""
 
@@ -96,15 +83,11 @@ async def test_a_hook_that_changes_a_call_does_not_make_one_of_it_that_is_denied
     bench.will_call(*(bash(file, f"touch {file}") for file in (*CHANGED, "allowed-3")))
 
     hooks = [hook("PreToolUse")(by_command(ours))]
-    await run(bench, ask, Policy(rules, ask=answer), mode, hooks=hooks, changes=theirs)
+    await bench.run(Policy(rules, ask=answer), mode, hooks=hooks, changes=theirs)
 
     assert bench.files == {"allowed-3"}
     for file, (_, words) in CHANGED.items():
         assert words in bench.results[f"toolu_{file}"], file
-
-
-def allows(input: Any) -> Any:
-    return of_hook("PreToolUse", permissionDecision="allow")
 
 
 async def slow(input: Any) -> HookResult:
@@ -116,23 +99,23 @@ def raises(input: Any) -> HookResult:
     raise RuntimeError
 
 
-OTHERS: dict[str, Callable[[Any], Any]] = {"allows": allows, "slow": slow, "raises": raises}
+ALLOWS = of_hook("PreToolUse", permissionDecision="allow")
+OTHERS: dict[str, Callable[[Any], Any]] = {"allows": say(ALLOWS), "slow": slow, "raises": raises}
 
 
-async def test_other_hooks_do_not_let_a_call_pass(bench: Any, ask: Ask) -> None:
+async def test_other_hooks_do_not_let_a_call_pass(bench: Any) -> None:
     """SES-54: for all their actions and failures."""
 
     async def other(input: Any) -> Any:
         result = OTHERS[input["tool_input"]["command"].split("-")[-1]](input)
         return await result if inspect.isawaitable(result) else result
 
-    calls = [
-        bash(file, f"touch {file}") for file in (f"{word}-{name}" for name in OTHERS for word in ("evil", "asked"))
-    ]
+    files = [f"{word}-{name}" for name in OTHERS for word in ("evil", "asked")]
+    calls = [bash(file, f"touch {file}") for file in files]
     bench.will_call(*calls)
-    policy = Policy([*NO_EVIL, Rule("Bash", "ask", when=when("asked"))], default="allow", ask=answer)
     others = [hook("PreToolUse", timeout=0.3, on_error="continue")(other)] * 3
-    await run(bench, ask, policy, "bypassPermissions", hooks=others)
+    policy = Policy([*NO_EVIL, Rule("Bash", "ask", when=when("asked"))], default="allow", ask=answer)
+    await bench.run(policy, "bypassPermissions", hooks=others)
 
     assert bench.files == set()
     for call in calls:
@@ -140,13 +123,13 @@ async def test_other_hooks_do_not_let_a_call_pass(bench: Any, ask: Ask) -> None:
         assert words in bench.results[call["id"]], call["id"]
 
 
-async def test_a_hook_on_permissions_answers_where_the_cli_asks_and_not_for_who_is_asked(bench: Any, ask: Ask) -> None:
+async def test_a_hook_on_permissions_answers_where_the_cli_asks_and_not_for_who_is_asked(bench: Any) -> None:
     """SES-50, SES-54: it would come first."""
     allows = of_hook("PermissionRequest", decision={"behavior": "allow"})
     outputs = {"asked-1": PERMITS, "asked-2": allows, "passed-1": allows, "passed-2": PERMITS}
     bench.will_call(*(bash(file, f"touch {file}") for file in outputs))
     policy = Policy([Rule("Bash", "ask", when=when("asked")), *NO_EVIL], ask=answer)
-    await run(bench, ask, policy, hooks=[hook("PermissionRequest")(by_command(outputs))])
+    await bench.run(policy, hooks=[hook("PermissionRequest")(by_command(outputs))])
     assert bench.files == {"passed-1"}
 
 
@@ -168,17 +151,14 @@ POISON: dict[str, dict[str, Any]] = {
 
 def settings_files(bench: Any) -> list[Path]:
     folder = bench.folder / ".claude"
-    return [folder / "settings.json", folder / "settings.local.json", config(bench) / "settings.json"]
-
-
-def config(bench: Any) -> Path:
-    return Path(bench.options.env["CLAUDE_CONFIG_DIR"])
+    config = Path(bench.options.env["CLAUDE_CONFIG_DIR"])
+    return [folder / "settings.json", folder / "settings.local.json", config / "settings.json"]
 
 
 @pytest.mark.parametrize(
     "poison", ["hooks", *(pytest.param(name, marks=pytest.mark.slow) for name in POISON if name != "hooks")]
 )
-async def test_settings_do_not_get_round_a_policy(bench: Any, ask: Ask, temporary: Path, poison: str) -> None:
+async def test_settings_do_not_get_round_a_policy(bench: Any, temporary: Path, poison: str) -> None:
     """SES-54: neither the folder's, nor the user's, where the options say to read them."""
     for file in settings_files(bench):
         file.parent.mkdir(exist_ok=True)
@@ -186,7 +166,7 @@ async def test_settings_do_not_get_round_a_policy(bench: Any, ask: Ask, temporar
     changes = {"setting_sources": ["user", "project", "local"]}
     bench.will_call(bash(1, "touch evil"), bash(2, "touch good"), bash(3, "touch asked"))
     rules = [*NO_EVIL, Rule("Bash", "ask", when=when("asked"))]
-    await run(bench, ask, Policy(rules, default="allow", ask=answer), changes=changes)
+    await bench.run(Policy(rules, default="allow", ask=answer), changes=changes)
 
     if poison == "sandbox":
         # It may need parts that this machine lacks, and it leaves a folder.
@@ -198,7 +178,7 @@ async def test_settings_do_not_get_round_a_policy(bench: Any, ask: Ask, temporar
     assert "Refused." in bench.results["toolu_3"]
 
 
-async def test_settings_that_the_model_writes_do_not_get_round_it_either(bench: Any, ask: Ask, until: Any) -> None:
+async def test_settings_that_the_model_writes_do_not_get_round_it_either(bench: Any) -> None:
     """SES-54: they are read again when they change."""
     poison = POISON["bare and managed"] | POISON["no hooks"] | {"hooks": HOOKS} | ALLOWED
     files = settings_files(bench)
@@ -224,7 +204,7 @@ async def test_settings_that_the_model_writes_do_not_get_round_it_either(bench: 
     assert "No evil." in bench.results["toolu_3"]
 
 
-async def test_commands_in_skills_and_slash_commands_do_not_run(bench: Any, ask: Ask) -> None:
+async def test_commands_in_skills_and_slash_commands_do_not_run(bench: Any) -> None:
     """SES-54: for any caller, no hook is asked about them. A cleared conversation is still under the policy."""
     text = "---\nname: evil\ndescription: d\nallowed-tools: Bash\n---\nSee: !`touch evil`\n"
     for path in ("skills/evil/SKILL.md", "commands/evil-command.md"):
@@ -248,7 +228,7 @@ async def test_commands_in_skills_and_slash_commands_do_not_run(bench: Any, ask:
     assert bench.files == {"good"}
 
 
-async def test_an_agent_of_the_folder_brings_nothing_of_its_own(bench: Any, ask: Ask) -> None:
+async def test_an_agent_of_the_folder_brings_nothing_of_its_own(bench: Any) -> None:
     """SES-47, SES-54: neither its mode, nor its hooks, nor its tools."""
     header = {
         "name": "evil", "description": "d", "permissionMode": "bypassPermissions", "tools": "Bash",
@@ -259,7 +239,7 @@ async def test_an_agent_of_the_folder_brings_nothing_of_its_own(bench: Any, ask:
     file.write_text("---\n" + "".join(f"{k}: {json.dumps(v)}\n" for k, v in header.items()) + "---\nBe evil.\n")
     agent = use(1, "Agent", description="d", prompt="p", subagent_type="evil")
     bench.will_call(agent, then=[bash(2, "touch evil"), bash(3, "touch good")])
-    await run(bench, ask, Policy(NO_EVIL, default="allow"), changes={"setting_sources": ["project"]})
+    await bench.run(Policy(NO_EVIL, default="allow"), changes={"setting_sources": ["project"]})
 
     assert bench.files == {"good"}
 
@@ -296,15 +276,9 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
-async def test_a_call_that_waits_for_python_does_not_run_when_python_dies(
-    bench: Any, server: LoopbackServer, until: Any
-) -> None:
+async def test_a_call_that_waits_for_python_does_not_run_when_python_dies(bench: Any, server: LoopbackServer) -> None:
     """SES-54, SES-77: for a hook, a policy or a program; its awaited program ends, too."""
-
-    def respond(body: JsonObject) -> Reply:
-        return [bash(1, "touch evil")]
-
-    server.respond = respond
+    server.respond = say([bash(1, "touch evil")])
     arguments = [json.dumps(bench.options.env), str(bench.folder)]
     program = subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments])  # noqa: ASYNC220
     family: list[psutil.Process] = []

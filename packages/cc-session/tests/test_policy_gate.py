@@ -23,23 +23,19 @@ from claude_agent_sdk.types import PermissionRuleValue
 from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
-from cc_session import Content, HookResult, Policy, Rule, Session, StdioServer, Timeouts, ToolDefinition, hook
+from cc_session import Policy, Rule, Session, StdioServer, Timeouts, ToolDefinition, hook
 
-Ask = Callable[[Session, Content], Any]
+from .conftest import STDIO_SERVER, ask, bash, use
+
 QUICK_MODES: tuple[PermissionMode, ...] = ("default", "bypassPermissions")
 MODES = [
     *QUICK_MODES,
     *(pytest.param(mode, marks=pytest.mark.slow) for mode in get_args(PermissionMode) if mode not in QUICK_MODES),
 ]
-STDIO = Path(__file__).parent / "stdio_server.py"
-
-
-def use(number: int | str, name: str, **arguments: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
 
 
 def touch(number: int | str, file: str) -> dict[str, Any]:
-    return use(number, "Bash", command=f"touch {file}", description="d")
+    return bash(number, f"touch {file}")
 
 
 class Asked:
@@ -56,14 +52,6 @@ class Asked:
     @property
     def tools(self) -> list[str]:
         return sorted(tool for tool, _, _ in self.calls)
-
-
-async def run(bench: Any, ask: Ask, policy: Policy | None, mode: PermissionMode = "default", **kwargs: Any) -> None:
-    """One turn under a policy."""
-    changes = kwargs.pop("changes", {})
-    options = replace(bench.options, permission_mode=mode, **changes)
-    async with await Session.open(options, policy=policy, **kwargs) as session, asyncio.timeout(40):
-        await ask(session, "Go.")
 
 
 # The policy decision of `gate` on a call that has the word in its input, and its effect.
@@ -119,7 +107,7 @@ class Gate:
             Rule("*", "ask", when=about("asked", "refused", "granted"), reason="Because."),
         ]
         options = replace(self.bench.options, permission_mode=self.mode)
-        servers: Any = {"here": server, "there": StdioServer("python3", ["-S", str(STDIO)])}
+        servers: Any = {"here": server, "there": StdioServer("python3", ["-S", STDIO_SERVER])}
         policy = Policy(rules, ask=self.ask)
         async with await Session.open(options, policy=policy, mcp_servers=servers) as session, asyncio.timeout(40):
             for calls in (
@@ -152,30 +140,26 @@ def gate(request: pytest.FixtureRequest, module_bench: Any, worker_api: Loopback
     return gate
 
 
-def test_what_is_denied_does_not_run_in_any_mode(gate: Gate) -> None:
-    """SES-47, SES-53, SES-54, SES-F14: of any kind, even if the CLI was told to allow it."""
-    assert gate.effects("denied") == set()
-    assert gate.asked["denied"] == []
-    assert all("Not a chance." in result for result in gate.results_of("denied"))
+ASKED = [(kind, "Because.") for kind in KINDS]
 
 
-def test_what_is_allowed_runs_in_any_mode(gate: Gate) -> None:
-    """SES-47, SES-53."""
-    assert gate.effects("allowed") == {*KINDS}
-    assert gate.asked["allowed"] == []
-
-
-def test_what_is_asked_about_is_asked_in_any_mode(gate: Gate) -> None:
-    """SES-48, SES-F14: also in those in which the CLI asks for no permission."""
-    assert sorted(gate.asked["asked"]) == [(kind, "Because.") for kind in KINDS]
-    assert gate.effects("asked") == {*KINDS}
-
-
-def test_who_is_asked_can_refuse_in_any_mode(gate: Gate) -> None:
-    """SES-48."""
-    assert sorted(gate.asked["refused"]) == [(kind, "Because.") for kind in KINDS]
-    assert gate.effects("refused") == set()
-    assert all("Better not." in result for result in gate.results_of("refused"))
+@pytest.mark.parametrize(
+    ("case", "effects", "asked", "words"),
+    [
+        ("denied", set[str](), [], "Not a chance."),
+        ("allowed", {*KINDS}, [], ""),
+        ("asked", {*KINDS}, ASKED, ""),
+        ("refused", set[str](), ASKED, "Better not."),
+    ],
+    ids=CASES,
+)
+def test_a_call_of_any_kind_has_the_effect_that_the_policy_decides_in_any_mode(
+    gate: Gate, case: str, effects: set[str], asked: list[Any], words: str
+) -> None:
+    """SES-47, SES-48, SES-53, SES-54, SES-F14: even if the CLI was told to allow it, or asks for no permission."""
+    assert gate.effects(case) == effects
+    assert sorted(gate.asked[case]) == asked
+    assert all(words in result for result in gate.results_of(case))
 
 
 # Effects of a Bash and a Write call that the policy passes, and if a callback is asked, which refuses shells.
@@ -186,7 +170,7 @@ PASSED: dict[PermissionMode, tuple[set[str], list[str]]] = {
 }
 
 
-async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothing_else(bench: Any, ask: Ask) -> None:
+async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothing_else(bench: Any) -> None:
     """SES-50, SES-53, SES-54: the CLI decides the calls that it passes, and asks the callback as usual."""
 
     def no_shells(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
@@ -209,10 +193,10 @@ async def test_a_mode_that_is_set_later_changes_what_the_policy_passes_and_nothi
             assert "does not allow" in bench.results[f"toolu_{number}_3"]
 
 
-async def test_without_anybody_to_ask_ask_denies(bench: Any, server: LoopbackServer, ask: Ask) -> None:
+async def test_without_anybody_to_ask_ask_denies(bench: Any, server: LoopbackServer) -> None:
     """SES-48: and the model is not offered tools that ask the user."""
     bench.will_call(touch(1, "file"))
-    await run(bench, ask, Policy([Rule("Bash", "ask")]), "bypassPermissions")
+    await bench.run(Policy([Rule("Bash", "ask")]), "bypassPermissions")
 
     assert bench.files == set()
     assert "has no callback that could answer" in bench.results["toolu_1"]
@@ -221,18 +205,18 @@ async def test_without_anybody_to_ask_ask_denies(bench: Any, server: LoopbackSer
     assert "Bash" in tools
 
 
-async def test_the_callback_of_the_options_is_asked_where_the_policy_has_none(bench: Any, ask: Ask) -> None:
+async def test_the_callback_of_the_options_is_asked_where_the_policy_has_none(bench: Any) -> None:
     asked = Asked()
     bench.will_call(touch(1, "file"))
 
-    await run(bench, ask, Policy([Rule("Bash", "ask")]), "dontAsk", changes={"can_use_tool": asked})
+    await bench.run(Policy([Rule("Bash", "ask")]), "dontAsk", changes={"can_use_tool": asked})
 
     assert asked.tools == ["Bash"]
     assert bench.files == {"file"}
 
 
 async def test_the_input_that_is_answered_is_what_the_tool_gets_and_deny_rules_hold_for_it(
-    bench: Any, ask: Ask, recwarn: pytest.WarningsRecorder
+    bench: Any, recwarn: pytest.WarningsRecorder
 ) -> None:
     """SES-54: the SDK, which warns of callbacks that the CLI would not call, does not warn of that of a policy."""
 
@@ -242,7 +226,7 @@ async def test_the_input_that_is_answered_is_what_the_tool_gets_and_deny_rules_h
     bench.will_call(touch(1, "file"), touch(2, "evil-file"))
     rules = [Rule("Bash", "ask"), Rule("Bash", "deny", when=lambda input: "evil-other" in input["command"])]
     changes = {"allowed_tools": ["Bash"], "skills": "all"}
-    await run(bench, ask, Policy(rules, ask=answer), "bypassPermissions", changes=changes)
+    await bench.run(Policy(rules, ask=answer), "bypassPermissions", changes=changes)
 
     assert bench.files == {"other"}
     assert [*recwarn] == []
@@ -268,14 +252,14 @@ def says_yes(tool: str, input: dict[str, Any], context: ToolPermissionContext) -
 FAILING: dict[str, Callable[..., Any]] = {f.__name__: f for f in (never, never_in_a_thread, raises, says_yes)}
 
 
-async def test_who_is_asked_and_fails_denies(bench: Any, ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+async def test_who_is_asked_and_fails_denies(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
     """SES-49."""
 
     def answer(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
         return FAILING[input["command"].split()[1]](tool, input, context)
 
     bench.will_call(*(touch(name, name) for name in FAILING))
-    await run(bench, ask, Policy([Rule("Bash", "ask")], ask=answer, timeout=0.2), "bypassPermissions")
+    await bench.run(Policy([Rule("Bash", "ask")], ask=answer, timeout=0.2), "bypassPermissions")
 
     assert bench.files == set()
     for name in FAILING:
@@ -284,7 +268,7 @@ async def test_who_is_asked_and_fails_denies(bench: Any, ask: Ask, caplog: pytes
     assert caplog.text.count("The permission callback failed about Bash") == len(FAILING)
 
 
-async def test_a_predicate_that_raises_or_is_slow_denies_and_the_session_s_deadlines_hold(bench: Any, ask: Ask) -> None:
+async def test_a_predicate_that_raises_or_is_slow_denies_and_the_session_s_deadlines_hold(bench: Any) -> None:
     """SES-34, SES-49, SES-54: for questions, too, where the policy has no deadline."""
 
     def predicate(input: Any) -> bool:
@@ -295,14 +279,14 @@ async def test_a_predicate_that_raises_or_is_slow_denies_and_the_session_s_deadl
 
     bench.will_call(touch(1, "raises"), touch(2, "is-slow"), use(3, "Write", file_path=f"{bench.folder}/a", content=""))
     policy = Policy([Rule("Bash", "allow", when=predicate), Rule("Write", "ask")], default="allow", ask=never)
-    await run(bench, ask, policy, "bypassPermissions", timeouts=Timeouts(hook=0.5, permission=0.2))
+    await bench.run(policy, "bypassPermissions", timeouts=Timeouts(hook=0.5, permission=0.2))
 
     assert bench.files == set()
     assert all("could not be applied" in bench.results[f"toolu_{number}"] for number in (1, 2))
     assert "Who was asked about Write did not answer." in bench.results["toolu_3"]
 
 
-async def test_a_question_can_take_longer_than_a_hook(bench: Any, ask: Ask) -> None:
+async def test_a_question_can_take_longer_than_a_hook(bench: Any) -> None:
     """SES-34: a person may have to answer it."""
 
     async def slowly(tool: str, input: dict[str, Any], context: ToolPermissionContext) -> Any:
@@ -310,7 +294,7 @@ async def test_a_question_can_take_longer_than_a_hook(bench: Any, ask: Ask) -> N
         return PermissionResultAllow()
 
     bench.will_call(touch(1, "file"))
-    await run(bench, ask, Policy([Rule("Bash", "ask")], ask=slowly), "bypassPermissions", timeouts=Timeouts(hook=0.1))
+    await bench.run(Policy([Rule("Bash", "ask")], ask=slowly), "bypassPermissions", timeouts=Timeouts(hook=0.1))
     assert bench.files == {"file"}
 
 
@@ -328,7 +312,7 @@ def allowing(*tools: str) -> list[PermissionUpdate]:
 
 
 @pytest.mark.parametrize("with_policy", [True, False])
-async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: Any, ask: Ask, with_policy: bool) -> None:
+async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: Any, with_policy: bool) -> None:
     """SES-52, SES-F15: neither those of the callback nor those of a hook. They hold for the session."""
     calls: list[str] = []
     permitted: list[str] = []
@@ -360,7 +344,7 @@ async def test_permissions_that_are_handed_back_are_written_to_no_file(bench: An
     assert not settings_files(bench)
 
 
-async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any, ask: Ask) -> None:
+async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any) -> None:
     """SES-47: a question about its call has the sub-agent's name."""
     asked = Asked()
     agent = use(1, "Agent", description="d", prompt="p", subagent_type="general-purpose")
@@ -368,7 +352,7 @@ async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any, ask: As
     bench.will_call(agent, then=[touch(2, "by-bash"), write])
     policy = Policy([Rule("Agent", "allow"), Rule("Bash", "deny"), Rule("Write", "ask")], ask=asked)
 
-    await run(bench, ask, policy, "bypassPermissions")
+    await bench.run(policy, "bypassPermissions")
 
     assert bench.files == {"by-write"}
     [(tool, _, context)] = asked.calls
@@ -376,7 +360,7 @@ async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any, ask: As
     assert context.agent_id
 
 
-async def test_a_tool_of_the_caller_s_is_known_by_its_server_and_not_by_its_name(bench: Any, ask: Ask) -> None:
+async def test_a_tool_of_the_caller_s_is_known_by_its_server_and_not_by_its_name(bench: Any) -> None:
     """SES-46, SES-54: a tool with the name of the CLI's or another server's is not confused with it."""
     answered: list[str] = []
 
@@ -401,7 +385,7 @@ async def test_a_tool_of_the_caller_s_is_known_by_its_server_and_not_by_its_name
     assert "does not allow this use of mcp__session__mcp__good__tool" in bench.results["toolu_mcp__good__tool"]
 
 
-async def test_the_presets_in_a_session(bench: Any, ask: Ask) -> None:
+async def test_the_presets_in_a_session(bench: Any) -> None:
     """SES-51: as the CLI gives relative paths, and with a link that leads out."""
     (bench.folder / "out").symlink_to(bench.folder.parent)
     calls = [
@@ -416,7 +400,7 @@ async def test_the_presets_in_a_session(bench: Any, ask: Ask) -> None:
         use(9, "Agent", description="d", prompt="p", subagent_type="general-purpose"),
     ]
     bench.will_call(*calls)
-    await run(bench, ask, Policy.workspace_write(bench.folder), "bypassPermissions")
+    await bench.run(Policy.workspace_write(bench.folder), "bypassPermissions")
 
     allowed = {number for number, text in bench.results.items() if "does not allow" not in text}
     assert allowed == {"toolu_1", "toolu_8"}
@@ -440,8 +424,3 @@ async def test_what_does_not_go_with_a_policy_is_refused(options: ClaudeAgentOpt
     ):
         with pytest.raises(ValueError, match=words):
             await Session.open(replace(options, **changes), policy=Policy(ask=asked))
-
-
-def test_the_results_of_hooks_say_what_they_are() -> None:
-    assert HookResult.no_opinion() == HookResult()
-    assert HookResult.deny("No.").decision == "deny"

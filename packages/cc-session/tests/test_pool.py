@@ -11,14 +11,14 @@ import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
-from cc_loopback import JsonObject, LoopbackServer
+from cc_loopback import LoopbackServer
 from cc_session import Session, SessionBusyError, SessionPool, TurnError
 from cc_types import CLIConnectionError, CLINotFoundError
 
-pytestmark = pytest.mark.usefixtures("echo")
+from .conftest import all_raise, cancelled, echo, until
 
-Echo = Callable[[JsonObject], str]
-Until = Callable[[Callable[[], bool]], Any]
+pytestmark = pytest.mark.usefixtures("echoes")
+
 Processes = Callable[[], list[psutil.Process]]
 
 
@@ -28,7 +28,7 @@ Processes = Callable[[], list[psutil.Process]]
 async def test_a_lease_gets_an_empty_conversation_in_a_process_that_runs_already(
     server: LoopbackServer, one_process: SessionPool
 ) -> None:
-    """SES-61, SES-62."""
+    """SES-06, SES-61, SES-62."""
     pids: list[int | None] = []
     for text in ("One.", "Two.", "Three."):
         async with one_process.lease() as session:
@@ -63,47 +63,31 @@ async def test_a_session_can_do_nothing_after_its_lease(server: LoopbackServer, 
         stream = old.ask("Mine, too.")
         await anext(stream)
     async with one_process.lease() as new:
-        for call in (old.run("x"), old.add_user("x"), old.reset(), old.control("get_settings"), anext(stream)):
-            with pytest.raises(CLIConnectionError, match="The lease of this session has ended"):
-                await call
+        late = old.run("x"), old.add_user("x"), old.reset(), old.control("get_settings"), anext(stream)
+        await all_raise(CLIConnectionError, *late, match="The lease of this session has ended")
         await old.close()
         assert (old.state, old.pid, old.last_user_uuid, old.suspended) == ("dead", None, None, ())
         assert (await new.run("Yours.")).text == "Yours."
         assert len(server.requests[-1]["messages"]) == 1
 
 
-async def test_what_goes_on_when_a_lease_ends_is_broken_off(
-    server: LoopbackServer, one_process: SessionPool, held: Any, echo: Echo
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_what_goes_on_when_a_lease_ends_is_broken_off_and_forgotten(
+    server: LoopbackServer, one_process: SessionPool, held: Any, is_cancelled: bool
 ) -> None:
-    """SES-67: a message that waits for its turn must not come into the conversation of another lease."""
+    """SES-10, SES-62, SES-67: a message that waits for its turn must not come into another lease's conversation."""
     async with one_process.lease() as session:
-        running = asyncio.ensure_future(session.run("Slow."))
+        running = [asyncio.ensure_future(session.run("Slow."))]
         await held.asked()
-        running.cancel()
-        await asyncio.wait({running})
-        others = [asyncio.ensure_future(call) for call in (session.run("Late."), session.add_user("Late."))]
-        await asyncio.sleep(0)
+        if is_cancelled:
+            await cancelled(running.pop())
+            running = [asyncio.ensure_future(call) for call in (session.run("Late."), session.add_user("Late."))]
+            await asyncio.sleep(0)
     server.respond = echo
-    assert (await one_process.run("Quick.")).text == "Quick."
-    for other in others:
-        with pytest.raises((CLIConnectionError, SessionBusyError)):
-            await other
-    assert "Late." not in str(server.requests[-1])
-
-
-async def test_a_session_that_is_given_back_in_a_turn_has_forgotten_it(
-    server: LoopbackServer, one_process: SessionPool, held: Any, echo: Echo
-) -> None:
-    """SES-10, SES-62."""
-    async with one_process.lease() as session:
-        turn = asyncio.ensure_future(session.run("Slow."))
-        await held.asked()
-    server.respond = echo
-
     with anyio.fail_after(10):
         assert (await one_process.run("Quick.")).text == "Quick."
-        with pytest.raises(CLIConnectionError):
-            await turn
+        await all_raise((CLIConnectionError, SessionBusyError) if is_cancelled else CLIConnectionError, *running)
+    assert "Late." not in str(server.requests[-1])
     assert server.requests[-1]["messages"][0]["content"][0]["text"] == "Quick."
 
 
@@ -112,10 +96,7 @@ async def test_a_failed_turn_or_lease_leaves_the_process_as_it_was(
 ) -> None:
     """SES-72."""
     server.fail_next(status=500)
-    with pytest.raises(TurnError):
-        await one_process.run("Hello.")
-    with pytest.raises(TurnError):
-        await one_process.run("Hello.", model="")
+    await all_raise(TurnError, one_process.run("Hello."), one_process.run("Hello.", model=""))
     with pytest.raises(ZeroDivisionError):
         async with one_process.lease():
             raise ZeroDivisionError
@@ -134,7 +115,7 @@ async def test_a_session_that_its_holder_closes_is_replaced(server: LoopbackServ
         assert (await session.run("Hello.")).text == "Hello."
 
 
-async def test_a_lease_cancelled_at_any_moment_is_given_back(one_process: SessionPool, until: Until) -> None:
+async def test_a_lease_cancelled_at_any_moment_is_given_back(one_process: SessionPool) -> None:
     """SES-75."""
     for step in range(0, 40, 2):
         task = asyncio.ensure_future(one_process.run("Hello."))
@@ -151,9 +132,7 @@ async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> N
     """SES-F01."""
     missing = tmp_path / "no-such-claude"
     async with SessionPool(ClaudeAgentOptions(cli_path=missing), size=1, prewarm=0) as pool:
-        for call in (pool.run("Hello."), pool.warm(1)):
-            with pytest.raises(CLINotFoundError):
-                await call
+        await all_raise(CLINotFoundError, pool.run("Hello."), pool.warm(1))
         with pytest.raises(CLIConnectionError, match="Working directory"):
             await pool.run("Hello.", cwd=tmp_path / "nowhere")
         assert pool.stats().failed_starts == 3
@@ -177,7 +156,7 @@ async def test_clear_leaves_the_same_process_and_an_echo(server: LoopbackServer,
 
 
 async def test_processes_are_measured(
-    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, until: Until
+    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-66, SES-68: on Linux, pages of the program itself are counted once."""
     low, high = (0.4, 0.95) if sys.platform == "linux" else (0.95, 1.2)

@@ -4,7 +4,7 @@ Over 400 lines, and in one file: each test is another case of the same decisions
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,10 +25,11 @@ from cc_session.process.memory import Memory
 from cc_session.process.side_effects import SideEffects
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
 
+from .conftest import all_raise, until
+
 pytestmark = pytest.mark.timeout(10)
 
 Make = Callable[..., PoolCore[Worker]]
-Until = Callable[[Callable[[], bool]], Awaitable[None]]
 
 # No process has such an id.
 FIRST_PID = 10**9
@@ -193,13 +194,6 @@ async def test_a_lease_that_waits_too_long_says_who_was_busy_and_holds_up_nobody
     assert 0 < wait
 
 
-async def test_a_start_that_fails_by_a_timeout_is_no_queue(make: Make, starter: Starter) -> None:
-    """SES-87: its error is its own."""
-    starter.error = ControlTimeoutError(subtype="initialize", seconds=1.0)
-    with pytest.raises(ControlTimeoutError):
-        await use(make())
-
-
 # --- Process of a lease ---
 
 
@@ -334,27 +328,24 @@ async def test_a_lease_that_did_nothing_leaves_nothing_to_be_undone(make: Make) 
         assert figures(pool, "idle", "waits", "resets") == (1, 0, 0)
 
 
-async def test_a_process_is_replaced_after_so_many_uses(make: Make) -> None:
+def measuring(memory: Memory) -> Callable[[Sequence[int]], dict[int, Memory]]:
+    return lambda pids: dict.fromkeys(pids, memory)
+
+
+async def test_a_process_is_replaced_after_so_many_uses_and_when_it_is_too_large(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SES-66."""
     pool = make(max_uses=2)
     assert [(await use(pool)).number for _ in range(5)] == [0, 0, 1, 1, 2]
     assert pool.stats().recycled == {"uses": 2}
 
-
-def measuring(memory: Memory) -> Callable[[Sequence[int]], dict[int, Memory]]:
-    return lambda pids: dict.fromkeys(pids, memory)
-
-
-async def test_a_process_that_is_too_large_is_replaced_when_it_is_given_back(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SES-66."""
     monkeypatch.setattr("cc_session.pool.processes.memory_of", measuring(Memory(60, 50)))
     pool = make(max_rss_mb=111)
-    assert [(await use(pool)).number for _ in range(2)] == [0, 0]
+    assert [(await use(pool)).number for _ in range(2)] == [3, 3]
     assert pool.stats().memory_mb == 110
     pool = make(max_rss_mb=109)
-    assert [(await use(pool)).number for _ in range(2)] == [1, 2]
+    assert [(await use(pool)).number for _ in range(2)] == [4, 5]
     assert pool.stats().recycled == {"memory": 2}
 
 
@@ -418,7 +409,7 @@ async def test_a_process_whose_way_back_fails_is_replaced(
 
 
 async def test_a_way_back_that_takes_long_is_not_waited_for_and_one_without_an_end_is_given_up(
-    make: Make, monkeypatch: pytest.MonkeyPatch, until: Until
+    make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-67, SES-F05: another process is started meanwhile, if there is room."""
     monkeypatch.setattr("cc_session.pool.processes._RESET_SOON_SECONDS", 60.0)
@@ -564,21 +555,17 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
     await all_rest()
     await pool.warm(launch(system_prompt="Another."), 1)  # in the place of an idle one
     assert pool.stats().recycled == {"evicted": 1}
+    pool = make(size=2)  # for more than it holds, which it does in turn
+    await asyncio.gather(*(pool.warm(launch(system_prompt=prompt), 2) for prompt in ("A", "B", "A")))
+    assert figures(pool, "starts") == (6,)
+    assert pool.stats().recycled == {"evicted": 4}
 
     for count in (4, -1):
         with pytest.raises(ValueError, match="cannot be warm"):
             await SessionPool(size=3).warm(count)
 
 
-async def test_pools_that_are_asked_to_be_warm_for_more_than_they_hold_do_it_in_turn(make: Make) -> None:
-    """SES-65."""
-    pool = make(size=2)
-    await asyncio.gather(*(pool.warm(launch(system_prompt=prompt), 2) for prompt in ("A", "B", "A")))
-    assert figures(pool, "starts") == (6,)
-    assert pool.stats().recycled == {"evicted": 4}
-
-
-async def test_spare_processes_are_there_before_they_are_needed(make: Make, until: Until) -> None:
+async def test_spare_processes_are_there_before_they_are_needed(make: Make) -> None:
     """SES-65."""
     pool = make(size=4, prewarm=2)
     await pool.keep_spares()
@@ -606,7 +593,7 @@ async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatc
 
 
 async def test_processes_that_are_idle_for_long_end_and_spare_ones_stay_and_are_replaced_when_they_die(
-    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch, until: Until
+    make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-65, SES-66, SES-67: before the first lease."""
     monkeypatch.setattr("cc_session.pool.processes._LOOK_SECONDS", 0.01)
@@ -629,16 +616,14 @@ async def test_processes_that_are_idle_for_long_end_and_spare_ones_stay_and_are_
 async def test_each_lease_that_waits_hears_why_its_process_cannot_be_started_and_the_next_one_tries_again(
     make: Make, starter: Starter
 ) -> None:
-    """SES-F01, SES-56."""
+    """SES-F01, SES-56, SES-87: a start that fails by a timeout is no queue."""
     pool = make()
     starter.hold()
-    starter.error = CLINotFoundError(path="/nowhere")
+    starter.error = ControlTimeoutError(subtype="initialize", seconds=1.0)
     tasks = [await waiting(pool) for _ in range(2)]
     warming = asyncio.ensure_future(pool.warm(launch(), 1))
     starter.let_go()
-    for task in (*tasks, warming):
-        with pytest.raises(CLINotFoundError):
-            await task
+    await all_raise(ControlTimeoutError, *tasks, warming)
     assert figures(pool, "failed_starts", "starts", "starting", "waiting") == (3, 0, 0, 0)
     starter.error = None
     await use(pool)
@@ -700,9 +685,8 @@ async def test_closing_fails_what_waits_and_ends_what_runs(make: Make, starter: 
         await all_rest()
         assert figures(pool, "busy", "starting", "waiting") == (1, 2, 2)
         await asyncio.gather(pool.aclose(), pool.aclose())
-        for task in (*tasks, use(pool), pool.warm(launch(), 1)):
-            with pytest.raises(CLIConnectionError, match="closed"):
-                await task
+        late = use(pool), pool.warm(launch(), 1)
+        await all_raise(CLIConnectionError, *tasks, *late, match="closed")
         assert (idle.state, leased.state) == ("dead", "dead")
     assert figures(pool, "idle", "busy", "resetting", "starting", "waiting") == (0, 0, 0, 0, 0)
     assert not pool.stats().recycled.keys() - {"evicted"}

@@ -19,68 +19,57 @@ import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
-from cc_loopback import JsonObject, LoopbackServer
+from cc_loopback import LoopbackServer
 from cc_session import SessionPool, Timeouts
 from cc_types import CLIConnectionError, ProcessExitedError
+
+from .conftest import FakeCLI, all_raise, echo, folders_in, process_of, until
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
-pytestmark = pytest.mark.usefixtures("echo")
+pytestmark = pytest.mark.usefixtures("echoes")
 
-Echo = Callable[[JsonObject], str]
-Until = Callable[[Callable[[], bool]], Any]
 Processes = Callable[[], list[psutil.Process]]
-
-
-def folders_in(temporary: Path) -> list[Path]:
-    return [*temporary.glob("cc-session-*")]
 
 
 # --- Processes that die ---
 
 
-async def test_a_process_that_died_while_idle_is_replaced(
-    server: LoopbackServer, lone_pool: SessionPool, until: Until
-) -> None:
+async def test_a_process_that_died_while_idle_is_replaced(server: LoopbackServer, lone_pool: SessionPool) -> None:
     """SES-67, SES-F04: also in the milliseconds before the pool knows of it."""
-    pids: list[int] = []
+    processes: list[psutil.Process] = []
     for _ in range(2):
         async with lone_pool.lease() as session:
             assert (await session.run("Still there?")).text == "Still there?"
-            assert session.pid is not None
-            pids.append(session.pid)
+            processes.append(process_of(session))
         await until(lambda: lone_pool.stats().idle == 1)
         await asyncio.sleep(0.1)  # one that gave an answer a moment ago is not asked again
-        os.kill(pids[-1], signal.SIGKILL)
+        processes[-1].kill()
     async with lone_pool.lease() as session:
-        assert session.pid not in pids
-    assert len({*pids}) == 2
+        assert len({*processes, process_of(session)}) == 3
 
 
 async def test_a_process_that_dies_in_a_turn_fails_that_one_alone_and_it_is_repeated_if_that_was_asked_for(
-    server: LoopbackServer, lone_pool: SessionPool, held: Any, echo: Echo
+    server: LoopbackServer, lone_pool: SessionPool, held: Any
 ) -> None:
     """SES-20, SES-67, SES-73, SES-F04."""
     async with lone_pool.lease() as session:
-        pid = session.pid
         turn = asyncio.ensure_future(session.run("Slow."))
         await held.asked()
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        with anyio.fail_after(10), pytest.raises(ProcessExitedError):
-            await turn
+        process_of(session).kill()
+        with anyio.fail_after(10):
+            await all_raise(ProcessExitedError, turn)
     async with lone_pool.lease() as session:
-        pid = session.pid
+        process = process_of(session)
     turn = asyncio.ensure_future(lone_pool.run("Quick.", retries=1))
     await held.asked()
     server.respond = echo
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
+    process.kill()
     assert (await turn).text == "Quick."
 
 
-async def test_a_turn_is_not_repeated_once_its_answer_has_begun(fake_cli: Callable[[str], ClaudeAgentOptions]) -> None:
+async def test_a_turn_is_not_repeated_once_its_answer_has_begun(fake_cli: FakeCLI) -> None:
     """SES-73."""
     fake = fake_cli("""
 initialize()
@@ -100,7 +89,7 @@ sys.exit(3)
     ["print('{bad', flush=True)", "os.write(1, bytes([123, 0xff, 10]))", "send(type='assistant')", "sys.exit(0)"],
 )
 async def test_after_malformed_output_the_next_lease_gets_its_own_answer(
-    options: ClaudeAgentOptions, fake_cli: Callable[[str], ClaudeAgentOptions], tmp_path: Path, output: str
+    options: ClaudeAgentOptions, fake_cli: FakeCLI, tmp_path: Path, output: str
 ) -> None:
     """SES-67, SES-F06, SES-F07: the first process fails, the second does not."""
     first = tmp_path / "was-here"
@@ -124,21 +113,19 @@ for frame in frames():
 
 
 async def test_a_process_that_hangs_in_a_lease_or_while_it_is_idle_is_not_waited_for(
-    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch, until: Until
+    server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-67, SES-F05: where the reset hangs as well, another process is started meanwhile."""
     monkeypatch.setattr("cc_session.pool.worker._PING_SECONDS", 1.0)
     async with SessionPool(options, size=2, prewarm=0, timeouts=Timeouts(close=1)) as pool:
         async with pool.lease() as session:
             await session.run("Hello.")
-            assert session.pid is not None
-            os.kill(session.pid, signal.SIGSTOP)
+            process_of(session).suspend()
         async with pool.lease() as other:
             assert (await other.run("Hello.")).text == "Hello."
-            pid = other.pid
+            process = process_of(other)
         await until(lambda: pool.stats().idle == 1)
-        assert pid is not None
-        os.kill(pid, signal.SIGSTOP)
+        process.suspend()
         await asyncio.sleep(0.1)  # one that gave an answer a moment ago is not asked again
         assert (await pool.run("Hello.")).text == "Hello."
         assert pool.stats().starts == 3
@@ -148,7 +135,7 @@ async def test_a_process_that_hangs_in_a_lease_or_while_it_is_idle_is_not_waited
 
 
 async def test_close_ends_all_and_leaves_nothing(
-    server: LoopbackServer, options: ClaudeAgentOptions, held: Any, temporary: Path, until: Until, processes: Processes
+    server: LoopbackServer, options: ClaudeAgentOptions, held: Any, temporary: Path, processes: Processes
 ) -> None:
     """SES-23, SES-27: processes that are idle, leased, in a turn, and being started; and waiting leases."""
     pool = SessionPool(options, size=3, prewarm=0)
@@ -167,9 +154,8 @@ async def test_close_ends_all_and_leaves_nothing(
         assert not processes()
         assert not folders_in(temporary)
         assert session.state == "dead"
-        for call in (turn, starting, waiting, pool.run("Too late."), pool.warm(1)):
-            with pytest.raises(CLIConnectionError, match="closed"):
-                await call
+        calls = turn, starting, waiting, pool.run("Too late."), pool.warm(1)
+        await all_raise(CLIConnectionError, *calls, match="closed")
     await pool.close()
     assert repr(pool) == "<SessionPool idle=0 busy=0 resetting=0 starting=0 waiting=0 size=3>"
 
@@ -183,7 +169,7 @@ async def test_closing_a_pool_that_was_never_used_is_nothing() -> None:
 
 
 async def test_a_forgotten_pool_ends_its_processes(
-    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path, until: Until, processes: Processes
+    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path, processes: Processes
 ) -> None:
     pool = SessionPool(options, size=1, prewarm=0)
     await pool.warm(1)
@@ -193,7 +179,7 @@ async def test_a_forgotten_pool_ends_its_processes(
     await until(lambda: not processes() and not folders_in(temporary))
 
 
-async def test_a_lease_that_is_never_entered_or_left_does_no_harm(one_process: SessionPool, until: Until) -> None:
+async def test_a_lease_that_is_never_entered_or_left_does_no_harm(one_process: SessionPool) -> None:
     one_process.lease()
     leased = one_process.lease()
     await leased.__aenter__()
@@ -202,7 +188,7 @@ async def test_a_lease_that_is_never_entered_or_left_does_no_harm(one_process: S
     await until(lambda: one_process.stats().idle == 1)
 
 
-async def test_reprs_show_state_and_no_secret(fake_cli: Callable[[str], ClaudeAgentOptions]) -> None:
+async def test_reprs_show_state_and_no_secret(fake_cli: FakeCLI) -> None:
     """SES-68."""
     idle = fake_cli("initialize()\nfor frame in frames(): pass")
     secret = replace(idle, system_prompt="s3cret", env={"ANTHROPIC_API_KEY": "s3cret"})
@@ -238,7 +224,7 @@ def test_a_forked_child_has_processes_of_its_own(
 
 
 def test_a_thread_that_is_interrupted_in_run_sync_gives_its_lease_back(
-    server: LoopbackServer, lone_pool: SessionPool, held: Any, echo: Echo
+    server: LoopbackServer, lone_pool: SessionPool, held: Any
 ) -> None:
     """SES-75: as Ctrl-C does in a console."""
 

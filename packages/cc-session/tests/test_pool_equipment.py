@@ -15,6 +15,8 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import HookResult, McpServer, Policy, Rule, Session, SessionPool, hook
 from cc_types import CLIConnectionError
 
+from .conftest import all_raise
+
 
 @tool("echo", "Echo.", {"text": str})
 async def echo(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -110,9 +112,7 @@ async def test_servers_that_a_lease_has_set_end_with_it(
     async with lone_pool.lease() as session:
         assert await session.mcp_status() == []
         late = (old.set_mcp_servers(servers), old.toggle_mcp("tools", False), old.mcp_status(), old.wait_mcp())
-        for call in late:
-            with pytest.raises(CLIConnectionError, match="The lease of this session has ended"):
-                await call
+        await all_raise(CLIConnectionError, *late, match="The lease of this session has ended")
         assert await session.mcp_status() == []
 
 

@@ -1,7 +1,4 @@
-"""A lease of a process that was used before: its requests are those of a fresh process.
-
-Over 400 lines, and in one file: the requests of a fresh process, and the pools, are shared by all cases.
-"""
+"""A lease of a process that was used before: its requests are those of a fresh process."""
 
 import asyncio
 import json
@@ -11,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, create_sdk_mcp_server, tool
+from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 
 from cc_loopback import Call, JsonObject, LoopbackServer
 from cc_session import Session, SessionPool, TurnError
@@ -53,7 +50,7 @@ async def echo(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 ECHO = 'CALL mcp__tools__echo {"text": "Hi."}'
-
+ECHOES = f"{ECHO}\n{ECHO}\n{ECHO}"
 
 TOOLS = create_sdk_mcp_server("tools", tools=[echo])
 
@@ -289,21 +286,19 @@ TALKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("use", TALKS, ids=lambda use: use.__name__)
+WITHOUT_SEAL = [talk, errors, interrupted, other_model]
+
+
+@pytest.mark.parametrize(
+    ("seal", "use"),
+    [*(("sealed", use) for use in TALKS), *(("unsealed", use) for use in WITHOUT_SEAL)],
+    ids=lambda value: getattr(value, "__name__", value),
+)
 async def test_a_process_that_talked_is_used_again_and_nothing_shows(
-    bench: Bench, options: ClaudeAgentOptions, use: Use
+    bench: Bench, options: ClaudeAgentOptions, seal: str, use: Use
 ) -> None:
-    """SES-10, SES-62, SES-63."""
-    requests, is_same_process = await bench.after(options, use)
-
-    assert requests == await bench.fresh(options)
-    assert is_same_process
-
-
-@pytest.mark.parametrize("use", [talk, errors, interrupted, other_model], ids=lambda use: use.__name__)
-async def test_nothing_shows_without_the_seal_either(bench: Bench, options: ClaudeAgentOptions, use: Use) -> None:
-    """SES-62: where the CLI adds messages of its own and offers its tools."""
-    options = unsealed(options)
+    """SES-10, SES-62, SES-63: without the seal, the CLI adds messages of its own and offers its tools."""
+    options = options if seal == "sealed" else unsealed(options)
 
     requests, is_same_process = await bench.after(options, use)
 
@@ -312,9 +307,8 @@ async def test_nothing_shows_without_the_seal_either(bench: Bench, options: Clau
 
 
 async def call_echo(session: Session, _server: LoopbackServer) -> None:
-    await session.run(f"{ECHO}\n{ECHO}\n{ECHO}")
-    turn = await session.run("CALL mcp__tools__unknown {}")
-    assert isinstance(turn.result, ResultMessage)
+    await session.run(ECHOES)
+    await session.run("CALL mcp__tools__unknown {}")
 
 
 async def test_tools_of_a_server_leave_nothing_behind_in_a_sealed_process(
@@ -322,19 +316,15 @@ async def test_tools_of_a_server_leave_nothing_behind_in_a_sealed_process(
 ) -> None:
     """SES-62."""
     options = with_echo(options)
-    requests, is_same_process = await bench.after(options, call_echo, f"{ECHO}\n{ECHO}\n{ECHO}")
+    requests, is_same_process = await bench.after(options, call_echo, ECHOES)
 
-    assert requests == await bench.fresh(options, f"{ECHO}\n{ECHO}\n{ECHO}")
+    assert requests == await bench.fresh(options, ECHOES)
     assert len(requests) == 4
     assert is_same_process
 
 
 async def change_folder(session: Session, _server: LoopbackServer) -> None:
     await session.run('CALL Bash {"command": "mkdir -p below && cd below"}')
-
-
-async def use_of_echo(session: Session, _server: LoopbackServer) -> None:
-    await session.run(f"{ECHO}\n{ECHO}\n{ECHO}")
 
 
 async def run_a_command(session: Session, _server: LoopbackServer) -> None:
@@ -358,7 +348,7 @@ async def set_another_variable(session: Session, _server: LoopbackServer) -> Non
         (plan, ""),
         (set_another_variable, ""),
         (change_folder, 'CALL Bash {"command": "pwd"}'),
-        (use_of_echo, f"{ECHO}\n{ECHO}\n{ECHO}"),
+        (call_echo, ECHOES),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

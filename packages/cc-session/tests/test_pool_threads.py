@@ -11,25 +11,13 @@ from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, SessionPool
 
-pytestmark = pytest.mark.usefixtures("echo")
+pytestmark = pytest.mark.usefixtures("echoes")
 
 
-def test_run_sync_from_twenty_threads_gives_each_its_own_answer(
+def test_a_pool_is_used_from_many_threads_at_once_also_in_loops_of_their_own(
     server: LoopbackServer, shared_pool: SessionPool
 ) -> None:
-    """SES-76, SES-F12."""
-    with ThreadPoolExecutor(20) as threads:
-        prompts = [f"Thread {number}" for number in range(40)]
-        assert [turn.text for turn in threads.map(shared_pool.run_sync, prompts)] == prompts
-
-
-async def test_run_sync_works_beside_a_running_loop(server: LoopbackServer, shared_pool: SessionPool) -> None:
-    """SES-76, ARCH-17: as in a notebook; it blocks that loop, and nothing else."""
-    assert shared_pool.run_sync("Hello.").text == "Hello."
-
-
-def test_a_pool_is_used_from_many_threads_and_loops_at_once(server: LoopbackServer, shared_pool: SessionPool) -> None:
-    """SES-74."""
+    """SES-74, SES-76, SES-F12: each gets its own answer."""
 
     async def lease(text: str) -> str:
         async with shared_pool.lease() as session:
@@ -38,9 +26,15 @@ def test_a_pool_is_used_from_many_threads_and_loops_at_once(server: LoopbackServ
     def in_a_loop(text: str) -> str:
         return asyncio.run(lease(text))
 
-    with ThreadPoolExecutor(6) as threads:
-        prompts = [f"Loop {number}" for number in range(18)]
-        assert [*threads.map(in_a_loop, prompts)] == prompts
+    prompts = [f"Prompt {number}" for number in range(40)]
+    with ThreadPoolExecutor(20) as threads:
+        assert [turn.text for turn in threads.map(shared_pool.run_sync, prompts)] == prompts
+        assert [*threads.map(in_a_loop, prompts[:18])] == prompts[:18]
+
+
+async def test_run_sync_works_beside_a_running_loop(server: LoopbackServer, shared_pool: SessionPool) -> None:
+    """SES-76, ARCH-17: as in a notebook; it blocks that loop, and nothing else."""
+    assert shared_pool.run_sync("Hello.").text == "Hello."
 
 
 async def test_run_sync_where_it_would_wait_for_itself_says_so(

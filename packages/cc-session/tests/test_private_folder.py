@@ -3,7 +3,6 @@
 import json
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,10 +11,10 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig, Message
 
 from cc_loopback import LoopbackServer
-from cc_session import Content, Session, sealed_options
+from cc_session import Session, sealed_options
 from cc_types import CLIConnectionError
 
-Ask = Callable[[Session, Content], Any]
+from .conftest import ask
 
 
 def command_line(session: Session) -> str:
@@ -44,7 +43,7 @@ def system_of(server: LoopbackServer) -> str:
     ],
 )
 async def test_the_system_prompt_reaches_the_model_and_no_other_user(
-    server: LoopbackServer, options: ClaudeAgentOptions, ask: Ask, temporary: Path, system_prompt: Any
+    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path, system_prompt: Any
 ) -> None:
     """SES-27."""
     old_umask = os.umask(0)
@@ -78,9 +77,7 @@ async def test_secrets_of_mcp_servers_and_settings_are_not_on_the_command_line(
         ]
 
 
-async def test_without_a_system_prompt_there_is_none(
-    server: LoopbackServer, options: ClaudeAgentOptions, ask: Ask
-) -> None:
+async def test_without_a_system_prompt_there_is_none(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
     """Two short lines of the CLI's own remain."""
     async with await Session.open(replace(options, system_prompt="")) as session:
         await ask(session, "Hello.")
@@ -89,7 +86,7 @@ async def test_without_a_system_prompt_there_is_none(
 
 
 async def test_a_process_writes_to_its_private_folder_only_and_that_goes(
-    server: LoopbackServer, ask: Ask, tmp_path: Path, temporary: Path
+    server: LoopbackServer, tmp_path: Path, temporary: Path
 ) -> None:
     """SES-27: in bare mode, in which there is no login to find in the user's folders."""
     home = tmp_path / "home"
@@ -106,7 +103,7 @@ async def test_a_process_writes_to_its_private_folder_only_and_that_goes(
     assert files(temporary) == before
 
 
-async def test_the_caller_s_own_folder_is_used_and_stays(options: ClaudeAgentOptions, tmp_path: Path, ask: Ask) -> None:
+async def test_the_caller_s_own_folder_is_used_and_stays(options: ClaudeAgentOptions, tmp_path: Path) -> None:
     async with await Session.open(replace(options, cwd=tmp_path)) as session:
         messages: list[Message] = await ask(session, "Hello.")
 

@@ -5,7 +5,6 @@ import gc
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,26 +13,21 @@ from typing import Any
 import anyio
 import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, Message
+from claude_agent_sdk import ClaudeAgentOptions
 
-from cc_session import Content, Session, Timeouts, TurnError
+from cc_session import Session, Timeouts, TurnError
 from cc_session.internals import on_background
 from cc_types import CLIConnectionError, ControlTimeoutError, ProcessExitedError
+
+from .conftest import FakeCLI, all_raise, ask, cancelled, process_of
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
-Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
 
-
-def send_signal(session: Session, number: signal.Signals) -> None:
-    assert session.pid is not None
-    os.kill(session.pid, number)
-
-
-async def test_a_process_that_is_killed_while_idle_is_noticed(own_session: Session, ask: Ask) -> None:
+async def test_a_process_that_is_killed_while_idle_is_noticed(own_session: Session) -> None:
     """SES-20, SES-F04."""
-    send_signal(own_session, signal.SIGKILL)
+    process_of(own_session).kill()
 
     with anyio.fail_after(20):
         for _ in range(2):  # it stays dead
@@ -57,7 +51,7 @@ async def test_a_killed_process_does_not_run_though_nobody_has_taken_note_yet(ow
         if sys.platform == "darwin" and sys.version_info < (3, 13):
             raise pytest.skip.Exception("there is no waitid")
         assert own_session.pid is not None
-        send_signal(own_session, signal.SIGKILL)
+        process_of(own_session).kill()
         with suppress(ChildProcessError):
             os.waitid(os.P_PID, own_session.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - that is the point
         return own_session.state, own_session.is_running
@@ -66,11 +60,11 @@ async def test_a_killed_process_does_not_run_though_nobody_has_taken_note_yet(ow
     assert await on_background(kill) == ("idle", False)
 
 
-async def test_who_waits_hears_of_a_death_at_once(own_session: Session, ask: Ask, held: Any) -> None:
+async def test_who_waits_hears_of_a_death_at_once(own_session: Session, held: Any) -> None:
     """SES-20, SES-71, SES-F04: in a turn, which alone would wait for minutes."""
     asking = ask(own_session, "Hello.")
     await held.asked()
-    send_signal(own_session, signal.SIGKILL)
+    process_of(own_session).kill()
 
     with anyio.fail_after(20), pytest.raises(ProcessExitedError) as raised:
         await asking
@@ -80,7 +74,7 @@ async def test_who_waits_hears_of_a_death_at_once(own_session: Session, ask: Ask
 
 
 async def test_the_end_of_a_process_tells_nothing_of_an_earlier_turn_and_is_one_line_in_the_log(
-    fake_cli: Callable[[str], ClaudeAgentOptions], caplog: pytest.LogCaptureFixture
+    fake_cli: FakeCLI, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SES-86: neither its stderr nor its result, which the SDK would take for the reason."""
     options = fake_cli("""
@@ -107,11 +101,11 @@ sys.exit(3)
 async def test_a_process_that_is_killed_fails_what_waits_for_it(options: ClaudeAgentOptions) -> None:
     """SES-20, SES-30, SES-F04."""
     async with await Session.open(options, timeouts=Timeouts(control=60)) as session:
-        send_signal(session, signal.SIGSTOP)
+        process_of(session).suspend()
         waiting = [asyncio.ensure_future(session.control("get_settings")) for _ in range(3)]
         adding = asyncio.ensure_future(session.add_user("Hello."))
         await asyncio.wait(waiting, timeout=0.1)
-        send_signal(session, signal.SIGKILL)
+        process_of(session).kill()
 
         with anyio.fail_after(20):
             for call in (*waiting, adding):
@@ -121,7 +115,7 @@ async def test_a_process_that_is_killed_fails_what_waits_for_it(options: ClaudeA
 
 
 async def test_an_answer_to_a_process_that_has_gone_is_no_error_that_nobody_looks_at(
-    fake_cli: Callable[[str], ClaudeAgentOptions], caplog: pytest.LogCaptureFixture
+    fake_cli: FakeCLI, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = fake_cli("""
 initialize()
@@ -138,15 +132,13 @@ time.sleep(0.2)
     assert "never retrieved" not in caplog.text
 
 
-async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(
-    options: ClaudeAgentOptions, ask: Ask, held: Any
-) -> None:
+async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(options: ClaudeAgentOptions, held: Any) -> None:
     """SES-23, SES-29, SES-F05."""
     timeouts = Timeouts(control=0.3, close=0.4)
     session = await Session.open(options, timeouts=timeouts)
     asking = ask(session, "Hello.")
     await held.asked()
-    send_signal(session, signal.SIGSTOP)
+    process_of(session).suspend()
 
     for call, name in (
         (session.control("get_settings"), "get_settings"),
@@ -167,23 +159,17 @@ async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(
 
 async def test_a_stopped_process_does_not_hold_up_a_message_that_fills_its_pipe(options: ClaudeAgentOptions) -> None:
     """SES-29: the output has no reader."""
-    timeouts = Timeouts(control=0.3, close=0.4)
-    session = await Session.open(options, timeouts=timeouts)
-    send_signal(session, signal.SIGSTOP)
-    for call in (
-        session.add_user("x" * 1_000_000),
-        session.add_assistant("x" * 1_000_000, model="m"),
-        session.control("get_settings"),
-    ):
-        with anyio.fail_after(20), pytest.raises(ControlTimeoutError):
-            await call
-
+    session = await Session.open(options, timeouts=Timeouts(control=0.3, close=0.4))
+    process_of(session).suspend()
+    long = "x" * 1_000_000
+    calls = session.add_user(long), session.add_assistant(long, model="m"), session.control("get_settings")
     with anyio.fail_after(20):
+        await all_raise(ControlTimeoutError, *calls)
         await session.close()
 
 
 async def test_close_waits_for_no_timeout_whatever_the_session_does(
-    options: ClaudeAgentOptions, ask: Ask, held: Any, children: Callable[[], list[psutil.Process]]
+    options: ClaudeAgentOptions, held: Any, children: Callable[[], list[psutil.Process]]
 ) -> None:
     """SES-23, SES-F20."""
     for is_busy in (False, True):
@@ -198,11 +184,10 @@ async def test_close_waits_for_no_timeout_whatever_the_session_does(
         assert not children()
         assert (session.state, session.pid, session.death) == ("dead", None, None)
         if asking is not None:
-            with pytest.raises(CLIConnectionError, match="The session is closed"):
-                await asking
+            await all_raise(CLIConnectionError, asking, match="The session is closed")
 
 
-async def test_close_fails_what_waits_for_the_process(fake_cli: Callable[[str], ClaudeAgentOptions]) -> None:
+async def test_close_fails_what_waits_for_the_process(fake_cli: FakeCLI) -> None:
     """SES-23, SES-30."""
     session = await Session.open(fake_cli("initialize()\nfor frame in frames(): pass"))
     waiting = [asyncio.ensure_future(session.control("get_settings")), asyncio.ensure_future(session.add_user("Hi."))]
@@ -210,9 +195,7 @@ async def test_close_fails_what_waits_for_the_process(fake_cli: Callable[[str], 
 
     with anyio.fail_after(20):
         await session.close()
-        for call in waiting:
-            with pytest.raises(CLIConnectionError, match="The session is closed"):
-                await call
+        await all_raise(CLIConnectionError, *waiting, match="The session is closed")
 
 
 async def test_close_may_come_any_number_of_times_and_from_anywhere(options: ClaudeAgentOptions) -> None:
@@ -220,36 +203,30 @@ async def test_close_may_come_any_number_of_times_and_from_anywhere(options: Cla
     session = await Session.open(options)
     pid = session.pid
     assert pid is not None
-    threads = [threading.Thread(target=lambda: asyncio.run(session.close())) for _ in range(3)]
-    for thread in threads:
-        thread.start()
+    threads = asyncio.gather(*(asyncio.to_thread(asyncio.run, session.close()) for _ in range(3)))
     await asyncio.gather(session.close(), session.close())
 
     assert not psutil.pid_exists(pid)  # all of them wait until it is done
-    for thread in threads:
-        await asyncio.to_thread(thread.join)
+    await threads
     await session.close()
 
 
-async def test_a_cancelled_close_is_done_all_the_same(options: ClaudeAgentOptions, held: Any, ask: Ask) -> None:
+async def test_a_cancelled_close_is_done_all_the_same(options: ClaudeAgentOptions, held: Any) -> None:
     """SES-23."""
     session = await Session.open(options)
     asking = ask(session, "Hello.")
     await held.asked()
     closing = asyncio.ensure_future(session.close())
     await asyncio.sleep(0)
-    closing.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await closing
+    await cancelled(closing)
 
     with anyio.fail_after(20):
         await session.close()
-    with pytest.raises(CLIConnectionError):
-        await asking
+    await all_raise(CLIConnectionError, asking)
 
 
 async def test_leaving_the_context_closes_also_after_an_error_and_a_closed_session_says_so(
-    options: ClaudeAgentOptions, ask: Ask
+    options: ClaudeAgentOptions,
 ) -> None:
     session = await Session.open(options)
     with pytest.raises(ZeroDivisionError):
@@ -257,20 +234,17 @@ async def test_leaving_the_context_closes_also_after_an_error_and_a_closed_sessi
             raise ZeroDivisionError
     assert session.state == "dead"
 
-    for call in (
+    calls = (
         session.control("get_settings"), session.add_user("x"), session.add_assistant("x", model="m"),
         ask(session, "x"), session.interrupt(), session.rewind("x"), session.next_call(), session.set_env({}),
         session.run("x"), session.stream("x").__aenter__(), session.reset(), session.reset(tools_changed=True),
         session.set_model("m"), session.set_permission_mode("plan"),
-    ):  # fmt: skip
-        with pytest.raises(CLIConnectionError, match=r"The session is closed\. Open another one\."):
-            await call
+    )  # fmt: skip
+    await all_raise(CLIConnectionError, *calls, match=r"The session is closed\. Open another one\.")
     assert repr(session) == "<Session pid=None dead turns=0 cost_usd=0>"
 
 
-async def test_a_process_that_leaves_another_with_its_pipes_is_noticed(
-    fake_cli: Callable[[str], ClaudeAgentOptions],
-) -> None:
+async def test_a_process_that_leaves_another_with_its_pipes_is_noticed(fake_cli: FakeCLI) -> None:
     """SES-20: a child of it may keep its stderr open, and then asyncio does not report its end."""
     options = fake_cli("""
 initialize()

@@ -17,29 +17,25 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionPool, Timeouts, TurnError, TurnTimeoutError, query
 from cc_types import ClaudeCodeError, CLINotFoundError
 
-
-@pytest.fixture
-def pool(server: LoopbackServer, shared_pool: SessionPool) -> SessionPool:
-    """The pool whose processes all tests share."""
-    return shared_pool
+from .conftest import all_raise
 
 
-async def test_a_query_returns_what_came_of_its_turn(server: LoopbackServer, pool: SessionPool) -> None:
+async def test_a_query_returns_what_came_of_its_turn(server: LoopbackServer, shared_pool: SessionPool) -> None:
     """SES-01, SES-02, SES-03."""
-    await pool.warm(1)
-    starts = pool.stats().starts
-    first = await query("Hello.", pool=pool)
-    second = await query([{"type": "text", "text": "Hello again."}], pool=pool)
+    await shared_pool.warm(1)
+    starts = shared_pool.stats().starts
+    first = await query("Hello.", pool=shared_pool)
+    second = await query([{"type": "text", "text": "Hello again."}], pool=shared_pool)
 
     assert (first.text, second.text) == ('You said: "Hello.".', 'You said: "Hello again.".')
     assert first.usage.input_tokens > 0
     assert first.response.result == first.text
     assert [len(body["messages"]) for body in server.requests] == [1, 1]
-    assert pool.stats().starts == starts
+    assert shared_pool.stats().starts == starts
 
 
 async def test_the_prompt_is_data_and_on_no_command_line(
-    server: LoopbackServer, pool: SessionPool, tmp_path: Path
+    server: LoopbackServer, shared_pool: SessionPool, tmp_path: Path
 ) -> None:
     """SES-02, SES-11."""
     file = tmp_path / "file"
@@ -54,29 +50,33 @@ async def test_the_prompt_is_data_and_on_no_command_line(
 
     server.respond = look
     for prompt in (f"@{file}", "/clear", "/model haiku"):
-        assert (await query(prompt, pool=pool)).text == prompt
+        assert (await query(prompt, pool=shared_pool)).text == prompt
         assert prompt not in str(command_lines)
     assert "s3cret" not in str(server.requests)
 
 
-async def test_a_failed_turn_is_raised_whatever_its_subtype_says(server: LoopbackServer, pool: SessionPool) -> None:
+async def test_a_failed_turn_is_raised_whatever_its_subtype_says(
+    server: LoopbackServer, shared_pool: SessionPool
+) -> None:
     """SES-01, SES-72."""
     for status in (401, 429, 500):
         server.fail_next(status=status)
         with pytest.raises(TurnError) as raised:
-            await query("Hello.", pool=pool)
+            await query("Hello.", pool=shared_pool)
 
         assert raised.value.turn.result.subtype == "success"
         assert isinstance(raised.value, (ClaudeCodeError, ResultError))
-        assert (await query("Hello.", pool=pool)).text == 'You said: "Hello.".'
+        assert (await query("Hello.", pool=shared_pool)).text == 'You said: "Hello.".'
 
 
-async def test_the_options_of_a_query_win_over_those_of_the_pool(server: LoopbackServer, pool: SessionPool) -> None:
+async def test_the_options_of_a_query_win_over_those_of_the_pool(
+    server: LoopbackServer, shared_pool: SessionPool
+) -> None:
     own = ClaudeAgentOptions(
         model="haiku", system_prompt="You are another.", tools=[], env=server.env(), setting_sources=[]
     )
 
-    turn = await query("Hello.", own, pool=pool)
+    turn = await query("Hello.", own, pool=shared_pool)
 
     assert "Hello." in turn.text
     # Without the seal, the CLI has a title made as well, in a request of its own.
@@ -85,20 +85,19 @@ async def test_the_options_of_a_query_win_over_those_of_the_pool(server: Loopbac
 
 
 async def test_the_timeouts_of_a_query_win_over_those_of_the_pool(
-    server: LoopbackServer, pool: SessionPool, held: Any
+    server: LoopbackServer, shared_pool: SessionPool, held: Any
 ) -> None:
     """SES-34."""
     with pytest.raises(TurnTimeoutError):
-        await query("Hello.", pool=pool, timeouts=Timeouts(turn=0.3))
+        await query("Hello.", pool=shared_pool, timeouts=Timeouts(turn=0.3))
     server.reset()
-    assert (await query("Hello.", pool=pool)).text == 'You said: "Hello.".'
+    assert (await query("Hello.", pool=shared_pool)).text == 'You said: "Hello.".'
 
 
 async def test_a_query_says_why_no_process_can_be_started(tmp_path: Path) -> None:
     """SES-F01: through the shared pool, which stays usable."""
-    for _ in range(2):
-        with pytest.raises(CLINotFoundError):
-            await query("Hello.", ClaudeAgentOptions(cli_path=tmp_path / "no-such-claude"))
+    options = ClaudeAgentOptions(cli_path=tmp_path / "no-such-claude")
+    await all_raise(CLINotFoundError, query("Hello.", options), query("Hello.", options))
 
 
 SCRIPT = """

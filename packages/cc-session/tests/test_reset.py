@@ -8,15 +8,13 @@ import anyio
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionMode
 
-from cc_loopback import JsonObject, LoopbackServer
+from cc_loopback import LoopbackServer
 from cc_session import Session, SessionBusyError, TurnError
 from cc_types import ControlRequestError
 
+from .conftest import cancelled, say
+
 MODEL = "claude-sonnet-5"
-
-
-def hello(_body: JsonObject) -> str:
-    return "Hello."
 
 
 async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Session, held: Any) -> None:
@@ -31,7 +29,7 @@ async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Se
             await running
         assert await session.reset() == "rewound"  # there is nothing to do
 
-    server.respond = hello
+    server.respond = say("Hello.")
     await session.run("Three")
     assert len(server.requests[-1]["messages"]) == 1
 
@@ -44,7 +42,7 @@ async def test_a_prompt_that_a_hook_kept_out_does_not_stand_in_the_way(
     async def block(data: Any, *_: Any) -> Any:
         return {"decision": "block", "reason": "No."} if "bad" in data["prompt"] else {}
 
-    server.respond = hello
+    server.respond = say("Hello.")
     hooks: Any = {"UserPromptSubmit": [HookMatcher(hooks=[block], timeout=10)]}
     options = replace(options, hooks=hooks, extra_args={"no-session-persistence": None})
     async with await Session.open(options) as session:
@@ -65,7 +63,7 @@ async def test_with_changed_tools_the_conversation_is_cleared_and_that_leaves_an
     server: LoopbackServer, session: Session
 ) -> None:
     """SES-63."""
-    server.respond = hello
+    server.respond = say("Hello.")
     turn = await session.run("One")
     turns = session.turns
 
@@ -81,7 +79,7 @@ async def test_with_changed_tools_the_conversation_is_cleared_and_that_leaves_an
 @pytest.mark.parametrize("first", ["assistant", "clear", "command"])
 async def test_what_a_rewind_would_leave_behind_is_told(server: LoopbackServer, session: Session, first: str) -> None:
     """SES-63: never half empty in silence."""
-    server.respond = hello
+    server.respond = say("Hello.")
     match first:
         case "assistant":
             await session.add_assistant("I begin.", model=MODEL)
@@ -102,27 +100,22 @@ async def test_clearing_is_for_a_free_session(server: LoopbackServer, session: S
     with pytest.raises(SessionBusyError):
         await session.reset(tools_changed=True)
 
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    server.respond = hello
+    await cancelled(running)
+    server.respond = say("Hello.")
     assert await session.reset(tools_changed=True) == "cleared"  # it waits until the turn has ended
 
 
-async def test_a_model_is_changed_for_the_turns_to_come(server: LoopbackServer, session: Session) -> None:
-    """SES-07."""
-    server.respond = hello
-    await session.set_model("claude-opus-5")
-    await session.run("Hello?")
-    assert server.requests[-1]["model"] == "claude-opus-5"
-
-    with pytest.raises(ControlRequestError, match="set_model"):
-        await session.set_model("")
-
-
-async def test_a_permission_mode_is_changed(options: ClaudeAgentOptions) -> None:
-    """SES-53."""
+async def test_model_and_permission_mode_are_changed_for_the_turns_to_come(
+    server: LoopbackServer, options: ClaudeAgentOptions
+) -> None:
+    """SES-07, SES-53."""
     async with await Session.open(options) as session:
+        await session.set_model("claude-opus-5")
+        await session.run("Hello?")
+        assert server.requests[-1]["model"] == "claude-opus-5"
+        with pytest.raises(ControlRequestError, match="set_model"):
+            await session.set_model("")
+
         modes: list[PermissionMode] = ["default", "acceptEdits", "plan", "auto", "dontAsk"]
         for mode in modes:
             await session.set_permission_mode(mode)
@@ -135,7 +128,7 @@ async def test_a_permission_mode_is_changed(options: ClaudeAgentOptions) -> None
 
 async def test_a_session_tells_about_itself_and_no_secret(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
     """SES-07, SES-68."""
-    server.respond = hello
+    server.respond = say("Hello.")
     options = replace(
         options,
         env={**options.env, "ANTHROPIC_API_KEY": "sk-secret"},

@@ -1,7 +1,7 @@
 """Notices changes in the private parts of the SDK that `process/cli_process.py` and others use. SES-78."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import claude_agent_sdk
@@ -18,7 +18,9 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_session import Session
 from cc_session.process.sdk_errors import translated
-from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
+from cc_types import ControlTimeoutError, MessageParseError
+
+from .conftest import FakeCLI
 
 
 async def nothing() -> AsyncIterator[dict[str, Any]]:
@@ -26,14 +28,7 @@ async def nothing() -> AsyncIterator[dict[str, Any]]:
     yield {}
 
 
-def test_the_transport_is_made_of_a_prompt_and_options() -> None:
-    assert issubclass(SubprocessCLITransport, Transport)
-    assert [*inspect.signature(SubprocessCLITransport).parameters] == ["prompt", "options"]
-
-
-async def test_the_transport_has_its_process_and_the_reader_of_stderr(
-    fake_cli: Callable[[str], ClaudeAgentOptions],
-) -> None:
+async def test_the_transport_has_its_process_and_the_reader_of_stderr(fake_cli: FakeCLI) -> None:
     lines: list[str] = []
     options = fake_cli("print('first\\nsecond', file=sys.stderr)")
     options.stderr = lines.append
@@ -54,17 +49,16 @@ async def test_the_transport_has_its_process_and_the_reader_of_stderr(
     assert process not in subprocess_cli._ACTIVE_CHILDREN  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_the_client_uses_a_transport_for_all_it_reads_and_writes() -> None:
+def test_the_transport_the_client_and_the_options_have_the_expected_parts() -> None:
     """So `ControlTransport` sees all frames."""
+    assert issubclass(SubprocessCLITransport, Transport)
+    assert [*inspect.signature(SubprocessCLITransport).parameters] == ["prompt", "options"]
     assert [*inspect.signature(ClaudeSDKClient).parameters] == ["options", "transport"]
     assert Transport.__abstractmethods__ == {
         "close", "connect", "end_input", "is_ready", "read_messages", "write",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("setting", ["permission_prompt_tool_name", "mcp_servers", "settings", "extra_args", "env"])
-def test_the_options_have_what_is_set_on_the_command_line(setting: str) -> None:
-    assert hasattr(ClaudeAgentOptions(), setting)
+    for setting in ("permission_prompt_tool_name", "mcp_servers", "settings", "extra_args", "env"):
+        assert hasattr(ClaudeAgentOptions(), setting)
 
 
 def test_the_error_of_the_parser_is_where_the_sdk_keeps_it_to_itself() -> None:
@@ -80,20 +74,13 @@ def test_an_answer_of_the_sdk_begins_with_the_id_of_the_request() -> None:
     assert source.count('"request_id": request_id,') >= 3
 
 
-async def test_the_errors_of_the_sdk_are_of_the_kinds_that_are_translated(
-    fake_cli: Callable[[str], ClaudeAgentOptions],
-) -> None:
-    """A message that lacks a field; and a bare `Exception` for a request that was refused."""
+async def test_the_errors_of_the_sdk_are_of_the_kinds_that_are_translated(fake_cli: FakeCLI) -> None:
+    """A message that lacks a field."""
     options = fake_cli("initialize()\nfor frame in frames(): send(type='result')")
     async with await Session.open(options) as session:
         with pytest.raises(MessageParseError) as raised:
             await session.add_user("Hello.")
         assert raised.value.data == {"type": "result"}
-
-    options = fake_cli("answer(json.loads(sys.stdin.readline()), subtype='error', error='No.')")
-    with pytest.raises(CLIConnectionError) as refused:
-        await Session.open(options)
-    assert type(refused.value.__cause__) is Exception
 
 
 def test_a_request_of_the_sdk_that_is_not_answered_is_known_by_its_words() -> None:

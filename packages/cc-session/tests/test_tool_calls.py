@@ -1,10 +1,8 @@
 """Tool calls that wait for their caller, in the CLI's own loop."""
 
 import asyncio
-import os
-import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,14 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message, ResultMessage, StreamEvent
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, Session, Timeouts, ToolCall, ToolDefinition, UnknownToolCallError
+from cc_session import Session, Timeouts, ToolCall, ToolDefinition, UnknownToolCallError
 from cc_types import CLIConnectionError, JsonValue, ProcessExitedError
+
+from .conftest import all_raise, ask, calling, process_of, until, use
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
 
-Ask = Callable[[Session, Content], "asyncio.Task[list[Message]]"]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 CITY: dict[str, JsonValue] = {
     "type": "object",
@@ -33,22 +32,6 @@ TOOLS = [
     ToolDefinition("Bash", "Not a shell.", {"type": "object", "properties": {}}),
     ToolDefinition("a" * 64, "", {"type": "object"}),
 ]
-
-
-def use(number: int, name: str, **arguments: JsonValue) -> dict[str, JsonValue]:
-    return {"type": "tool_use", "id": f"toolu_{number:02}", "name": name, "input": arguments}
-
-
-class Model:
-    """Calls the tools once per prompt, all in one message, and then reports the end."""
-
-    def __init__(self, *calls: dict[str, JsonValue]) -> None:
-        self.calls = [*calls]
-
-    def __call__(self, body: JsonObject) -> Reply:
-        last = body["messages"][-1]["content"]
-        has_results = not isinstance(last, str) and any(block["type"] == "tool_result" for block in last)
-        return "Done." if has_results or not self.calls else self.calls
 
 
 def results(server: LoopbackServer) -> list[dict[str, Any]]:
@@ -83,9 +66,9 @@ async def session(process: Session, server: LoopbackServer) -> Session:
     return process
 
 
-async def test_the_api_gets_the_tools_as_they_were_given(server: LoopbackServer, session: Session, ask: Ask) -> None:
+async def test_the_api_gets_the_tools_as_they_were_given(server: LoopbackServer, session: Session) -> None:
     """SES-16: not under the names of an MCP server, and beside no others."""
-    server.respond = Model()
+    server.respond = calling()
 
     await ask(session, "Hello.")
 
@@ -97,37 +80,37 @@ async def test_the_api_gets_the_tools_as_they_were_given(server: LoopbackServer,
 
 
 async def test_a_call_waits_for_its_answer_and_the_cli_goes_on_with_it(
-    server: LoopbackServer, session: Session, ask: Ask
+    server: LoopbackServer, session: Session
 ) -> None:
     """SES-16."""
-    server.respond = Model(use(1, "get_weather", city="Paris"))
+    server.respond = calling(use(1, "get_weather", city="Paris"))
     asking = ask(session, "Weather?")
 
     call = await session.next_call()
 
-    assert call == ToolCall("toolu_01", "get_weather", {"city": "Paris"})
+    assert call == ToolCall("toolu_1", "get_weather", {"city": "Paris"})
     assert session.suspended == (call,)
     assert session.state == "busy"
     await session.answer_call(call.id, "Sunny.")
     assert session.suspended == ()
     assert outcome(await asking).result == "Done."
     assert results(server) == [
-        {"type": "tool_result", "tool_use_id": "toolu_01", "content": [{"type": "text", "text": "Sunny."}]}
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "Sunny."}]}
     ]
     assert len(server.requests) == 2
 
 
 async def test_all_calls_of_a_message_wait_at_once_and_are_answered_in_any_order(
-    server: LoopbackServer, session: Session, ask: Ask
+    server: LoopbackServer, session: Session
 ) -> None:
     """SES-16, SES-60: the CLI chooses the order of the results in the next request."""
     numbers = range(1, 9)
-    server.respond = Model(*(use(number, "get_weather", city=f"City {number}") for number in numbers))
+    server.respond = calling(*(use(number, "get_weather", city=f"City {number}") for number in numbers))
     asking = ask(session, "Weather?")
 
     with anyio.fail_after(5):
         calls = [await session.next_call() for _ in numbers]
-    assert {call.id for call in calls} == {f"toolu_{number:02}" for number in numbers}
+    assert {call.id for call in calls} == {f"toolu_{number}" for number in numbers}
     assert sorted(session.suspended, key=lambda call: call.id) == sorted(calls, key=lambda call: call.id)
     for call in reversed(calls):
         await session.answer_call(call.id, f"It is {call.arguments['city']}.")
@@ -142,7 +125,7 @@ async def test_all_calls_are_known_when_the_message_of_the_model_stops(
     server: LoopbackServer, session: Session
 ) -> None:
     """SES-16."""
-    server.respond = Model(use(1, "get_weather", city="Paris"), use(2, "Bash"))
+    server.respond = calling(use(1, "get_weather", city="Paris"), use(2, "Bash"))
     stream = session.ask("Weather?")
 
     async for message in stream:
@@ -156,20 +139,20 @@ async def test_all_calls_are_known_when_the_message_of_the_model_stops(
     assert outcome([message async for message in stream]).result == "Done."
 
 
-async def test_content_of_all_kinds_reaches_the_model_whole(server: LoopbackServer, session: Session, ask: Ask) -> None:
-    server.respond = Model(*(use(number, "Bash") for number in range(1, 7)))
+async def test_content_of_all_kinds_reaches_the_model_whole(server: LoopbackServer, session: Session) -> None:
+    server.respond = calling(*(use(number, "Bash") for number in range(1, 7)))
     asking = ask(session, "Look.")
     for _ in range(6):
         await session.next_call()
 
-    await session.answer_call("toolu_01", "It broke.", is_error=True)
+    await session.answer_call("toolu_1", "It broke.", is_error=True)
     await session.answer_call(
-        "toolu_02",
+        "toolu_2",
         [{"type": "text", "text": "A pixel:"}, {"type": "image", "data": PIXEL, "mimeType": "image/png"}],
     )
-    await session.answer_call("toolu_03", "")
+    await session.answer_call("toolu_3", "")
     for number in (4, 5, 6):
-        await session.answer_call(f"toolu_{number:02}", "w" * 500_000)
+        await session.answer_call(f"toolu_{number}", "w" * 500_000)
 
     await asking
     error, picture, empty, *long = results(server)
@@ -190,10 +173,10 @@ UNFIT: list[tuple[Any, str]] = [
 
 
 async def test_an_answer_that_cannot_be_carried_is_refused_and_the_call_still_waits(
-    server: LoopbackServer, session: Session, ask: Ask
+    server: LoopbackServer, session: Session
 ) -> None:
     """The CLI would give the model the name of a file, or a description."""
-    server.respond = Model(use(1, "Bash"))
+    server.respond = calling(use(1, "Bash"))
     asking = ask(session, "Go.")
     call = await session.next_call()
 
@@ -207,13 +190,12 @@ async def test_an_answer_that_cannot_be_carried_is_refused_and_the_call_still_wa
 
 
 @pytest.mark.parametrize("by", ["an interrupt", "an interrupt after they were told", "a rewind"])
-async def test_calls_are_cancelled_by(server: LoopbackServer, session: Session, ask: Ask, by: str) -> None:
+async def test_calls_are_cancelled_by(server: LoopbackServer, session: Session, by: str) -> None:
     """SES-18, whether or not `next_call()` has returned them."""
-    server.respond = Model(use(1, "Bash"), use(2, "Bash"))
+    server.respond = calling(use(1, "Bash"), use(2, "Bash"))
     asking = ask(session, "Go.")
     with anyio.fail_after(10):
-        while len(session.suspended) < 2:  # noqa: ASYNC110  # there is no event for it
-            await anyio.sleep(0.001)
+        await until(lambda: len(session.suspended) == 2, pause=0.001)
         if "told" in by:
             await session.next_call()
         if by != "a rewind":
@@ -221,17 +203,17 @@ async def test_calls_are_cancelled_by(server: LoopbackServer, session: Session, 
             assert session.suspended == ()
             assert outcome(await asking).terminal_reason == "aborted_tools"
             with pytest.raises(UnknownToolCallError):
-                await session.answer_call("toolu_01", "Too late.")
+                await session.answer_call("toolu_1", "Too late.")
         assert await session.rewind(session.last_user_uuid or "")
         assert session.suspended == ()
         await asking
-    await _answers_next_call(server, session, ask)
+    await _answers_next_call(server, session)
     assert server.requests[-1]["messages"][0]["content"] == "Once more."
 
 
-async def test_close_cancels_the_calls_at_once(server: LoopbackServer, own_session: Session, ask: Ask) -> None:
+async def test_close_cancels_the_calls_at_once(server: LoopbackServer, own_session: Session) -> None:
     """SES-F20."""
-    server.respond = Model(use(1, "Bash"), use(2, "Bash"))
+    server.respond = calling(use(1, "Bash"), use(2, "Bash"))
     asking = ask(own_session, "Go.")
     waiting = [asyncio.ensure_future(own_session.next_call()) for _ in range(3)]
     await asyncio.wait(waiting[:2], timeout=5)
@@ -240,44 +222,36 @@ async def test_close_cancels_the_calls_at_once(server: LoopbackServer, own_sessi
         await own_session.close()
 
     assert own_session.suspended == ()
-    for closed in (asking, waiting[2]):
-        with pytest.raises(CLIConnectionError, match="The session is closed"):
-            await closed
+    await all_raise(CLIConnectionError, asking, waiting[2], match="The session is closed")
 
 
 async def test_the_death_of_the_process_reaches_who_waits_for_a_call(
-    server: LoopbackServer, own_session: Session, ask: Ask
+    server: LoopbackServer, own_session: Session
 ) -> None:
     """SES-20."""
-    server.respond = Model(use(1, "Bash"))
+    server.respond = calling(use(1, "Bash"))
     asking = ask(own_session, "Go.")
     call = await own_session.next_call()
     waiting = asyncio.ensure_future(own_session.next_call())
 
-    os.kill(own_session.pid or 0, signal.SIGKILL)
+    process_of(own_session).kill()
 
     with anyio.fail_after(5):
-        for dead in (waiting, asking, asyncio.ensure_future(own_session.next_call())):
-            with pytest.raises(ProcessExitedError):
-                await dead
+        await all_raise(ProcessExitedError, waiting, asking, own_session.next_call())
     assert own_session.suspended == ()
     with pytest.raises(UnknownToolCallError):
         await own_session.answer_call(call.id, "Too late.")
 
 
-async def test_waiting_for_a_call_can_be_cancelled_and_loses_none(
-    server: LoopbackServer, session: Session, ask: Ask
-) -> None:
+async def test_waiting_for_a_call_can_be_cancelled_and_loses_none(server: LoopbackServer, session: Session) -> None:
     waiting = asyncio.ensure_future(session.next_call())
     await asyncio.sleep(0)
     waiting.cancel()
 
-    await _answers_next_call(server, session, ask)
+    await _answers_next_call(server, session)
 
 
-async def test_tools_stand_beside_the_caller_s_own_options(
-    server: LoopbackServer, options: ClaudeAgentOptions, ask: Ask
-) -> None:
+async def test_tools_stand_beside_the_caller_s_own_options(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
     """A limit of turns stays, but for the sealed one; so do other tools."""
     options = replace(options, max_turns=2, tools=["Read"], allowed_tools=["Read"])
 
@@ -300,9 +274,9 @@ async def test_tools_cannot_be_added_to_a_file_of_servers(options: ClaudeAgentOp
         await Session.open(replace(options, mcp_servers=tmp_path / "servers.json"), tools=TOOLS)
 
 
-async def _answers_next_call(server: LoopbackServer, session: Session, ask: Ask) -> None:
+async def _answers_next_call(server: LoopbackServer, session: Session) -> None:
     """The session is fully usable."""
-    server.respond = Model(use(99, "Bash"))
+    server.respond = calling(use(99, "Bash"))
     asking = ask(session, "Once more.")
     with anyio.fail_after(5):
         call = await session.next_call()

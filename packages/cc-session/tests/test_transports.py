@@ -19,9 +19,11 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, Transport
 from typing_extensions import override
 
-from cc_loopback import JsonObject, LoopbackServer, Reply
+from cc_loopback import LoopbackServer
 from cc_session import Session, ToolDefinition, TurnError
 from cc_types import ClaudeCodeError
+
+from .conftest import all_raise, calling, cancelled, echo, use
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -130,11 +132,6 @@ async def session(transport: OverStreams, options: ClaudeAgentOptions) -> AsyncI
         psutil.Process(transport.pid)
 
 
-def echo(body: JsonObject) -> str:
-    content = body["messages"][-1]["content"]
-    return content if isinstance(content, str) else content[-1]["text"]
-
-
 async def test_what_leaves_the_process_as_it_was(server: LoopbackServer, session: Session, held: Any) -> None:
     """SES-19, SES-10, SES-14, SES-16, SES-18: turns, streams, history, interrupts, cancels, failures and tool calls."""
     await turns_streams_and_history(server, session)
@@ -172,9 +169,7 @@ async def failures_interrupts_and_cancels(server: LoopbackServer, session: Sessi
             await running
     running = asyncio.ensure_future(session.run("Two"))
     await held.asked()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    await cancelled(running)
     with anyio.fail_after(10):
         async with session.stream("Three"):
             await held.asked()
@@ -187,11 +182,7 @@ async def failures_interrupts_and_cancels(server: LoopbackServer, session: Sessi
 
 
 async def tool_calls(server: LoopbackServer, session: Session) -> None:
-    def model(body: JsonObject) -> Reply:
-        call: JsonObject = {"type": "tool_use", "id": "toolu_1", "name": "mcp__session__look_up", "input": {}}
-        return "Done." if "tool_result" in str(body["messages"]) else [call]
-
-    server.respond = model
+    server.respond = calling(use(1, "mcp__session__look_up"))
     running = asyncio.ensure_future(session.run("Go."))
 
     with anyio.fail_after(10):
@@ -212,12 +203,8 @@ async def test_the_end_of_the_other_side(
 
     with anyio.fail_after(10):
         if running is not None:
-            with pytest.raises(ClaudeCodeError):
-                await running
-        with pytest.raises(ClaudeCodeError):
-            await session.control("get_settings")
-        with pytest.raises(ClaudeCodeError):
-            await session.run("Hello?")
+            await all_raise(ClaudeCodeError, running)
+        await all_raise(ClaudeCodeError, session.control("get_settings"), session.run("Hello?"))
     assert session.state == "dead"
 
 
