@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import psutil
 import pytest
@@ -21,6 +21,7 @@ from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Content, Policy, Session, SessionPool, Timeouts, sealed_options
 from cc_session.internals import run_on_background
 
+T = TypeVar("T")
 FakeCLI: TypeAlias = Callable[[str], ClaudeAgentOptions]
 
 # The stand-ins are programs of the standard library, so that they start fast.
@@ -155,6 +156,12 @@ class Held:
     async def asked(self) -> None:
         assert await asyncio.to_thread(self._asked.wait, 10)
         self._asked.clear()
+
+    async def during(self, call: Awaitable[T]) -> "asyncio.Future[T]":
+        """Start a call, and return its task when it has made the API's model work."""
+        task = asyncio.ensure_future(call)
+        await self.asked()
+        return task
 
 
 class Workbench:
@@ -405,10 +412,3 @@ def processes(children: Callable[[], list[psutil.Process]]) -> Callable[[], list
 @pytest.fixture
 def echoes(server: LoopbackServer) -> None:
     server.respond = echo
-
-
-@pytest.fixture
-async def pool(options: ClaudeAgentOptions) -> AsyncIterator[SessionPool]:
-    """A pool of one process, so that it is clear which one a lease gets."""
-    async with SessionPool(options, size=1, prewarm=0) as pool:
-        yield pool

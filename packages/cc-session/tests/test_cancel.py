@@ -48,8 +48,7 @@ async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing_and_until_
     server: LoopbackServer, session: Session, held: Any
 ) -> None:
     """SES-10: one that waits for the end of an earlier one."""
-    first = asyncio.ensure_future(session.run("First."))
-    await held.asked()
+    first = await held.during(session.run("First."))
     assert session.state == "busy"
     assert session.pid is not None
     # A stopped process drains nothing.
@@ -72,8 +71,7 @@ async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing_and_until_
 async def test_a_cancelled_turn_that_does_not_end_ends_the_session(options: ClaudeAgentOptions, held: Any) -> None:
     """SES-10: the next run gets a dead session, in time."""
     async with await Session.open(options, timeouts=Timeouts(close=0.4)) as session:
-        running = asyncio.ensure_future(session.run("Never mind."))
-        await held.asked()
+        running = await held.during(session.run("Never mind."))
         process_of(session).suspend()
         await cancelled(running)
 
@@ -104,8 +102,7 @@ async def test_a_turn_is_interrupted_by_another_thread_and_not_by_a_second_one_t
     session: Session, held: Any
 ) -> None:
     """SES-75."""
-    running = asyncio.ensure_future(session.run("One"))
-    await held.asked()
+    running = await held.during(session.run("One"))
     await asyncio.to_thread(asyncio.run, all_raise(SessionBusyError, session.run("Two")))
     assert session.state == "busy"
     await asyncio.to_thread(asyncio.run, session.interrupt())

@@ -153,8 +153,7 @@ async def test_an_interrupted_turn_says_so_in_its_result_and_without_a_turn_noth
     server: LoopbackServer, session: Session, held: Any
 ) -> None:
     """SES-18."""
-    asking = ask(session, "Take your time.")
-    await held.asked()
+    asking = await held.during(ask(session, "Take your time."))
     with anyio.fail_after(20):
         await session.interrupt()
         messages = await asking
@@ -224,8 +223,7 @@ async def test_a_cancelled_message_or_reader_is_not_taken_for_the_next_answer(
     await session.reset()
     server.respond = held
     for _ in range(3):
-        asking = ask(session, "Cancelled.")
-        await held.asked()
+        asking = await held.during(ask(session, "Cancelled."))
         await cancelled(asking)
         assert session.state == "busy"
         assert await session.rewind(session.last_user_uuid or "")

@@ -47,16 +47,13 @@ def test_servers_and_the_sdk_s_dicts_are_written_down_for_the_cli() -> None:
     ) == configs(a=STDIO, b=HTTP, c=SSE, d=Server("x")) | {"a": {**STDIO.to_wire(), "alwaysLoad": True}}
 
 
-def test_no_repr_shows_a_secret() -> None:
+def test_servers_are_values_and_no_repr_shows_a_secret() -> None:
     """SES-68."""
     wired = wire_servers({"a": STDIO, "b": HTTP, "c": SSE}, taken=frozenset())
     shown = repr([STDIO, HTTP, SSE, wired])
     assert "s3cret" not in shown
     assert "StdioServer(command='program')" in shown
     assert "HTTPServer(https://host, headers=['Authorization'])" in shown
-
-
-def test_servers_are_values() -> None:
     assert StdioServer("program", ("--flag",), {"TOKEN": "s3cret"}) == STDIO
     assert StdioServer("program") != STDIO
 

@@ -217,24 +217,18 @@ class Scripted(Transport):
         self.is_closed = True
 
 
-async def test_a_transport_of_the_caller_s_takes_the_place_of_a_process() -> None:
-    """SES-19."""
-    transport = Scripted()
-    async with await Session.open(transport=transport) as session:
-        assert (session.state, session.pid) == ("idle", None)
-        assert await session.control("anything") == {}
-    assert transport.is_closed
-
-
-async def test_a_message_that_could_not_be_written_ends_the_session() -> None:
-    """SES-35: the arrived part of it is unknown."""
+async def test_a_transport_of_the_caller_s_takes_the_place_of_a_process_until_a_message_cannot_be_written() -> None:
+    """SES-19, SES-35: the arrived part of it is unknown, and so the session is dead."""
     transport = Scripted()
     async with await Session.open(transport=transport, timeouts=HURRY) as session:
+        assert (session.state, session.pid) == ("idle", None)
+        assert await session.control("anything") == {}
         transport.breaks = True
         for _ in range(2):
             with anyio.fail_after(10), pytest.raises(CLIConnectionError, match="It broke"):
                 _ = [message async for message in session.ask("Hello.")]
         assert session.state == "dead"
+    assert transport.is_closed
 
 
 async def test_options_that_cannot_be_written_down_leave_nothing(options: ClaudeAgentOptions) -> None:

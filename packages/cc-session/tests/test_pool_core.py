@@ -332,10 +332,10 @@ def measuring(memory: Memory) -> Callable[[Sequence[int]], dict[int, Memory]]:
     return lambda pids: dict.fromkeys(pids, memory)
 
 
-async def test_a_process_is_replaced_after_so_many_uses_and_when_it_is_too_large(
+async def test_a_process_is_replaced_after_so_many_uses_when_it_is_too_large_and_the_next_day(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SES-66."""
+    """SES-62, SES-66: the CLI would tell the model that the date has changed."""
     pool = make(max_uses=2)
     assert [(await use(pool)).number for _ in range(5)] == [0, 0, 1, 1, 2]
     assert pool.stats().recycled == {"uses": 2}
@@ -348,15 +348,12 @@ async def test_a_process_is_replaced_after_so_many_uses_and_when_it_is_too_large
     assert [(await use(pool)).number for _ in range(2)] == [4, 5]
     assert pool.stats().recycled == {"memory": 2}
 
-
-async def test_processes_of_yesterday_are_replaced(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-62: the CLI would tell the model that the date has changed."""
-    tomorrow = SimpleNamespace(today=lambda: "tomorrow")
     pool = make(size=2)
     await pool.warm(launch(), 2)
     async with lent(pool):
+        tomorrow = SimpleNamespace(today=lambda: "tomorrow")
         monkeypatch.setattr("cc_session.pool.worker.datetime.date", tomorrow)
-    assert (await use(pool)).number == 2
+    assert (await use(pool)).number == 8
     assert pool.stats().recycled == {"date": 2}
 
 

@@ -55,15 +55,13 @@ async def test_a_process_that_dies_in_a_turn_fails_that_one_alone_and_it_is_repe
 ) -> None:
     """SES-20, SES-67, SES-73, SES-F04."""
     async with lone_pool.lease() as session:
-        turn = asyncio.ensure_future(session.run("Slow."))
-        await held.asked()
+        turn = await held.during(session.run("Slow."))
         process_of(session).kill()
         with anyio.fail_after(10):
             await all_raise(ProcessExitedError, turn)
     async with lone_pool.lease() as session:
         process = process_of(session)
-    turn = asyncio.ensure_future(lone_pool.run("Quick.", retries=1))
-    await held.asked()
+    turn = await held.during(lone_pool.run("Quick.", retries=1))
     server.respond = echo
     process.kill()
     assert (await turn).text == "Quick."
@@ -141,8 +139,7 @@ async def test_close_ends_all_and_leaves_nothing(
     pool = SessionPool(options, size=3, prewarm=0)
     await pool.warm(2)
     async with pool.lease() as session:
-        turn = asyncio.ensure_future(pool.run("Slow."))
-        await held.asked()
+        turn = await held.during(pool.run("Slow."))
         starting = asyncio.ensure_future(pool.run("Hello.", system_prompt="Another."))
         await until(lambda: pool.stats().starting == 1)
         waiting = asyncio.ensure_future(pool.run("Hello.", system_prompt="A third."))

@@ -89,29 +89,14 @@ async def compared(session: Session, calls: str = "") -> None:
     await session.run(f"{MARK}\n{calls}")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("exactness")
-
-
-@pytest.fixture
-def options(options: ClaudeAgentOptions, folder: Path) -> ClaudeAgentOptions:
-    return replace(options, cwd=folder)
-
-
-@pytest.fixture
-def server(server: LoopbackServer) -> LoopbackServer:
-    server.respond = respond
-    return server
-
-
 class Bench:
     """Pools of one process that cases with the same options share, and the requests of fresh processes to compare with.
 
     So a case follows others in the same process, and shows their side effects as well.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.server: LoopbackServer
         self.pools: dict[str, SessionPool] = {}
         self._fresh: dict[tuple[str, str], list[Any]] = {}
@@ -142,15 +127,21 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def shared_bench(worker_api: LoopbackServer) -> Iterator[Bench]:
-    bench = Bench()
+def shared_bench(worker_api: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = Bench(tmp_path_factory.mktemp("exactness"))
     yield bench
     for pool in bench.pools.values():
         pool.close_sync()
 
 
 @pytest.fixture
+def options(options: ClaudeAgentOptions, shared_bench: Bench) -> ClaudeAgentOptions:
+    return replace(options, cwd=shared_bench.folder)
+
+
+@pytest.fixture
 def bench(server: LoopbackServer, shared_bench: Bench) -> Bench:
+    server.respond = respond
     shared_bench.server = server
     return shared_bench
 
@@ -286,41 +277,9 @@ TALKS = [
 ]  # fmt: skip
 
 
-WITHOUT_SEAL = [talk, errors, interrupted, other_model]
-
-
-@pytest.mark.parametrize(
-    ("seal", "use"),
-    [*(("sealed", use) for use in TALKS), *(("unsealed", use) for use in WITHOUT_SEAL)],
-    ids=lambda value: getattr(value, "__name__", value),
-)
-async def test_a_process_that_talked_is_used_again_and_nothing_shows(
-    bench: Bench, options: ClaudeAgentOptions, seal: str, use: Use
-) -> None:
-    """SES-10, SES-62, SES-63: without the seal, the CLI adds messages of its own and offers its tools."""
-    options = options if seal == "sealed" else unsealed(options)
-
-    requests, is_same_process = await bench.after(options, use)
-
-    assert requests == await bench.fresh(options)
-    assert is_same_process
-
-
 async def call_echo(session: Session, _server: LoopbackServer) -> None:
     await session.run(ECHOES)
     await session.run("CALL mcp__tools__unknown {}")
-
-
-async def test_tools_of_a_server_leave_nothing_behind_in_a_sealed_process(
-    bench: Bench, options: ClaudeAgentOptions
-) -> None:
-    """SES-62."""
-    options = with_echo(options)
-    requests, is_same_process = await bench.after(options, call_echo, ECHOES)
-
-    assert requests == await bench.fresh(options, ECHOES)
-    assert len(requests) == 4
-    assert is_same_process
 
 
 async def change_folder(session: Session, _server: LoopbackServer) -> None:
@@ -340,28 +299,39 @@ async def set_another_variable(session: Session, _server: LoopbackServer) -> Non
     await session.set_env({"CLAUDE_CODE_EFFORT_LEVEL": "low"})
 
 
-@pytest.mark.slow
+def all_tools(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
+    return replace(with_echo(unsealed(options)), permission_mode="bypassPermissions")
+
+
+# Earlier work in a process with changed options, calls of the compared turn, and if the process is used for it.
+CASES: list[tuple[Callable[[ClaudeAgentOptions], ClaudeAgentOptions], Use, str, bool]] = [
+    *((replace, use, "", True) for use in TALKS),
+    *((unsealed, use, "", True) for use in (talk, errors, interrupted, other_model)),
+    (with_echo, call_echo, ECHOES, True),
+]
+REPLACED = [(run_a_command, ""), (plan, ""), (set_another_variable, ""), (call_echo, ECHOES)]
+SLOW_CASES = [(all_tools, *case, False) for case in (*REPLACED, (change_folder, 'CALL Bash {"command": "pwd"}'))]
+
+
 @pytest.mark.parametrize(
-    ("use", "calls"),
-    [
-        (run_a_command, ""),
-        (plan, ""),
-        (set_another_variable, ""),
-        (change_folder, 'CALL Bash {"command": "pwd"}'),
-        (call_echo, ECHOES),
-    ],
+    ("change", "use", "calls", "is_used"),
+    [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW_CASES)],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-async def test_what_a_rewind_does_not_take_back_costs_the_process(
-    bench: Bench, options: ClaudeAgentOptions, use: Use, calls: str
+async def test_a_process_is_used_again_where_nothing_of_earlier_work_shows_and_else_replaced(
+    bench: Bench, options: ClaudeAgentOptions, change: Any, use: Use, calls: str, is_used: bool
 ) -> None:
-    """SES-62, SES-63: without the seal, the CLI keeps a working folder and a count of tokens, among others."""
-    options = replace(with_echo(unsealed(options)), permission_mode="bypassPermissions")
+    """SES-10, SES-62, SES-63: without the seal, the CLI adds messages of its own, and offers its tools.
+
+    It then keeps a working folder and a count of tokens, among others, that a rewind does not take back.
+    """
+    options = change(options)
 
     requests, is_same_process = await bench.after(options, use, calls)
 
     assert requests == await bench.fresh(options, calls)
-    assert not is_same_process
+    assert len(requests) == 1 + calls.count("CALL")
+    assert is_same_process == is_used
 
 
 @pytest.mark.slow

@@ -62,8 +62,7 @@ async def test_a_killed_process_does_not_run_though_nobody_has_taken_note_yet(ow
 
 async def test_who_waits_hears_of_a_death_at_once(own_session: Session, held: Any) -> None:
     """SES-20, SES-71, SES-F04: in a turn, which alone would wait for minutes."""
-    asking = ask(own_session, "Hello.")
-    await held.asked()
+    asking = await held.during(ask(own_session, "Hello."))
     process_of(own_session).kill()
 
     with anyio.fail_after(20), pytest.raises(ProcessExitedError) as raised:
@@ -136,8 +135,7 @@ async def test_a_stopped_process_is_a_timeout_and_is_closed_in_time(options: Cla
     """SES-23, SES-29, SES-F05."""
     timeouts = Timeouts(control=0.3, close=0.4)
     session = await Session.open(options, timeouts=timeouts)
-    asking = ask(session, "Hello.")
-    await held.asked()
+    asking = await held.during(ask(session, "Hello."))
     process_of(session).suspend()
 
     for call, name in (
@@ -174,17 +172,14 @@ async def test_close_waits_for_no_timeout_whatever_the_session_does(
     """SES-23, SES-F20."""
     for is_busy in (False, True):
         session = await Session.open(options, timeouts=Timeouts(close=60))
-        asking = ask(session, "Hello.") if is_busy else None
-        if asking is not None:
-            await held.asked()
+        asking = [await held.during(ask(session, "Hello."))] if is_busy else []
 
         with anyio.fail_after(20):
             await session.close()
 
         assert not children()
         assert (session.state, session.pid, session.death) == ("dead", None, None)
-        if asking is not None:
-            await all_raise(CLIConnectionError, asking, match="The session is closed")
+        await all_raise(CLIConnectionError, *asking, match="The session is closed")
 
 
 async def test_close_fails_what_waits_for_the_process(fake_cli: FakeCLI) -> None:
@@ -214,8 +209,7 @@ async def test_close_may_come_any_number_of_times_and_from_anywhere(options: Cla
 async def test_a_cancelled_close_is_done_all_the_same(options: ClaudeAgentOptions, held: Any) -> None:
     """SES-23."""
     session = await Session.open(options)
-    asking = ask(session, "Hello.")
-    await held.asked()
+    asking = await held.during(ask(session, "Hello."))
     closing = asyncio.ensure_future(session.close())
     await asyncio.sleep(0)
     await cancelled(closing)

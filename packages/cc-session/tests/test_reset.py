@@ -1,6 +1,5 @@
 """Resets to an empty conversation, and other changes to a running process."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +19,7 @@ MODEL = "claude-sonnet-5"
 async def test_a_reset_ends_a_turn_that_runs(server: LoopbackServer, session: Session, held: Any) -> None:
     """SES-62, SES-63: `test_pool_exactness.py` has possible earlier work."""
     await session.add_user("One")
-    running = asyncio.ensure_future(session.run("Two"))
-    await held.asked()
+    running = await held.during(session.run("Two"))
 
     with anyio.fail_after(10):
         assert await session.reset() == "rewound"
@@ -95,8 +93,7 @@ async def test_what_a_rewind_would_leave_behind_is_told(server: LoopbackServer, 
 
 async def test_clearing_is_for_a_free_session(server: LoopbackServer, session: Session, held: Any) -> None:
     """SES-08."""
-    running = asyncio.ensure_future(session.run("One"))
-    await held.asked()
+    running = await held.during(session.run("One"))
     with pytest.raises(SessionBusyError):
         await session.reset(tools_changed=True)
 

@@ -138,8 +138,7 @@ async def test_a_stream_that_was_left_keeps_nobody_waiting(session: Session, hel
 
     with anyio.fail_after(10):
         async with session.stream("Take your time.") as stream:
-            reading = asyncio.ensure_future(read())
-            await held.asked()
+            reading = await held.during(read())
             await asyncio.wait({reading}, timeout=0.1)  # for it to wait for the next message
         await asyncio.wait({reading})
         assert reading.exception() is None or "This turn was left" in str(reading.exception())

@@ -69,8 +69,7 @@ async def test_a_stopped_process_is_a_timeout_on_time_and_is_closed_in_time(
 ) -> None:
     """SES-23, SES-F05: and discarded by itself."""
     session = await Session.open(options, timeouts=Timeouts(turn=0.5, close=1))
-    running = asyncio.ensure_future(session.run("Hello?"))
-    await held.asked()
+    running = await held.during(session.run("Hello?"))
     process_of(session).suspend()
 
     with anyio.fail_after(20):

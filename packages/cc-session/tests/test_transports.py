@@ -161,14 +161,12 @@ async def turns_streams_and_history(server: LoopbackServer, session: Session) ->
 
 async def failures_interrupts_and_cancels(server: LoopbackServer, session: Session, held: Any) -> None:
     server.respond = held
-    running = asyncio.ensure_future(session.run("One"))
-    await held.asked()
+    running = await held.during(session.run("One"))
     with anyio.fail_after(10):
         await session.interrupt()
         with pytest.raises(TurnError, match="interrupted"):
             await running
-    running = asyncio.ensure_future(session.run("Two"))
-    await held.asked()
+    running = await held.during(session.run("Two"))
     await cancelled(running)
     with anyio.fail_after(10):
         async with session.stream("Three"):
@@ -210,8 +208,7 @@ async def test_the_end_of_the_other_side(
 
 async def test_closing_in_the_middle_of_a_turn(session: Session, held: Any) -> None:
     """SES-19, SES-23."""
-    running = asyncio.ensure_future(session.run("Hello?"))
-    await held.asked()
+    running = await held.during(session.run("Hello?"))
     with anyio.fail_after(10):
         await session.close()
         with pytest.raises(ClaudeCodeError, match="The session is closed"):
