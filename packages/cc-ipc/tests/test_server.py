@@ -57,13 +57,6 @@ async def test_a_request_before_the_last_response_ends_the_connection(
     assert tools.calls == []
 
 
-async def test_calls_on_several_connections_run_in_parallel(server: IPCServer, raw_peer: Connect) -> None:
-    """IPC-P-06."""
-    peers = [await raw_peer(server.socket_path) for _ in range(8)]
-    answers = await asyncio.gather(*(peer.request(call("meet", {"parties": 8})) for peer in peers))
-    assert [answer["result"]["content"] for answer in answers] == [text("met")["content"]] * 8
-
-
 Serve: TypeAlias = Callable[[ToolHandler], Awaitable[tuple[IPCServer, RawPeer]]]
 UNKNOWN_TOOL = "The tool 'nope' is not known. Known tools: echo, fail, meet, wait."
 
@@ -86,14 +79,6 @@ async def test_an_invalid_request_is_answered_and_the_connection_stays_open(
     assert message in response["error"]["message"]
     assert "result" not in response  # IPC-D-15
     assert "result" in await peer.request(call("echo"))
-
-
-async def test_the_end_of_a_connection_cancels_its_call(tools: Tools, peer: RawPeer) -> None:
-    """IPC-P-32: this is how a bridge cancels a call."""
-    peer.send(call("wait"))
-    await happens(tools.started)
-    await peer.close()
-    await happens(tools.cancelled)
 
 
 async def test_a_request_larger_than_allowed_is_answered_and_the_connection_ends(peer: RawPeer) -> None:
