@@ -400,19 +400,18 @@ async def test_the_presets_in_a_session(bench: Any) -> None:
     assert {path.name for path in bench.folder.parent.iterdir()} == {"work", "work-config"}
 
 
-@pytest.mark.parametrize("mode", ["", "plan ", "yolo"])
-async def test_a_mode_that_does_not_exist_is_refused(options: ClaudeAgentOptions, mode: Any) -> None:
+async def test_a_mode_that_does_not_exist_and_what_does_not_go_with_a_policy_are_refused(
+    options: ClaudeAgentOptions,
+) -> None:
     """SES-53."""
-    with pytest.raises(ValueError, match="there is no permission mode"):
-        await Session.open(replace(options, permission_mode=mode))
-
-
-async def test_what_does_not_go_with_a_policy_is_refused(options: ClaudeAgentOptions) -> None:
     asked = Asked()
-    for changes, words in (
-        ({"permission_prompt_tool_name": "mcp__a__b"}, "permission_prompt_tool_name"),
-        ({"can_use_tool": asked}, "both asked"),
-        ({"env": {"CLAUDE_CODE_SIMPLE": "true"}}, "in bare mode"),
-    ):
+    policy = Policy(ask=asked)
+    refused: list[tuple[Policy | None, dict[str, Any], str]] = [
+        *((None, {"permission_mode": mode}, "there is no permission mode") for mode in ("", "plan ", "yolo")),
+        (policy, {"permission_prompt_tool_name": "mcp__a__b"}, "permission_prompt_tool_name"),
+        (policy, {"can_use_tool": asked}, "both asked"),
+        (policy, {"env": {"CLAUDE_CODE_SIMPLE": "true"}}, "in bare mode"),
+    ]
+    for given, changes, words in refused:
         with pytest.raises(ValueError, match=words):
-            await Session.open(replace(options, **changes), policy=Policy(ask=asked))
+            await Session.open(replace(options, **changes), policy=given)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig, Message
+from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig
 
 from cc_loopback import LoopbackServer
 from cc_session import Session, sealed_options
@@ -77,14 +77,6 @@ async def test_secrets_of_mcp_servers_and_settings_are_not_on_the_command_line(
         ]
 
 
-async def test_without_a_system_prompt_there_is_none(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-    """Two short lines of the CLI's own remain."""
-    async with await Session.open(replace(options, system_prompt="")) as session:
-        await ask(session, "Hello.")
-
-    assert len(system_of(server)) < 500
-
-
 async def test_a_process_writes_to_its_private_folder_only_and_that_goes(
     server: LoopbackServer, tmp_path: Path, temporary: Path
 ) -> None:
@@ -103,10 +95,14 @@ async def test_a_process_writes_to_its_private_folder_only_and_that_goes(
     assert files(temporary) == before
 
 
-async def test_the_caller_s_own_folder_is_used_and_stays(options: ClaudeAgentOptions, tmp_path: Path) -> None:
-    async with await Session.open(replace(options, cwd=tmp_path)) as session:
-        messages: list[Message] = await ask(session, "Hello.")
+async def test_without_a_system_prompt_there_is_none_and_the_caller_s_own_folder_is_used_and_stays(
+    server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
+) -> None:
+    """Two short lines of the CLI's own remain of the prompt."""
+    async with await Session.open(replace(options, system_prompt="", cwd=tmp_path)) as session:
+        messages = await ask(session, "Hello.")
 
+    assert len(system_of(server)) < 500
     [init] = [message for message in messages if getattr(message, "subtype", None) == "init"]
     assert cast(Any, init).data["cwd"] == str(tmp_path)
     assert not files(tmp_path)
