@@ -49,10 +49,8 @@ def result(frame, **fields):
 """
 
 
-# The fixtures of the processes that tests share.
-# The script of a server whose start takes little.
 STDIO_SERVER = str(Path(__file__).parent / "stdio_server.py")
-
+# The fixtures of the processes that tests share.
 SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})
 
 
@@ -138,7 +136,6 @@ def is_alive(process: psutil.Process | int) -> bool:
 
 
 def folders_in(temporary: Path) -> list[Path]:
-    """The private folders of processes."""
     return [*temporary.glob("cc-session-*")]
 
 
@@ -226,18 +223,10 @@ def bench(server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path) -
     return Workbench(server, options, folder)
 
 
-@pytest.fixture(scope="session")
-def worker_options(worker_api: LoopbackServer) -> ClaudeAgentOptions:
-    """The options of a process that the tests of a module share."""
-    return sealed(worker_api)
-
-
 @pytest.fixture(scope="module")
-def module_bench(
-    worker_api: LoopbackServer, worker_options: ClaudeAgentOptions, tmp_path_factory: pytest.TempPathFactory
-) -> Workbench:
+def module_bench(worker_api: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Workbench:
     """A workbench for a process that the tests of a module share. Each test takes `server`, and begins anew."""
-    return Workbench(worker_api, worker_options, tmp_path_factory.mktemp("work"))
+    return Workbench(worker_api, sealed(worker_api), tmp_path_factory.mktemp("work"))
 
 
 @pytest.fixture(scope="session")
@@ -285,8 +274,7 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     _, alive = psutil.wait_procs({*psutil.Process().children(recursive=True)} - before, timeout=5)
     left = [*folder.iterdir()]
     shutil.rmtree(folder)
-    assert not alive, f"processes left: {alive}"
-    assert not left
+    assert (alive, left) == ([], []), "processes or files are left"
 
 
 def process_of(session: Session) -> psutil.Process:
@@ -362,12 +350,9 @@ def calls_bash(server: LoopbackServer) -> Callable[..., None]:
 
     def make(command: str, **fields: JsonObject) -> None:
         def respond(body: JsonObject) -> Reply:
-            last = body["messages"][-1]["content"]
-            if not isinstance(last, str) and any(block["type"] == "tool_result" for block in last):
-                return {"content": [{"type": "text", "text": "Done."}], **fields}
-            call = {"type": "tool_use", "id": f"toolu_{len(server.requests)}", "name": "Bash"}
-            text = {"type": "text", "text": "I shall call a tool."}
-            return {"content": [text, {**call, "input": {"command": command}}], **fields}
+            calls = [{"type": "text", "text": "I shall call a tool."}, bash(len(server.requests), command)]
+            is_done = "tool_result" in json.dumps(body["messages"][-1])
+            return {"content": [{"type": "text", "text": "Done."}] if is_done else calls, **fields}
 
         server.respond = respond
 

@@ -38,7 +38,7 @@ from cc_session import (
     ToolDefinition,
 )
 
-from .conftest import STDIO_SERVER, ask, calling, results_of, until, use
+from .conftest import STDIO_SERVER, ask, calling, results_of, sealed, until, use
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -106,8 +106,8 @@ async def served(app: ASGIApp) -> AsyncGenerator[str]:
 
 
 @pytest.fixture(scope="module")
-async def process(worker_options: ClaudeAgentOptions) -> AsyncIterator[Session]:
-    async with await Session.open(worker_options, mcp_servers={}) as session:
+async def process(worker_api: LoopbackServer) -> AsyncIterator[Session]:
+    async with await Session.open(sealed(worker_api), mcp_servers={}) as session:
         yield session
 
 

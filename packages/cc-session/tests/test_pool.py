@@ -1,4 +1,4 @@
-"""Leases of real processes: their sessions, threads, and misuse. `test_pool_core.py` tests the assignment of processes."""
+"""Leases of real processes: their sessions, threads, and misuse. `test_pool_core.py` tests their assignment."""
 
 import asyncio
 import sys

@@ -15,7 +15,7 @@ from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, Timeouts, ToolCall, ToolDefinition, UnknownToolCallError
 from cc_types import CLIConnectionError, JsonValue, ProcessExitedError
 
-from .conftest import all_raise, ask, calling, process_of, until, use
+from .conftest import all_raise, ask, calling, process_of, sealed, until, use
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -54,8 +54,8 @@ async def own_session(options: ClaudeAgentOptions) -> AsyncIterator[Session]:
 
 
 @pytest.fixture(scope="module")
-async def process(worker_options: ClaudeAgentOptions) -> AsyncIterator[Session]:
-    async with await Session.open(worker_options, tools=TOOLS) as session:
+async def process(worker_api: LoopbackServer) -> AsyncIterator[Session]:
+    async with await Session.open(sealed(worker_api), tools=TOOLS) as session:
         yield session
 
 
