@@ -260,6 +260,21 @@ def test_a_cancelled_call_is_not_answered_and_an_unknown_one_ignored(
     release.set()
 
 
+def test_a_call_that_outlasts_the_client_is_cancelled(fake_parent: StartParent, client_of: ClientOf) -> None:
+    """IPC-P-36."""
+    release = threading.Event()
+
+    def hold(payload: bytes) -> None:
+        assert release.wait(LIMIT)
+
+    path, _ = fake_parent(hold)
+    client = client_of(path)
+    client.say(mcp_call(1, "a"))
+    release.set()
+    pending: Any = vars(client.bridge)["_pending"]
+    assert not pending or next(iter(pending.values())).is_cancelled
+
+
 def test_a_failed_thread_start_is_an_mcp_error(
     folder: Path, client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -251,6 +251,7 @@ async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
     assert await bench.run(None, "bypassPermissions", hooks=hooks, mcp_servers={"here": server}) == []
 
     assert ran == [f"continue_{number}" for number in range(len(FAILING))]
+    assert [record.name for record in caplog.records].count("cc_session.hooks.calls") == len(calls)
     for name, (call, words) in calls.items():
         assert (words in bench.results[call["id"]]) == (name not in ran), name
         assert words in caplog.text
