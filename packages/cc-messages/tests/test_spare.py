@@ -17,6 +17,10 @@ async def test_a_new_system_prompt_waits_for_no_start(connect: Connect, shared_a
         assert shared_api.requests[-1]["system"][-1]["text"] == prompt
         await client.settled()
     assert (client.transport.stats().waits, client.starts) == (0, 3)
+    for _ in range(3):  # the process that is still being emptied is nearer than a spare one
+        assert (await client.ask("Hello.", system="Be kind.")).status == 200
+    await client.settled()
+    assert client.starts == 3
 
 
 async def test_the_first_request_takes_the_process_that_start_has_begun(connect: Connect) -> None:

@@ -562,19 +562,26 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
             await SessionPool(size=3).warm(count)
 
 
-async def test_spare_processes_are_there_before_they_are_needed(make: Make) -> None:
-    """SES-65."""
+async def test_spare_processes_are_there_before_they_are_needed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-65: after a lease's first moments, in which a start would slow it down."""
     pool = make(size=4, prewarm=2)
     await pool.keep_spares()
     await all_rest()
     assert figures(pool, "idle") == (2,)
+    monkeypatch.setattr("cc_session.pool.core._SPARE_DELAY_SECONDS", 60.0)
+    async with lent(pool):
+        await all_rest()
+        assert figures(pool, "idle", "starting") == (1, 0)
+    await all_rest()
+    assert figures(pool, "idle", "starts") == (2, 2)
+    monkeypatch.setattr("cc_session.pool.core._SPARE_DELAY_SECONDS", 0.0)
     async with lent(pool), lent(pool):
         await all_rest()
         assert figures(pool, "idle") == (2,)
         async with lent(pool), lent(pool):
             await all_rest()
             assert figures(pool, "running") == (4,)  # and no more, since that is the size
-    assert figures(pool, "leases", "waits", "starts") == (4, 0, 4)
+    assert figures(pool, "leases", "waits", "starts") == (5, 0, 4)
 
 
 async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -639,7 +646,7 @@ async def test_spare_processes_that_cannot_be_started_are_told_once(
     assert "A spare Claude Code process could not be started" in caplog.text
     starter.error = None
     await use(pool)
-    assert figures(pool, "idle", "failed_starts") == (3, 2)
+    assert figures(pool, "idle", "failed_starts") == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -706,13 +713,22 @@ def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], message: 
         SessionPool(**limits)
 
 
-@pytest.mark.parametrize("has_spare", [False, True])
-@pytest.mark.parametrize("has_coming", [False, True])
-def test_a_lease_gets_the_process_that_is_there_first(has_spare: bool, has_coming: bool) -> None:
+@pytest.mark.parametrize(
+    ("resetting", "spare", "starting", "step"),
+    [
+        (True, True, True, Step.WAIT),
+        (False, True, True, Step.TAKE_SPARE),
+        (False, False, True, Step.WAIT),
+        (False, False, False, Step.START),
+    ],
+)
+def test_a_lease_gets_the_process_that_is_there_first(
+    *, resetting: bool, spare: bool, starting: bool, step: Step
+) -> None:
     """SES-61."""
-    assert next_step(has_idle=True, has_spare=has_spare, has_coming=has_coming) is Step.TAKE
-    without = Step.TAKE_SPARE if has_spare else Step.WAIT if has_coming else Step.START
-    assert next_step(has_idle=False, has_spare=has_spare, has_coming=has_coming) is without
+    for idle in (True, False):
+        found = next_step(has_idle=idle, has_resetting=resetting, has_spare=spare, has_starting=starting)
+        assert found is (Step.TAKE if idle else step)
 
 
 def general() -> Launch:

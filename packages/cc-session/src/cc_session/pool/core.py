@@ -11,6 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable
 from enum import Enum, auto
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
@@ -52,6 +53,10 @@ logger = logging.getLogger(__name__)
 
 _WAITS_REMEMBERED = 100
 
+# A start takes a whole processor, of which a lease that has just begun has more need. The pool decides again when the
+# lease ends, and once a second.
+_SPARE_DELAY_SECONDS = 0.25
+
 
 class Step(Enum):
     """Next step for a waiting lease."""
@@ -66,21 +71,26 @@ class Step(Enum):
     """A process is started for it, in place of idle ones of other keys if necessary, as soon as there is room."""
 
 
-def next_step(*, has_idle: bool, has_spare: bool, has_coming: bool) -> Step:
+def next_step(*, has_idle: bool, has_resetting: bool, has_spare: bool, has_starting: bool) -> Step:
     """Decide the next step for the first waiting lease. Pure.
 
-    | clean process with its key | spare process | process on its way | step |
-    | --- | --- | --- | --- |
-    | yes | | | `TAKE` |
-    | no | yes | | `TAKE_SPARE` |
-    | no | no | yes | `WAIT` |
-    | no | no | no | `START` |
+    A reset takes milliseconds, the adaptation of a spare process tens of them, a start hundreds.
+
+    | clean process with its key | one that is resetting | spare process | one that is starting | step |
+    | --- | --- | --- | --- | --- |
+    | yes | | | | `TAKE` |
+    | no | yes | | | `WAIT` |
+    | no | no | yes | | `TAKE_SPARE` |
+    | no | no | no | yes | `WAIT` |
+    | no | no | no | no | `START` |
     """
     if has_idle:
         return Step.TAKE
+    if has_resetting:
+        return Step.WAIT
     if has_spare:
         return Step.TAKE_SPARE
-    return Step.WAIT if has_coming else Step.START
+    return Step.WAIT if has_starting else Step.START
 
 
 class Lease(Generic[W]):
@@ -133,6 +143,7 @@ class PoolCore(Generic[W]):
         self._waiting: list[Lease[W]] = []
         self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
         self._keeps_spares = False
+        self._lent_at = -inf
         self.is_closed = False
         self._leases = 0
         self._reuses = 0
@@ -297,19 +308,25 @@ class PoolCore(Generic[W]):
         if self.is_closed:
             return
         self._processes.end_unfit()
-        coming = self._processes.coming()
+        resetting, starting = self._processes.resetting_soon(), Counter(self._processes.starting.values())
         for lease in [*self._waiting]:
             if lease.coming is not None and lease.coming.cancelled():
                 continue  # its caller was cancelled, and returns it in its next step
             key = lease.launch.key
             idle, spare = self._processes.idle_with(lease.launch), self._processes.idle_with(lease.launch.spare)
-            match next_step(has_idle=bool(idle), has_spare=bool(spare), has_coming=coming[key] > 0):
+            step = next_step(
+                has_idle=bool(idle),
+                has_resetting=resetting[key] > 0,
+                has_spare=bool(spare),
+                has_starting=starting[key] > 0,
+            )
+            match step:
                 case Step.TAKE:
                     self._hand_over(lease, self._processes.take(idle, lease.launch))
                 case Step.TAKE_SPARE:
                     self._hand_over(lease, self._processes.take(spare, lease.launch))
                 case Step.WAIT:
-                    coming[key] -= 1
+                    (resetting if resetting[key] > 0 else starting)[key] -= 1
                 case Step.START:
                     self._processes.start(lease.launch, may_evict=True)
         self._warm_up()
@@ -317,6 +334,7 @@ class PoolCore(Generic[W]):
 
     def _hand_over(self, lease: Lease[W], worker: W) -> None:
         self._waiting.remove(lease)
+        self._lent_at = time.monotonic()
         lease.worker = worker
         if lease.coming is not None:
             lease.coming.set_result(worker)
@@ -335,13 +353,15 @@ class PoolCore(Generic[W]):
     def _start_spares(self) -> None:
         if not self._keeps_spares or self._waiting or not self._limits.prewarm:
             return
+        if self._processes.busy_seconds() and time.monotonic() < self._lent_at + _SPARE_DELAY_SECONDS:
+            return
         launch = self._spare()
         key = launch.key
         idle = self._processes.idle
         clean = sum(worker.launch.key == key for worker in idle)
         # A process that can be adapted is worth more than the longest unused of several that cannot.
         may_evict = launch.is_spare and len(idle) - clean > 1
-        for _ in range(self._limits.prewarm - clean - self._processes.coming()[key]):
+        for _ in range(self._limits.prewarm - clean - self._processes.coming(key)):
             self._processes.start(launch, may_evict=may_evict)
 
     def _spares(self, key: Hashable) -> int:

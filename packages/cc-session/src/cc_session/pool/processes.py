@@ -169,11 +169,15 @@ class ProcessSet(Generic[W]):
         """Return the number of starting processes with this key."""
         return sum(other == key for other in self.starting.values())
 
-    def coming(self) -> Counter[Hashable]:
-        """Return the number of processes per key that will soon be idle."""
+    def resetting_soon(self) -> Counter[Hashable]:
+        """Return the number of processes per key whose reset will soon end."""
         since = time.monotonic() - _RESET_SOON_SECONDS
         resetting = [worker for worker in self.workers if worker.state == "resetting" and worker.since > since]
-        return Counter([*self.starting.values(), *(worker.launch.key for worker in resetting)])
+        return Counter(worker.launch.key for worker in resetting)
+
+    def coming(self, key: Hashable) -> int:
+        """Return the number of processes with this key that will soon be idle."""
+        return self.count_starting(key) + self.resetting_soon()[key]
 
     def busy_seconds(self) -> list[float]:
         """Return the seconds since each process that is not clean was leased or its reset began."""
