@@ -263,3 +263,15 @@ def test_an_error_message_of_the_cli_has_no_model(run: Run, log: Any) -> None:
         assert "synthetic" not in run(*words, path).out
     document = run("report", "model", "--format", "json", path).json
     assert (document["total"]["errors"], list(document["total"]["models"])) == (1, ["claude-sonnet-5"])
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_progress_is_shown_after_a_while_and_cleared(
+    run: Run, log: Any, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cc_convert.cli.inputs._PATIENCE", patience)
+    monkeypatch.setattr("cc_convert.cli.inputs._REDRAW", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    log.answer()
+    told = run("report", "--no-cache", log.write()).err
+    assert told == ("" if patience else "\rreading 100% of 0 MB \r\x1b[K")
