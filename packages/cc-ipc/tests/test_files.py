@@ -66,7 +66,7 @@ def test_only_the_created_file_is_removed(folder: Path) -> None:
     owned, file = OwnedPath.at(folder / "g"), LockedFile(folder / "f", b"")
     (folder / "f").unlink()
     (folder / "other").touch()
-    (folder / "f").write_text("somebody else's", encoding="utf-8")
+    (folder / "f").write_text("foreign", encoding="utf-8")
     file.unlink()
     assert (folder / "f").exists()
     file.release()

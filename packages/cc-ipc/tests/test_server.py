@@ -269,6 +269,6 @@ async def test_a_start_that_is_cancelled_leaves_no_socket(folder: Path) -> None:
 
 async def test_another_file_at_the_path_is_not_removed(server: IPCServer) -> None:
     server.socket_path.unlink()
-    server.socket_path.write_text("somebody else's", encoding="utf-8")
+    server.socket_path.write_text("foreign", encoding="utf-8")
     await server.stop()
     assert server.socket_path.exists()

@@ -171,7 +171,7 @@ async def test_a_call_of_any_other_tool_ends_the_answer(several: Client, transpo
 
 async def test_tools_run_in_the_callers_loop_and_context(several: Client, transport: Transport) -> None:
     """IPC-P-51"""
-    whose = contextvars.ContextVar("whose", default="nobody's")
+    whose = contextvars.ContextVar("whose", default="unknown")
     seen: list[tuple[bool, str]] = []
     mine = asyncio.get_running_loop()
 

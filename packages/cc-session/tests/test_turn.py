@@ -221,13 +221,13 @@ async def test_a_limit_that_makes_no_sense_is_refused_and_nothing_is_sent(
 STRANGE = """
 print("[debug] hello\\n\\n  \\n[1, 2]")
 send(type="never_heard_of")
-send(type="control_response", response={"subtype": "success", "request_id": "nobody's"})
+send(type="control_response", response={"subtype": "success", "request_id": "unknown"})
 initialize()
 frame = json.loads(sys.stdin.readline())
 send(type="never_heard_of", uuid="x")
 send(type="system", subtype="never_heard_of", uuid="x", session_id="s")
-send(type="control_response", response={"subtype": "success", "request_id": "nobody's", "response": {}})
-send(type="control_cancel_request", request_id="nobody's")
+send(type="control_response", response={"subtype": "success", "request_id": "unknown", "response": {}})
+send(type="control_cancel_request", request_id="unknown")
 content = [{"type": "hologram", "data": 1}, {"type": "text", "text": "Hello."}]
 message = {"id": "msg_1", "role": "assistant", "model": "m", "content": content}
 send(type="assistant", message=message, session_id="s", uuid="y", parent_tool_use_id=None)
@@ -273,7 +273,7 @@ def injected():
 initialize()
 for number, frame in enumerate(frames()):
     injected()
-    result({"uuid": "somebody else's"}, result="wrong")
+    result({"uuid": "foreign"}, result="wrong")
     result(frame, result=f"right {number}")
     injected()
 """

@@ -132,7 +132,10 @@ def merge(scans: Iterable[FileScan], hosts: Mapping[str, str] | None = None) -> 
     for scan in scans:
         host = (hosts or {}).get(scan.path, "")
         # Rows of an archive may have a machine.
-        new = {row.key: row if row.host else make_row((*row[:_HOST], host, *row[_HOST + 1 :])) for row in scan.rows}
+        new = {
+            row.key: row if row.host or not host else make_row((*row[:_HOST], host, *row[_HOST + 1 :]))
+            for row in scan.rows
+        }
         for key in new.keys() & rows.keys():
             new[key] = better(rows[key], new[key])
         rows |= new
