@@ -184,9 +184,12 @@ def interrupt(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("last_line", "stop", "exit_code"), [("call ", interrupt, 130), ("start ", subprocess.Popen[str].terminate, 143)]
+    ("last_line", "stop", "exit_code"),
+    [
+        ("call ", interrupt, 130),
+        pytest.param("start ", subprocess.Popen[str].terminate, 143, marks=pytest.mark.slow),
+    ],
 )
 def test_signal_ends_it_and_leaves_nothing(
     box: Box, last_line: str, stop: Callable[[subprocess.Popen[str]], None], exit_code: int

@@ -269,7 +269,7 @@ def test_a_missing_or_invalid_cassette_is_an_error_at_the_start(path: Path) -> N
         using(path, "alle").start()  # pyright: ignore[reportArgumentType]
     with pytest.raises(CassetteError, match=r"'\(', a pattern to scrub, is no regular expression"):
         using(path, "rewrite", scrub={"(": ""}).start()
-    for url in ("api.example.com", "ftp://example.com", "http://"):
+    for url in ("api.example.com", "ftp://example.com", "http://", "http://example.com:port"):
         with pytest.raises(CassetteError, match="base URL of the API to record"):
             using(path, "rewrite", upstream=url).start()
     with pytest.raises(ValueError, match="not with both"):

@@ -132,6 +132,7 @@ NODE = {
         (True, "text"),
         ({}, "text"),
         ({"type": "string", "default": "mine"}, "mine"),
+        ({"type": "string", "minLength": 10, "maxLength": 10}, "texttextte"),
         ({"type": "integer", "default": "wrong", "examples": [7]}, 7),
         ({"type": "null"}, None),
         ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, 1),

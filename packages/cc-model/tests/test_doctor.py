@@ -98,6 +98,16 @@ def test_another_version_of_the_cli_is_a_warning(run: Run, tmp_path: Path) -> No
     assert checks["round trip"]["outcome"] == "problem"
 
 
+def test_a_cli_that_does_not_answer_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    silent = tmp_path / "claude"
+    silent.write_text("#!/bin/sh\nexec sleep 60\n")
+    silent.chmod(0o700)
+    monkeypatch.setattr("cc_model.doctor.cli._ANSWER_SECONDS", 0.2)
+    code, checks = run("--cli", str(silent))
+    assert (code, checks["Claude Code CLI"]["outcome"]) == (1, "problem")
+    assert checks["Claude Code CLI"]["found"] == f"{silent}: no answer within 0.2 s"
+
+
 def test_problems_of_the_machine_say_what_to_do(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

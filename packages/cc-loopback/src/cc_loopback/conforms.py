@@ -47,10 +47,6 @@ class SchemaValidator:
         """Return a function that tests whether a value is valid for `schema`, a part of the document."""
         return self._validator.evolve(schema=_without_dialect(schema)).is_valid
 
-    def conforms(self, value: JsonValue, schema: Schema) -> bool:
-        """Return whether `value` is valid for `schema`, a part of the document."""
-        return self.predicate(schema)(value)
-
 
 def matches(pattern: str, text: str) -> bool:
     """Return whether a text contains a match of a pattern. An invalid Python pattern cannot be checked, and passes."""
