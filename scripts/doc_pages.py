@@ -23,7 +23,7 @@ from pathlib import Path
 
 from prepared_python import commands, python
 
-__all__ = ["ROOT", "Block", "Page", "read_page", "run_page"]
+__all__ = ["ROOT", "Block", "Page", "free_port", "read_page", "run_page"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -116,7 +116,7 @@ def run_page(page: Page, folder: Path, env: Mapping[str, str]) -> None:
         AssertionError: A block failed, its output differs from the page, or it is Python and gave a warning.
         subprocess.TimeoutExpired: They took too long.
     """
-    ports = {port: str(_free_port()) for port in _PORTS}
+    ports = {port: str(free_port()) for port in _PORTS}
     for block in page.blocks:
         if block.title is not None:
             (folder / block.title).write_text(_with_ports(block.code, ports), encoding="utf-8")
@@ -166,7 +166,8 @@ def _with_ports(code: str, ports: Mapping[str, str]) -> str:
     return code
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port on which no program listens at the moment."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]

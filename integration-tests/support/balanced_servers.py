@@ -4,7 +4,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Generator
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cc_loopback import LoopbackServer
-from doc_pages import ROOT, read_page
+from doc_pages import ROOT, free_port, read_page
 
 __all__ = ["Balanced", "Server", "balanced"]
 
@@ -69,7 +68,7 @@ class Balanced:
 def balanced(api: LoopbackServer, folder: Path, size: int) -> Generator[Balanced]:
     """Run HAProxy and two servers with `size` processes each."""
     token = secrets.token_urlsafe()
-    ports = {number: str(_free_port()) for number in ("8400", "8401", "8402")}
+    ports = {number: str(free_port()) for number in ("8400", "8401", "8402")}
     [config] = [block.code for block in read_page(PAGE).blocks if block.title == "haproxy.cfg"]
     file = folder / "haproxy.cfg"
     file.write_text(re.sub(r"\b840[012]\b", lambda found: ports[found[0]], config), encoding="utf-8")
@@ -83,9 +82,3 @@ def balanced(api: LoopbackServer, folder: Path, size: int) -> Generator[Balanced
         stack.callback(proxy.terminate)
         assert len(servers) == 2
         yield Balanced(f"http://127.0.0.1:{ports['8400']}", token, servers)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]

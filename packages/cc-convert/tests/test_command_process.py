@@ -98,7 +98,7 @@ def test_a_closed_pipe_is_no_crash(log: Any) -> None:
     process.stderr.close()
 
 
-def test_an_interrupt_is_quiet(short_log: Path) -> None:
+def test_an_interrupt_is_quiet() -> None:
     """LOG-47"""
     process = subprocess.Popen(
         [*COMMAND, "responses", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -164,7 +164,7 @@ def test_a_packed_log_is_searched(run: Run, log: Any, tmp_path: Path, cut: int) 
     assert [one["excerpt"] for one in found] == [["first needle"]]
 
 
-def test_a_log_that_cannot_be_opened_is_said(run: Run, session: Path, tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_opened_is_said(session: Path, tmp_path: Path) -> None:
     """LOG-85, LOG-04"""
     (tmp_path / "logs" / "folder.jsonl").mkdir()
     found = find_passages({str(tmp_path / "logs" / "folder.jsonl"): "", str(tmp_path / "gone.jsonl"): ""}, Query("x"))

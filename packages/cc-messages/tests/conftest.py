@@ -52,28 +52,33 @@ def always(words: str) -> Respond:
     return lambda _: words
 
 
-# Not for the session, which can include other packages' tests: they would write there, too. The worker's API, which
-# these tests share, has its folder elsewhere because it is requested here.
-@pytest.fixture(autouse=True, scope="package")
-def private_temp_folder(worker_api: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Send all temp files of these tests to one folder, which is checked at the end."""
-    tmp_path_factory.getbasetemp()  # pytest's own is created on first use, and not in there
+# The worker's API, which these tests share, has its folder elsewhere because it is requested here.
+@pytest.fixture(scope="session")
+def shared_temp_folder(worker_api: LoopbackServer) -> Iterator[Path]:
+    """Folder for all temp files of these tests, which is checked at the end."""
     # Not in pytest's own folder: its path is too long for a socket.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TMPDIR", str(folder))
-        patch.setattr(tempfile, "tempdir", str(folder))
-        yield folder
-        left = without_files(folder, set())
+    yield folder
+    left = without_files(folder, set())
     shutil.rmtree(folder)
     assert not left, f"files left: {left}"
+
+
+@pytest.fixture(autouse=True)
+def private_temp_folder(shared_temp_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Send the temp files of a test to that folder. Other packages' tests, in the same worker, must not write there."""
+    tmp_path_factory.getbasetemp()  # pytest's own is created on first use, and not in there
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(shared_temp_folder))
+        patch.setattr(tempfile, "tempdir", str(shared_temp_folder))
+        yield shared_temp_folder
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(request: pytest.FixtureRequest, private_temp_folder: Path, shared: Shared) -> Iterator[None]:
     """After each test no new CLI process and no new file is left.
 
-    Except those of the shared processes: these end with the package, and their files are checked then.
+    Except those of the shared processes: these end with the worker, and their files are checked then.
     """
     before = {*private_temp_folder.iterdir()}
     others = {process.pid for process in processes()}
@@ -257,8 +262,8 @@ class Shared:
         return {pid for transport in self._transports.values() for pid in transport.pids}
 
 
-@pytest.fixture(scope="package")
-def shared(worker_api: LoopbackServer, private_temp_folder: Path) -> Iterator[Shared]:
+@pytest.fixture(scope="session")
+def shared(worker_api: LoopbackServer, shared_temp_folder: Path) -> Iterator[Shared]:
     with ExitStack() as stack:
         yield Shared(worker_api, stack)
 

@@ -142,7 +142,7 @@ async def test_a_broken_file_is_logged_without_a_request(
     assert "clients stay as they were" in caplog.text
 
 
-def test_a_subscription_serves_its_owner_alone(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_subscription_serves_its_owner_alone(path: Path) -> None:
     """MSG-102. At the start, and when a client is added later."""
     subscription = ClaudeCodeTransport(env={"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "fake"})
     with pytest.raises(ValueError, match=r"subscription, which serves its owner alone.*2 clients \(alice, bob\)"):

@@ -1,7 +1,4 @@
-"""Tools that the CLI calls by itself, over either transport, in a real CLI.
-
-Over 400 lines, but in one file: each test is another case of one loop, with the same fakes.
-"""
+"""Tools that the CLI calls by itself, over either transport, in a real CLI."""
 
 import asyncio
 import contextvars
@@ -220,9 +217,7 @@ FAILURES: dict[str, object] = {
 """By the error's text. The last one is a text that the CLI would put into a file."""
 
 
-async def test_a_handler_that_fails_gives_the_model_an_error(
-    several: Client, transport: Transport, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_handler_that_fails_gives_the_model_an_error(several: Client, transport: Transport) -> None:
     """IPC-P-21: one that raises, and one that returns an invalid result, or more than the CLI passes on."""
     for said, outcome in FAILURES.items():
 

@@ -53,7 +53,7 @@ class Wiki:
 @pytest.fixture
 async def wiki() -> AsyncIterator[Wiki]:
     wiki = Wiki()
-    server = uvicorn.Server(uvicorn.Config(wiki.app(), port=0, log_level="critical", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(uvicorn.Config(wiki.app(), port=0, log_config=None, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)  # its signal handlers do no harm there
     thread.start()
     while not server.started:  # noqa: ASYNC110  # there is no event for it

@@ -1,7 +1,4 @@
-"""Hooks, as the CLI runs them: their inputs, their outputs, and the fate of a call when one fails.
-
-Over 400 lines, and in one file: all tests that need a CLI share one process, which is a fixture of this module.
-"""
+"""Hooks, as the CLI runs them: their inputs, their outputs, and the fate of a call when one fails."""
 
 import asyncio
 import inspect

@@ -334,7 +334,8 @@ async def test_when_python_dies_nothing_outlives_it(server: LoopbackServer, run:
     in_turn = threading.Event()
 
     async def respond(body: JsonObject) -> Reply:
-        word = body["messages"][0]["content"][-1]["text"]
+        # A CLI that sees the end of its tool before its own makes another request, with the prompt as plain text.
+        word = echo({"messages": body["messages"][:1]})
         if word == "turn":
             in_turn.set()
             await asyncio.Event().wait()  # until the client goes away

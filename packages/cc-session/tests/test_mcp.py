@@ -1,7 +1,4 @@
-"""MCP servers of a running session: of four kinds, ready, slow, failed, killed, replaced.
-
-Over 400 lines, and in one file: all tests share the servers of this module.
-"""
+"""MCP servers of a running session: of four kinds, ready, slow, failed, killed, replaced."""
 
 import asyncio
 import itertools
@@ -92,7 +89,7 @@ class Guarded:
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncGenerator[str]:
     """Serve an application on loopback; return its URL."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
     # In its own thread, where its signal handlers do no harm.
     thread = threading.Thread(target=server.run)
     thread.start()

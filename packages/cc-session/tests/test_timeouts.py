@@ -57,7 +57,8 @@ async def test_a_turn_that_takes_too_long_or_is_silent_is_left_on_time_and_the_s
             assert (raised.value.limit, raised.value.seconds) == (limit, seconds)
             assert isinstance(raised.value, TimeoutError)
             assert isinstance(raised.value, ClaudeCodeError)
-            assert raised.value.messages
+            # The CLI's first message may take longer than the short limits.
+            assert raised.value.messages or limit != "silence"
 
             server.respond = say("Hello.")
             with anyio.fail_after(10):
