@@ -117,6 +117,14 @@ def block_of(*deltas: Block, kind: Block | None = None) -> list[Event]:
     ]
 
 
+def test_a_compaction_has_the_fields_of_its_delta() -> None:
+    """MSG-20. They come in one piece."""
+    summary: Block = {"content": "They said hello.", "encrypted_content": "c2ln"}
+    started: Block = {"type": "compaction", "content": None}
+    answer = fed(*block_of({"type": "compaction_delta", **summary}, kind=started))
+    assert answer.as_json()["content"] == [{"type": "compaction", **summary}]
+
+
 @pytest.mark.parametrize(
     ("written", "read"),
     [

@@ -126,7 +126,7 @@ async def test_an_answer_that_its_client_leaves_is_counted(
 
         async with served.http(token="alice") as http:
             async with http.stream("POST", MESSAGES, json={**BODY, "stream": True}) as response:
-                text = ""
+                text, before = "", 0
                 async for chunk in response.aiter_text():
                     assert tokens() >= 60
                     text += chunk

@@ -318,10 +318,11 @@ def test_a_server_does_not_become_its_own_client(serve: Serve, monkeypatch: pyte
         assert (ended, "this server itself" in errors) == (code, code == 1)
 
 
-@pytest.mark.parametrize("missing", ["starlette.applications", "uvicorn"])
+@pytest.mark.parametrize("missing", ["starlette.applications", "uvicorn.protocols.http.h11_impl"])
 def test_what_is_not_installed_is_named(missing: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """MSG-40. The package itself is imported without it."""
-    monkeypatch.delitem(sys.modules, "cc_messages.server.run_uvicorn", raising=False)
+    for module in ("http_server", "connections"):
+        monkeypatch.delitem(sys.modules, f"cc_messages.server.{module}", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
     code, output, errors = serve("--port", "0")
     assert (code, output) == (1, "")

@@ -9,7 +9,7 @@ from cc_loopback import LoopbackServer
 from cc_messages.api.token_count import APIAccess
 from cc_types import APIError
 
-from .conftest import Client, Connect
+from .conftest import MESSAGES, Client, Connect, text
 
 BODY: dict[str, Any] = {
     "model": "claude-sonnet-5",
@@ -33,6 +33,30 @@ async def test_the_api_counts_what_the_caller_sent(client: Client) -> None:
     assert call.headers["anthropic-beta"] == "made-up-2026-01-01"
     assert call.headers["anthropic-version"]
     assert not client.starts
+
+
+async def test_a_message_of_a_loop_is_counted_as_it_is_sent(client: Client) -> None:
+    """MSG-28: the API knows no calls that Claude Code has made by itself."""
+    use: dict[str, Any] = {"id": "toolu_1", "name": "add", "input": {}}
+    answer = {
+        "role": "assistant",
+        "content": [
+            {"type": "mcp_tool_use", "server_name": "tools", **use},
+            {"type": "mcp_tool_result", "tool_use_id": "toolu_1", "content": [text("3")], "is_error": False},
+            text("It is 3."),
+        ],
+    }
+    question, thanks = ({"role": "user", "content": content} for content in ("1 + 2?", "Thanks."))
+    client.answers("Welcome.")
+    for path, body in ((COUNT, BODY), (MESSAGES, {**BODY, "max_tokens": 9})):
+        response = await client.http.post(path, json={**body, "messages": [question, answer, thanks]})
+        assert response.status_code == 200
+    [call] = [call for call in client.api.calls if call.path == COUNT]
+    assert call.body is not None
+    counted, sent = call.body["messages"], client.api.requests[-1]["messages"]
+    assert [message["role"] for message in counted] == ["user", "assistant", "user", "assistant", "user"]
+    assert counted[1]["content"] == [{"type": "tool_use", **use, "name": "mcp__tools__add"}]
+    assert counted[1:4] == sent[1:4]
 
 
 async def test_a_conversation_that_a_process_holds_is_left_alone(client: Client) -> None:

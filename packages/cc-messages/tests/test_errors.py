@@ -9,6 +9,7 @@ import httpx2
 import psutil
 import pytest
 
+from cc_messages.api.message import Answer, Event
 from cc_messages.process.process import RequestProcess
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
@@ -52,6 +53,21 @@ async def test_an_error_of_the_api_arrives_as_it_is(history: list[Any], client: 
             assert len(client.api.requests) <= (2 if status == 404 else 1)
         await client.answers_exactly(*prompts(history))
     assert not client.starts
+
+
+async def test_an_error_of_this_package_is_logged_with_its_traceback(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MSG-30. Its text alone, such as the key of a KeyError, would not tell its place."""
+
+    def feed(_answer: Answer, event: Event) -> None:
+        raise KeyError("made-up")
+
+    with monkeypatch.context() as patch, pytest.raises(httpx2.ReadError, match="made-up"):
+        patch.setattr(Answer, "feed", feed)
+        await client.ask("a")
+    assert "in feed" in caplog.text
+    await client.answers_exactly("a")
 
 
 @pytest.mark.slow

@@ -143,6 +143,10 @@ def test_the_rest_is_carried_as_it_is(contents: list[Any]) -> None:
 
 WRONG: list[tuple[list[Any], str]] = [
     (["Hello."], "messages.0: "),
+    (
+        [*[{"role": "user", "content": "a"}] * 3, {"role": "assistant", "content": "b"}],
+        "messages.3.role: Claude Code does not continue an answer",
+    ),
     ([{"content": "Hello."}], "messages.0.role: "),
     ([{"role": "user", "content": "a"}, {"role": "system", "content": "b"}], "messages.1.role: must be 'user' or"),
     ([{"role": "user"}], "messages.0.content: "),

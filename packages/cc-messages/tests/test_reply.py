@@ -95,6 +95,7 @@ async def test_an_error_is_raised_where_the_body_stands_and_again() -> None:
 async def test_a_head_that_does_not_come_is_a_timeout_and_given_up() -> None:
     reply = ResponseStream()
     told = listened(reply)
+    on_background(reply.alive)
     with pytest.raises(httpx2.ReadTimeout, match=r"0\.01 seconds"):
         await reply.head(0.01)
     assert await told_within_five_seconds(told)
@@ -178,7 +179,7 @@ def test_a_response_is_read_by_another_loop_than_the_one_that_opened_it() -> Non
 
 async def test_the_time_for_the_head_begins_with_a_process_and_anew_with_each_ping() -> None:
     """MSG-85."""
-    reply = ResponseStream(queues=True)
+    reply = ResponseStream()
     reading = asyncio.ensure_future(reply.head(0.3))
     await asyncio.sleep(0.35)
     assert not reading.done()  # it queues

@@ -234,7 +234,7 @@ async def test_a_sub_agent_works_with_the_tools_it_has(
 async def test_skills_are_found_by_name_with_the_folder_or_the_user(
     policy: Policy | None, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-82"""
+    """MODEL-82. One that is named twice is there once."""
     config = tmp_path / "config"
     folder = tmp_path / "folder"
     for place, name in ((folder / ".claude", "ours"), (config, "mine"), (config, "other")):
@@ -246,7 +246,7 @@ async def test_skills_are_found_by_name_with_the_folder_or_the_user(
     script(shared_api, uses, "Ok.")
     env = {**shared_api.env(), "CLAUDE_CONFIG_DIR": str(config)}
     async with ClaudeCodeProvider(env=env, max_retries=0) as provider:
-        tools = claude_code(skills=["ours", "mine"], cwd=folder, policy=policy)
+        tools = claude_code(skills=["ours", "mine", "ours"], cwd=folder, policy=policy)
         await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Go.")
     last = str(shared_api.requests[-1])
     assert "All ours!" in last

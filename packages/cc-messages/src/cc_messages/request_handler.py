@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
@@ -21,6 +22,8 @@ from .report import RequestReport
 from .response_stream import ResponseStream
 
 __all__ = ["answer"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 NoteLimits: TypeAlias = Callable[[RateLimits], object]
@@ -129,6 +132,8 @@ def _fail(reply: ResponseStream, error: BaseException, api_headers: Mapping[str,
     A request that has run tools, or has had its time, must not be retried, and clients retry after a connection error.
     The same holds for one that a window of the plan refuses for long.
     """
+    if not isinstance(error, ClaudeCodeError | asyncio.CancelledError):
+        logger.error("A request failed by an unexpected error", exc_info=error)
     cause = error if isinstance(error, ClaudeCodeError) else None
     if isinstance(error, TurnTimeoutError):
         error, may_repeat = APIError(status=504, error_type="timeout_error", message=str(error)), False

@@ -1,4 +1,4 @@
-"""A reply: one HTTP response on its way from the background loop to a caller on any loop.
+"""One HTTP response on its way from the background loop to a caller on any loop.
 
 The background side never waits for the caller, and the caller never touches the background side: between them are a
 future for the head and a buffer for the body. A response may be opened, read and closed in different tasks. A caller
@@ -33,13 +33,9 @@ class Head:
 
 
 class ResponseStream:
-    """Head and body of a response, written on the background loop and read on another.
+    """Head and body of a response, written on the background loop and read on another."""
 
-    Args:
-        queues: True if the request waits for a process first, up to `alive()`.
-    """
-
-    def __init__(self, *, queues: bool = False) -> None:
+    def __init__(self) -> None:
         self._head: Future[Head] = Future()
         # A caller that stops waiting must not cancel a future that the other side is about to set.
         self._head.set_running_or_notify_cancel()
@@ -48,7 +44,7 @@ class ResponseStream:
         self._wake: Callable[[], object] | None = None
         self._end: Exception | None = None
         self._has_ended = False
-        self._alive_at = None if queues else time.monotonic()
+        self._alive_at: float | None = None  # the request waits for a process, up to the first `alive()`
         self._abandoned = False
         self._on_abandon: Callable[[], object] = _nothing
 

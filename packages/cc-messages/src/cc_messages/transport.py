@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 import httpx2
 
@@ -32,11 +32,11 @@ from .api.models import catalogue, find, page, resolve
 from .api.passed_headers import passed_headers
 from .api.request import parse_object, parse_request
 from .api.response import document, error_response
+from .loop.answer import unfolded_messages
 from .loop.cli_tools import current_context
 from .loop.process import LoopProcess
-from .process.launch import LaunchBuilder
+from .process.launch import LaunchBuilder, RequestLaunch
 from .process.process import RequestProcess
-from .process.request_launch import RequestLaunch
 from .request_handler import answer
 from .response_stream import Body, ResponseStream, SyncBody
 
@@ -108,9 +108,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self._launches = LaunchBuilder(env or {}, cwd, cli_path, timeouts or Timeouts())
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
-        self._pool = PoolOwner(
-            self, partial(PoolCore[RequestProcess], self._launches.spare, limits, _Starter(self._launches))
-        )
+        self._pool = PoolOwner(self, partial(PoolCore[RequestProcess], self._launches.spare, limits, _start))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer one HTTP request.
@@ -162,7 +160,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             login=self._launches.login,
             places_breakpoints=self.cache_breakpoints,
         )
-        reply = ResponseStream(queues=True)
+        reply = ResponseStream()
         timeout = request.extensions.get("timeout", {}).get("read")
         note = partial(self._limits.note, loop=asyncio.get_running_loop())
         start_on_background(answer, self._pool.core, self._launches.launch(parsed), parsed, reply, note)
@@ -175,6 +173,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         api, fields = self._launches.api, parse_object(await request.aread())
         if isinstance(model := fields.get("model"), str) and not model.startswith(_IDS_BEGIN):
             fields["model"] = resolve(await self._listed(), model)
+        if isinstance(messages := fields.get("messages"), list):
+            fields["messages"] = unfolded_messages(messages)
         return await api.count(fields, request)
 
     async def _show_models(self, request: httpx2.Request) -> httpx2.Response:
@@ -262,22 +262,12 @@ async def _models(core: PoolCore[RequestProcess], launches: LaunchBuilder) -> Js
         core.give_back(lease)
 
 
-class _Starter:
-    """Starts processes, with a loop if the launch has one.
-
-    Args:
-        launches: Records missing abilities of the CLI.
-    """
-
-    def __init__(self, launches: LaunchBuilder) -> None:
-        self._launches = launches
-
-    async def __call__(self, launch: Launch) -> RequestProcess:
-        """Start a process. Raises what `Session.open()` raises."""
-        has_loop = isinstance(launch, RequestLaunch) and launch.has_loop
-        try:
-            return await (LoopProcess if has_loop else RequestProcess).start(launch)
-        except ProcessExitedError:
-            if launch.is_spare:
-                self._launches.abilities.cannot_claim()
-            raise
+async def _start(launch: Launch) -> RequestProcess:
+    """Start a process, with a loop if the launch has one. Raises what `Session.open()` raises."""
+    launch = cast(RequestLaunch, launch)
+    try:
+        return await (LoopProcess if launch.has_loop else RequestProcess).start(launch)
+    except ProcessExitedError:
+        if launch.is_spare:
+            launch.abilities.cannot_claim()
+        raise

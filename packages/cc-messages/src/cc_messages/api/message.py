@@ -127,6 +127,8 @@ class Answer:
         elif kind == "citations_delta":
             block = self._blocks[index]
             block["citations"] = [*(block.get("citations") or []), delta["citation"]]
+        elif kind == "compaction_delta":  # the whole summary, not a piece of it
+            self._blocks[index] |= {name: value for name, value in delta.items() if name != "type"}
 
     def _join(self) -> None:
         for (index, name), pieces in self._pieces.items():

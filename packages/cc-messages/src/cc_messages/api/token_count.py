@@ -5,7 +5,8 @@ without system prompt and tools, and each as a separate message; the sum is not 
 would be a wrong number that looks right. So with a key the request goes to the API, which is free; with an OAuth login,
 which only Claude Code may use, and with other providers, there is no count.
 
-The count is of the caller's body. Claude Code adds two short system blocks to a request on top.
+The count is of the caller's body, with the messages as a request would send them. Claude Code adds two short system
+blocks to a request on top.
 """
 
 import json

@@ -104,14 +104,14 @@ _ENDED = "the request that the call belongs to has ended"
 
 
 class PermissionAsker:
-    """The caller whose request the process works on now, for permission questions."""
+    """Asks the caller of the process's current request for permissions."""
 
     def __init__(self) -> None:
         self.context: RequestContext | None = None
         self.approvals: Approvals | None = None
 
     def policy(self, claude_code_tools: ClaudeCodeTools) -> Policy | None:
-        """The policy of the tools, which asks in the current caller's event loop."""
+        """The policy of the tools, which asks in the current caller's event loop, or leaves the question to it."""
         policy = claude_code_tools.policy
         if policy is None or (policy.ask is None and not claude_code_tools.defers):
             return policy

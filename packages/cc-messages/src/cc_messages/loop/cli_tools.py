@@ -111,6 +111,7 @@ class ToolServerKey:
         return frozenset(schema["name"] for schema in self.schemas())
 
 
+# Every request of an agent has the same tools, and needs them several times.
 @lru_cache(maxsize=64)
 def _schemas(tools: str) -> tuple[ToolSchema, ...]:
     return tuple(_schema(tool) for tool in cast("list[dict[str, JsonValue]]", json.loads(tools)))
@@ -142,6 +143,11 @@ class RequestContext:
         self._on_usage = on_usage
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
+
+    @property
+    def has_listener(self) -> bool:
+        """True if the caller listens to the CLI's messages."""
+        return self._on_message is not None
 
     def deliver(self, message: Message) -> None:
         """Pass a message to the caller, without waiting."""

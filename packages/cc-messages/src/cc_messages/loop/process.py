@@ -15,8 +15,8 @@ from cc_types import CLIConnectionError
 
 from ..api.request import MessagesRequest
 from ..process.api_log import APILog
+from ..process.launch import RequestLaunch
 from ..process.process import RequestProcess
-from ..process.request_launch import RequestLaunch
 from ..process.turn_reader import Reading
 from .approvals import Approvals, approved_calls
 from .claude_code_tools import ClaudeCodeTools, PermissionAsker

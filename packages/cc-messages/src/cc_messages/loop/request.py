@@ -85,7 +85,7 @@ def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tu
     parsed = merged(_with_cli_names(flat, server) if server is not None else flat)
     check_pairs(parsed)
     if parsed[-1].role != "user":
-        place = f"messages.{len(parsed) - 1}.role"
+        place = f"messages.{len(read) - 1}.role"
         raise invalid(f"{place}: Claude Code does not continue an answer that the caller has begun")
     return parsed
 

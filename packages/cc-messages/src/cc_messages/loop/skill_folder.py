@@ -38,7 +38,7 @@ class SkillFolder:
         (self.path / ".claude-plugin").mkdir()
         (self.path / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": PLUGIN}), encoding="utf-8")
         (self.path / "skills").mkdir()
-        for skill in found:
+        for skill in dict.fromkeys(found):
             (self.path / "skills" / skill.name).symlink_to(skill.resolve(), target_is_directory=True)
 
     def close(self) -> None:

@@ -144,9 +144,6 @@ def _error(message: str) -> CallToolResult:
     return CallToolResult.model_validate({"content": [{"type": "text", "text": message}], "isError": True})
 
 
-# Every request of an agent has the same tools, and needs them several times.
-
-
 def _mcp_tool(schema: ToolSchema) -> Tool:
     return Tool.model_validate(
         {

@@ -48,6 +48,11 @@ class LoopReading(Reading):
         )
         self.answer = self._loop.told
 
+    @property
+    @override
+    def was_blocked(self) -> bool:
+        return False  # the limit is the CLI's own here, and a second attempt would not have the history
+
     @override
     def feed(self, message: Message) -> Sequence[Event]:
         match message:

@@ -1,27 +1,34 @@
-"""The launch of the process for a request: sealed, opened only as far as the request's own loop needs it."""
+"""The launch of the process for a request: sealed, opened only as far as the request's own loop needs it.
+
+It has the options, and all that the requests of a process must have in common.
+"""
 
 import os
 from collections import ChainMap
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from claude_agent_sdk import ClaudeAgentOptions
+from typing_extensions import override
 
 from cc_session import Timeouts, sealed_options
-from cc_session.internals import Login, login_of
+from cc_session.internals import Launch, Login, login_of
 
 from ..api.request import PLAIN_MODEL, MessagesRequest
 from ..api.token_count import APIAccess
-from ..loop.claude_code_tools import with_claude_code_tools
+from ..loop.claude_code_tools import ClaudeCodeTools, with_claude_code_tools
+from ..loop.cli_tools import ToolServerKey
 from ..loop.request import LoopRequest
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
 from .claim import CLAIM_ARGUMENTS
-from .request_launch import NO_COMMANDS, RequestLaunch
 from .single_call import LIMIT_ENV, Allowance
 
-__all__ = ["LaunchBuilder"]
+__all__ = ["NO_COMMANDS", "LaunchBuilder", "RequestLaunch"]
+
+NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
+"""The command line of a process without commands: the CLI would search them after each parameter change."""
 
 # A tool's side effects cannot be repeated, so the CLI retries a failed API call of its loop: as often as the API's own
 # clients do.
@@ -31,6 +38,29 @@ _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 _PLAIN_NAMES = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
 
 _BETAS = "ANTHROPIC_BETAS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLaunch(Launch):
+    """The launch of a process that answers requests of the Messages API."""
+
+    tool_server: ToolServerKey | None = None
+    """The tools of the requests that the CLI knows; None if it knows none."""
+    claude_code_tools: ClaudeCodeTools | None = None
+    """The CLI's own tools; None if it has none."""
+    allowance: Allowance = field(default_factory=Allowance, compare=False)
+    """The length of the prompt, in the processes' count."""
+    abilities: Abilities = field(default_factory=Abilities, compare=False)
+    """The abilities of the CLI."""
+
+    @override
+    def _companions(self) -> Hashable:
+        return (self.tool_server, self.claude_code_tools)
+
+    @property
+    def has_loop(self) -> bool:
+        """True if the CLI calls tools and asks the API again by itself; if not, it makes one API call per request."""
+        return self.tool_server is not None or self.claude_code_tools is not None
 
 
 class LaunchBuilder:

@@ -25,7 +25,7 @@ from ..api.message import Event
 from ..api.request import MessagesRequest
 from .api_log import APILog
 from .claim import claim
-from .request_launch import NO_COMMANDS, RequestLaunch
+from .launch import NO_COMMANDS, RequestLaunch
 from .single_call import MOST_TOKENS, STEP_TOKENS, allow_prompt
 from .turn_reader import Reading
 
@@ -252,7 +252,7 @@ class RequestProcess(Worker):
     def _deliver(self, message: Message) -> None:
         """Pass a message to the caller, if it listens."""
         context = None if self._request is None else self._request.context
-        if context is None:
+        if context is None or not context.has_listener:
             return
         if isinstance(message, ResultMessage):
             message = self._with_cost(message)

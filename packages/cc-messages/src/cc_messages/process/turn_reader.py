@@ -54,10 +54,7 @@ class Reading:
         result = self._result
         if result is None or self.answer.has_begun or not result.is_error:
             return False
-        # CLIs before 2.1.119 do not name the reason.
-        return result.terminal_reason == "blocking_limit" or (
-            result.terminal_reason is None and result.result == "Prompt is too long" and not result.duration_api_ms
-        )
+        return result.terminal_reason == "blocking_limit"
 
     def failure(self, address: str) -> ClaudeCodeError:
         """Return the reason for the missing or incomplete answer from the API at `address`."""

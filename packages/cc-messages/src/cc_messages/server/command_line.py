@@ -1,6 +1,6 @@
 """`python -m cc_messages serve`: the server for the shell.
 
-The outermost layer: arguments, the token, the socket, signals and printing. It knows uvicorn, which the rest does not.
+The outermost layer: arguments, the token, the socket, signals and printing.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from ..transport import ClaudeCodeTransport
-from .app import MISSING, TOKEN_VARIABLE, create_app, new_token
+from .app import TOKEN_VARIABLE, create_app, new_token
 
 __all__ = ["main"]
 
@@ -113,10 +113,7 @@ def _serve(options: argparse.Namespace) -> int:
         max_requests=options.max_requests,
         max_body_bytes=options.max_body_mb * _MEGABYTE,
     )
-    try:
-        from .run_uvicorn import serve_until_signal
-    except ImportError as error:
-        raise _Refused(MISSING) from error
+    from .run_uvicorn import serve_until_signal
 
     async def run(listener: socket.socket) -> None:
         with _out_of_reach_of_the_terminal():
