@@ -193,6 +193,37 @@ def test_a_repeated_report_needs_no_logs_but_their_looks(run: Run, short_log: Pa
     assert run("report", "--format", "json", "--no-cache", short_log).out != first
 
 
+def test_a_report_with_a_log_that_could_not_be_opened_is_made_anew(
+    run: Run, short_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-56. Nothing but the reason for the failure may have changed."""
+    with monkeypatch.context() as patch:
+        patch.setattr("cc_convert.log_files.files.open_log", failing(PermissionError(13, "Permission denied")))
+        assert run("report", "--format", "json", short_log).code == 1
+    done = run("report", "--format", "json", short_log)
+    assert (done.code, len(done.json["lines"])) == (0, 2)
+
+
+def failing(error: Exception) -> Callable[..., object]:
+    def fail(*_: object) -> object:
+        raise error
+
+    return fail
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+@pytest.mark.parametrize("words", [["report", "--format", "json"], ["search", "Question", "--format", "json"]])
+def test_without_room_for_another_process_one_reads_all(
+    run: Run, short_log: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    alone = run(*words, "--no-cache", short_log)
+    monkeypatch.setattr("cc_convert.log_files.files._WORTH_A_PROCESS", 1)
+    monkeypatch.setattr("cc_convert.search.find._WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(os, "fork", failing(BlockingIOError(11, "Resource temporarily unavailable")))
+    together = run(*words, "--no-cache", short_log)
+    assert (together.code, together.out) == (alone.code, alone.out)
+
+
 def test_a_report_imports_no_models() -> None:
     """LOG-56: pydantic's models and everything heavy would take longer than the report."""
     code = "import sys; from cc_convert.cli import main; main(['report', sys.argv[1]]); print(*sys.modules)"

@@ -1,5 +1,7 @@
 """The commands that convert: files, SQL, responses."""
 
+import json
+import os
 import stat
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -8,6 +10,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from cc_convert.cli.output import write_output
 from cc_types import CLIResponse
 
 Run: TypeAlias = Callable[..., Any]
@@ -66,6 +69,32 @@ def test_parquet_says_what_to_install_or_is_written(run: Run, short_log: Path, t
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
+def test_an_archive_that_is_written_over_keeps_its_titles(run: Run, log: Any, tmp_path: Path) -> None:
+    """LOG-44"""
+    log.answers("msg_1")
+    archive = tmp_path / "archive.jsonl"
+    run("convert", log.write(), "-o", archive)
+    titled = json.loads(archive.read_text()) | {"title": "Fix the flaky test"}
+    archive.write_text(json.dumps(titled) + "\n")
+    archive.chmod(0o644)
+
+    assert run("convert", archive, "-o", archive, "--force").code == 0
+
+    assert json.loads(archive.read_text()) == titled
+    assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
+    """LOG-44"""
+    target = tmp_path / "page.md"
+    target.write_text("mine")
+    with pytest.raises(ZeroDivisionError), write_output(str(target), force=True) as file:
+        file.write("half")
+        raise ZeroDivisionError
+    assert target.read_text() == "mine"
+    assert os.listdir(tmp_path) == ["page.md"]
+
+
 # --- sql
 
 
@@ -76,6 +105,19 @@ def test_sql_asks_the_rows(run: Run, short_log: Path) -> None:
     done = run("sql", query, short_log, "--format", "json")
 
     assert done.json == [{"kind": "request", "n": 2, "cost": 0.003}, {"kind": "unlogged", "n": 1, "cost": 0.0015}]
+
+
+def test_columns_of_one_name_get_numbers(run: Run, short_log: Path) -> None:
+    """LOG-46"""
+    done = run("sql", "select 1 as n, 2 as n, 3 as n_2", short_log, "--format", "json")
+    assert done.json == [{"n": 1, "n_2": 2, "n_2_2": 3}]
+
+
+def test_an_error_in_a_later_row_is_said(run: Run, short_log: Path) -> None:
+    """LOG-46"""
+    query = "select abs(v) from (select 1 as v union all select -9223372036854775808)"
+    done = run("sql", query, short_log)
+    assert (done.code, done.err) == (2, "cc-convert: SQL: integer overflow\n")
 
 
 def test_sql_by_duckdb_says_what_to_install_or_asks(run: Run, short_log: Path) -> None:

@@ -266,3 +266,11 @@ def test_completion_knows_the_commands(run: Run) -> None:
     script = f"{run('completion', 'bash').out}\n{tried}"
     checked = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd="/")
     assert checked.stdout.split()[0] == "month"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_an_error_in_one_line(short_log: Path) -> None:
+    """LOG-47"""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*COMMAND, "report", short_log], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "cc-convert: No space left on device\n")

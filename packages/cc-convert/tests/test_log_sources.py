@@ -150,6 +150,26 @@ def test_reading_goes_on_wherever_it_stopped(log: Any, tmp_path: Path, kept: Cal
     assert (logs.problems, logs.unfinished) == ([], [])
 
 
+def lines_with_repeats() -> list[bytes]:
+    """A stream of the CLI with all kinds of records, in which a tool call comes twice."""
+    lines = (LOGS / "structured_output.jsonl").read_bytes().splitlines(keepends=True)
+    [call] = [line for line in lines if b'"type":"assistant"' in line]
+    lines.insert(lines.index(call) + 1, call)
+    return lines
+
+
+@pytest.mark.parametrize("at", range(1, len(lines_with_repeats())))
+def test_a_stream_read_in_two_steps_gives_the_same_as_at_once(tmp_path: Path, at: int) -> None:
+    """LOG-06: the version, the final counts of an answer that goes on, and each tool call once."""
+    lines, path, cache = lines_with_repeats(), tmp_path / "stream.jsonl", Cache()
+    path.write_bytes(b"".join(lines[:at]))
+    read_logs(path, cache=cache)
+    with path.open("ab") as file:
+        file.writelines(lines[at:])
+
+    assert read_logs(path, cache=cache).rows == read_logs(path).rows
+
+
 def test_what_was_read_before_is_not_read_again(log: Any) -> None:
     """LOG-06"""
     cache = Cache()

@@ -109,6 +109,19 @@ def test_a_missing_cassette_fails_the_test_with_the_command_that_records_it(
     assert upstream.calls == []
 
 
+def test_a_damaged_cassette_fails_the_test_with_the_mode_that_replaces_it(
+    pytester: pytest.Pytester, upstream: LoopbackServer
+) -> None:
+    """LOOP-58, LOOP-60. The mode `once` would read it again."""
+    pytester.makepyfile(test_shop=TESTS)
+    run(pytester, "-k", "plain", "--record=once").assert_outcomes(passed=1, deselected=4)
+    [cassette] = pytester.path.rglob("*.json")
+    cassette.write_text("{", encoding="utf-8")
+    result = run(pytester, "-k", "plain")
+    result.assert_outcomes(errors=1, deselected=4)
+    result.stdout.fnmatch_lines(["*is no cassette *correct it, or record it again with the mode `rewrite`"])
+
+
 def test_other_modes_are_refused(pytester: pytest.Pytester) -> None:
     result = run(pytester, "--record=always")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -89,6 +89,23 @@ def test_port_in_use_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch
     assert errors.startswith(f"cc-loopback: cannot listen on port {port}: ")
 
 
+@pytest.mark.parametrize("port", ["-1", "65536", "http"])
+def test_a_port_that_cannot_be_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([f"--port={port}"])
+    assert ended.value.code == 2
+    assert "argument --port" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_environment_that_cannot_be_printed_is_no_problem_of_the_port() -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "cc_loopback"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=40)
+    assert done.returncode != 0
+    assert done.stderr.startswith("cc-loopback: [Errno 28] No space left on device\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_server_serves_until_a_signal_and_exits_cleanly(number: signal.Signals) -> None:
     """LOOP-41."""

@@ -40,6 +40,7 @@ def test_every_message_body_is_recorded_in_order_and_unchanged(serve: Serve) -> 
         ({**BODY, "max_tokens": 0}, "max_tokens: Input should be an integer greater than or equal to 1"),
         ({**BODY, "max_tokens": True}, "max_tokens: Input should be an integer greater than or equal to 1"),
         ({**BODY, "messages": {}}, "messages: Input should be a list"),
+        ({**BODY, "messages": 5, "tools": 3}, "messages: Input should be a list"),
         ({**BODY, "messages": []}, "messages: at least one message is required"),
         ({**BODY, "messages": ["x"]}, "messages.0: Input should be an object"),
         ({**BODY, "messages": [*PROMPT, {"content": "x"}]}, "messages.1.role: Field required"),

@@ -1,8 +1,6 @@
 """Run the command `cc-convert` by `python -m cc_convert`."""
 
-import sys
-
-from .cli import main
+from .cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

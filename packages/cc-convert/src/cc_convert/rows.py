@@ -223,3 +223,9 @@ class FileScan(NamedTuple):
     """The latest time in the file, in its original form."""
     limits: tuple[tuple[str, str], ...] = ()
     """Windows of the plan, in stream-json: a time in its original form, and `rate_limit_info` as JSON."""
+    version: str = ""
+    """The CLI's version, if the start of a stream names it."""
+    answering: tuple[tuple[str, str], ...] = ()
+    """The keys of requests whose stream of events has begun, by thread."""
+    tool_ids: tuple[str, ...] = ()
+    """The ids of the last tool calls, which the log may repeat."""

@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import get_args
 
 from .errors import CassetteError, cassette_problem
@@ -23,6 +24,7 @@ _CLIENT_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY")
 _SLEEP_SECONDS = 3600.0
 # Exit codes of a shell for a command that cannot be started, and for one that a signal ended.
 _NOT_STARTED, _SIGNALLED = 127, 128
+_LAST_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        with LoopbackServer(port=options.port, event_delay=options.event_delay, cassette=_cassette(options)) as server:
+        server = LoopbackServer(port=options.port, event_delay=options.event_delay, cassette=_cassette(options))
+        with _listening(server, options.port):
             if command:
                 return _run(command, server)
             _print_environment(server, everything=options.print_env)
@@ -45,12 +48,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 time.sleep(_SLEEP_SECONDS)
     except KeyboardInterrupt:
         return _SIGNALLED + signal.SIGINT if command else 0
-    except CassetteError as error:
+    except (CassetteError, OSError) as error:
         sys.stderr.write(f"cc-loopback: {error}\n")
         return 1
+
+
+@contextmanager
+def _listening(server: LoopbackServer, port: int) -> Generator[None]:
+    try:
+        server.start()
     except OSError as error:
-        sys.stderr.write(f"cc-loopback: cannot listen on port {options.port}: {error}\n")
-        return 1
+        raise OSError(f"cannot listen on port {port}: {error}") from error
+    try:
+        yield
+    finally:
+        server.stop()
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"not between 0 and {_LAST_PORT}: {text}")
+    return port
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -61,7 +80,7 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--port", type=int, default=0, metavar="N", help="port to listen on (default: a free one)")
+    common.add_argument("--port", type=_port, default=0, metavar="N", help="port to listen on (default: a free one)")
     common.add_argument(
         "--print-env",
         action="store_true",

@@ -197,14 +197,18 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
+def _length(value: object) -> int:
+    return len(cast("list[object]", value)) if isinstance(value, list) else 0
+
+
 def _log_call(call: Call, route: Route, status: int) -> None:
     body = {**(call.body or {}), **route.fields}
-    sizes = [len(cast("list[object]", body.get(key) or [])) for key in ("messages", "tools")]
     _log.info(
         "%s %s model=%s messages=%d tools=%d -> %d",
         call.method,
         call.path,
         body.get("model", "-"),
-        *sizes,
+        _length(body.get("messages")),
+        _length(body.get("tools")),
         status,
     )

@@ -49,6 +49,10 @@ class CassetteError(LoopbackError):
     """A cassette cannot be used, or has no answer for a request. The message says which, and how to record it."""
 
 
+class MissingCassetteError(CassetteError):
+    """There is no cassette yet."""
+
+
 class UpstreamError(LoopbackError):
     """The API to record cannot be reached, or its answer broke off."""
 

@@ -58,15 +58,17 @@ def loopback(request: pytest.FixtureRequest, cassette_scrub: Mapping[str, str]) 
     The test fails at teardown if `errors` is not empty: otherwise an error of the responder or a request that is not
     recorded could stay unnoticed, or look like an injected fault. A test that expects such errors clears the list.
     """
-    from .errors import CassetteError, cassette_problem
+    from .errors import CassetteError, MissingCassetteError, cassette_problem
     from .server import LoopbackServer
 
     cassette = _cassette(request, cassette_scrub)
     try:
         with LoopbackServer(cassette=cassette) as server:
             yield server
-    except CassetteError as error:
+    except MissingCassetteError as error:
         pytest.fail(f"{error}: pytest --record=once '{request.node.nodeid}'", pytrace=False)
+    except CassetteError as error:
+        pytest.fail(str(error), pytrace=False)
     if cassette and server.errors:
         pytest.fail(f"the loopback server's cassette failed:\n{cassette_problem(server.errors)}", pytrace=False)
     if server.errors:

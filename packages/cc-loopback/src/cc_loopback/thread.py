@@ -128,7 +128,7 @@ def _bind(port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
-    except OSError:
+    except BaseException:
         listener.close()
         raise
     return listener

@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import cast
+from contextlib import suppress
+from typing import NoReturn, cast
 
 from ..garbage import no_collections
 
-__all__ = ["FINDINGS", "INTERRUPTED", "MISUSE", "OK", "main"]
+__all__ = ["FINDINGS", "INTERRUPTED", "MISUSE", "OK", "main", "run"]
 
 OK = 0
 """Done, without findings."""
@@ -17,6 +18,15 @@ MISUSE = 2
 """Not done: an invalid command line, a missing file, a missing extra."""
 INTERRUPTED = 130
 """Ended by Ctrl-C."""
+
+
+def run() -> NoReturn:
+    """Run the command line of this process, and end the process."""
+    code = main()
+    with suppress(OSError, ValueError):  # already reported
+        sys.stdout.flush()
+    # To free hundreds of thousands of rows one by one takes as long as to read some megabytes.
+    os._exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,12 +53,10 @@ def _main(arguments: Sequence[str] | None) -> int:
     try:
         options = parse(parser, arguments)
         code = _run(options.run, options)
-        sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader closed the pipe. The rest of the buffer must not be written at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader closed the pipe
         return OK
     return code
 
@@ -63,7 +71,9 @@ def _run(command: object, options: object) -> int:
     if not callable(command):
         raise TypeError("a command is a function")
     try:
-        return int(str(command(options)))
+        code = int(str(command(options)))
+        sys.stdout.flush()
+        return code
     except (LogsNotFoundError, FilterError, MissingExtraError, PriceFileError, RefusedError) as error:
         print(f"cc-convert: {error}", file=sys.stderr)  # noqa: T201 - this is where the command speaks
         return MISUSE
@@ -72,4 +82,11 @@ def _run(command: object, options: object) -> int:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"cc-convert: {place}{error.strerror or error}", file=sys.stderr)  # noqa: T201
+        _drop_output()
         return MISUSE
+
+
+def _drop_output() -> None:
+    """Discard the output that could not be written, which would fail again at exit."""
+    with suppress(OSError, ValueError):  # not a file, in a test
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -24,11 +24,12 @@ def run(options: Namespace) -> int:
     if form == "parquet":
         _write_parquet(rows, options)
     else:
+        # Read before the file is opened: it may be one of the logs.
+        titles = load_titles(options) if form == "jsonl" else {}
         with write_output(options.output, force=options.force) as file:
             if form == "csv":
                 write_records(file, [record_of(row) for row in rows], "csv", COLUMNS)
             else:
-                titles = load_titles(options)
                 # The first row of a session has its title.
                 file.writelines(f"{to_archive(row, titles.pop(row.session, ''))}\n" for row in rows)
     if options.output != "-":

@@ -104,6 +104,8 @@ def load_logs(options: Namespace, *, strict: bool = False) -> Logs:
 
         if options.hosts:
             raise RefusedError("--from is for files of this machine, and --dask reads elsewhere")
+        if getattr(options, "strict", False):
+            raise RefusedError("--strict is for files of this machine, and --dask reads elsewhere")
         with connect(options.dask) as client:
             return read_logs_on(client, options.sources or default_folders())
     jobs = getattr(options, "jobs", None)
@@ -149,7 +151,8 @@ def load_buckets(options: Namespace) -> tuple[list[Bucket], Overview]:
         logs = load_logs(options)
         costs = logs.costs(chosen_prices(options), options.cost)
         buckets, seen = fill_buckets(logs.rows, costs), overview(logs, zip(logs.rows, costs, strict=True))
-        if facts and not seen.unfinished:
+        # A file that could not be opened may be readable the next time, without any other change.
+        if facts and not seen.unfinished and all(problem.offset >= 0 for problem in logs.problems):
             _keep(name, facts, buckets, seen)
     return chosen.of(buckets, lambda bucket: bucket.first if bucket.quarter is not None else None), seen
 

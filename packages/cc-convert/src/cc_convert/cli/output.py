@@ -43,6 +43,8 @@ def say(text: str) -> None:
 def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
     """Open a text file that only this user can read, or the standard output.
 
+    An existing file is replaced at the end, so an error leaves it as it was.
+
     Raises:
         RefusedError: The file exists and must not be overwritten.
     """
@@ -50,9 +52,19 @@ def write_output(path: str | None, *, force: bool) -> Generator[TextIO]:
         yield sys.stdout
         return
     check_free(path, force=force)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(handle, "w", encoding="utf-8", newline="") as file:
-        yield file
+    target = os.path.realpath(path)
+    is_device = os.path.exists(target) and not os.path.isfile(target)
+    written = target if is_device else f"{target}.{os.getpid()}"
+    handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
+        if not is_device:
+            os.replace(written, target)
+    except BaseException:
+        if not is_device:
+            os.unlink(written)
+        raise
 
 
 def check_free(path: str, *, force: bool) -> None:

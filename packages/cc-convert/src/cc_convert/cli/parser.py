@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import TypeAlias
 
@@ -30,13 +32,29 @@ exit codes: 0 done, 1 done with findings, 2 not done, 130 interrupted
 """
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal. argparse makes one for each option, and would import `shutil` for the width."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    with suppress(KeyError, ValueError):
+        if (columns := int(os.environ["COLUMNS"])) > 0:
+            return columns
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    return 80
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command."""
     parser = argparse.ArgumentParser(
         prog="cc-convert",
         description="Logs of Claude Code and the Agent SDK: read, summed up, converted.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     # Without `prog`, argparse formats a usage to find it.
@@ -123,7 +141,7 @@ def _late(module: str) -> Callable[[argparse.Namespace], int]:
 
 def _command(add: _Add, name: str, module: str, help: str) -> argparse.ArgumentParser:
 
-    command = add(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
+    command = add(name, help=help, description=f"{help[0].upper()}{help[1:]}.", formatter_class=_Help)
     command.set_defaults(run=_late(module), command=name)
     return command
 

@@ -3,9 +3,10 @@
 import sqlite3
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
+from itertools import chain, count
 from typing import Any
 
-from ..report.filters import Filter
 from ..rows import Row
 from ..table import COLUMNS, duckdb_with, values_of
 from .inputs import chosen_prices, load_logs, mention, overview, with_costs
@@ -15,9 +16,10 @@ from .output import RefusedError, write_records
 def run(options: Namespace) -> int:
     """Run one query."""
     logs = load_logs(options)
-    rows = Filter().of(logs.priced(chosen_prices(options), options.cost), lambda row: row.time)
+    rows = logs.priced(chosen_prices(options), options.cost)
     ask = _duckdb if options.engine == "duckdb" else _sqlite
-    names, found = ask(rows, options.query)
+    headings, found = ask(rows, options.query)
+    names = _unique(headings)
     records = [dict(zip(names, values, strict=True)) for values in found]
     write_records(sys.stdout, records, options.format, names)
     return mention(overview(logs, with_costs(rows)))
@@ -31,15 +33,28 @@ def _sqlite(rows: list[Row], query: str) -> tuple[list[str], list[tuple[Any, ...
         database.executemany(f"insert into requests values ({marks})", map(values_of, rows))
         try:
             cursor = database.execute(query)
+            return _names(cursor.description), cursor.fetchall()
         except sqlite3.Error as error:
             raise RefusedError(f"SQL: {error}") from None
-        return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
 
 def _duckdb(rows: list[Row], query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     with duckdb_with(rows, "The engine duckdb") as database:
         try:
             cursor = database.execute(query)
+            return _names(cursor.description), cursor.fetchall()
         except Exception as error:  # DuckDB's error class, which is untyped
             raise RefusedError(f"SQL: {error}") from None
-        return [column[0] for column in cursor.description or ()], cursor.fetchall()
+
+
+def _names(description: Sequence[Sequence[Any]] | None) -> list[str]:
+    return [column[0] for column in description or ()]
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Return names for columns: `n`, and `n_2` for the second one of this name."""
+    found: list[str] = []
+    for name in names:
+        numbers = (f"{name}_{number}" for number in count(2))
+        found.append(next(one for one in chain([name], numbers) if one not in found))
+    return found

@@ -27,6 +27,8 @@ _TOOLS = Row._fields.index("tools")
 _WHOLE = frozenset({"result", "cost-state", "stream_event", "system", "rate_limit_event", ARCHIVED})
 # Newer ones replace older ones: a stream can run for weeks.
 _MOST_LIMITS = 1000
+# A repeated call stands near the first one.
+_MOST_TOOL_IDS = 100
 _LIMITS = ("unifiedWindows", "rateLimitType", "utilization", "resetsAt", "status")
 
 
@@ -47,7 +49,7 @@ class Collector:
         self._parent = ""
         self._undated: list[int] = []
         self._limits: list[tuple[str, str]] = []
-        self._tool_ids: set[str] = set()
+        self._tool_ids: dict[str, None] = {}
         self._answering: dict[str, str] = {}
         self._last: Row | None = None
         if before is not None:
@@ -63,14 +65,16 @@ class Collector:
         self._parent = next(reversed(self.origins.values()), "")
         self._undated = [at for at, ledger in enumerate(self.ledgers) if ledger.until is None]
         self._last = before.rows[-1] if before.rows else None
-        self._version = self._last.version if self._last else ""
+        self._version, self._answering = before.version, dict(before.answering)
+        self._tool_ids = dict.fromkeys(before.tool_ids)
 
     def scan(self, *, size: int, offset: int, unfinished: bool) -> FileScan:
         """Return the collected result."""
         return FileScan(
             self.path, list(self.rows.values()), self.ledgers, self.problems, size, offset, unfinished,
             tuple(self._open_keys), self.project, self.origins, self.compactions, self._began, self._latest,
-            tuple(self._limits),
+            tuple(self._limits), self._version, tuple(self._answering.items()),
+            tuple(self._tool_ids)[-_MOST_TOOL_IDS:],
         )  # fmt: skip
 
     def report(self, offset: int, reason: str, *, lost: bool) -> None:
@@ -145,7 +149,7 @@ class Collector:
         """Add a tool call of the last answer."""
         row = self._last
         if row is not None and (not identity or identity not in self._tool_ids):
-            self._tool_ids.add(identity)
+            self._tool_ids[identity] = None
             self.rows[row.key] = self._last = make_row((*row[:_TOOLS], (*row.tools, name), *row[_TOOLS + 1 :]))
 
     def _take_request(self, record: Record) -> bool:
@@ -177,7 +181,7 @@ class Collector:
 
     def _new_tools(self, message: Record) -> tuple[str, ...]:
         calls = [(one, name) for one, name in tool_calls(message) if not one or one not in self._tool_ids]
-        self._tool_ids.update(one for one, _ in calls)
+        self._tool_ids.update(dict.fromkeys([one for one, _ in calls]))
         return tuple([name for _, name in calls])
 
     def _close_states(self, time: float) -> None:

@@ -4,6 +4,7 @@ import marshal
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from ..rows import FileScan, Problem
 from .cache import Cache, Identity, identity_of, pack_scan, unpack_scan
@@ -142,8 +143,11 @@ class _Reader:
         queue, fill = os.pipe()
         os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(len(jobs))))
         os.close(fill)
-        started = [_Helper(queue, jobs, self.scan) for _ in range(helpers)]
+        started: list[_Helper] = []
         try:
+            # With fewer processes, if the system allows no more.
+            with suppress(OSError):
+                started.extend(_Helper(queue, jobs, self.scan) for _ in range(helpers))
             while number := os.read(queue, 4):
                 self._work(jobs[int.from_bytes(number, "big")])
             for helper in started:
@@ -176,7 +180,12 @@ class _Helper:
         if sys.platform == "win32":
             raise NotImplementedError("Windows cannot fork")
         self._results, answer = os.pipe()
-        self._process = os.fork()
+        try:
+            self._process = os.fork()
+        except OSError:
+            os.close(self._results)
+            os.close(answer)
+            raise
         if self._process == 0:
             # No code of the parent may run here: no exit handlers, no flush of its buffers.
             status = 1

@@ -85,14 +85,14 @@ def _with_numbers(fields: dict[str, object], names: Iterable[str], where: str) -
     return clean
 
 
-def _safe_int(value: object, field: str, default: int = 0) -> int:
+def _safe_int(value: object, field: str) -> int:
     """Convert any value to a count.
 
-    A bool counts as 1 or 0, a fraction is cut off, and `None` is the default. Any other value that is no
-    count is 0; that and a lost fraction are logged with the name of the field and the type, never with the value.
+    A bool counts as 1 or 0, a fraction is cut off, and `None` is 0. Any other value that is no count is 0; that and a
+    lost fraction are logged with the name of the field and the type, never with the value.
     """
     if value is None:
-        return default
+        return 0
     if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         _logger.warning("%s is not a count but %s; using 0", field, _kind(value))
         return 0

@@ -246,8 +246,11 @@ def share_jobs(jobs: int, work: Callable[[int], None], processes: int) -> None:
     queue, fill = os.pipe()
     os.write(fill, b"".join(job.to_bytes(4, "big") for job in range(jobs)))
     os.close(fill)
-    forks = [_fork(queue, work) for _ in range(processes - 1)]
+    forks: list[int] = []
     try:
+        # With fewer processes, if the system allows no more.
+        with suppress(OSError):
+            forks.extend(_fork(queue, work) for _ in range(processes - 1))
         _work(queue, work)
     except BaseException:
         if sys.platform != "win32":

@@ -102,7 +102,9 @@ def load(path: Path) -> Episodes:
         raise CassetteError(f"cannot read the cassette {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         problem = f"{type(error).__name__}: {error}"
-        raise CassetteError(f"{path} is no cassette ({problem}); correct it, or record it again") from error
+        raise CassetteError(
+            f"{path} is no cassette ({problem}); correct it, or record it again with the mode `rewrite`"
+        ) from error
 
 
 def save(path: Path, content: Episodes) -> None:

@@ -1,6 +1,7 @@
 """The connection to the upstream API: it passes a request on, and its answer back as it arrives.
 
-The client gets the bytes that a replay will give it: the scrubbed answer. This module keeps no answers.
+The client gets the bytes that a replay will give it: the scrubbed answer. Only a secret in several events passes, since
+each event is sent before the next one has come; it is scrubbed from the whole answer before that is kept.
 """
 
 import time

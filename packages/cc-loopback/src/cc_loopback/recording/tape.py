@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from starlette.responses import Response
 
-from ..errors import CassetteError
+from ..errors import CassetteError, MissingCassetteError
 from ..routes import COUNT_TOKENS, MESSAGES, MODELS, route_of
 from ..types import Call, Login
 from .answers import replayed
@@ -54,7 +54,7 @@ class Tape:
         if mode in ("new_episodes", "all", "rewrite") or (mode == "once" and not exists):
             self._recorder = _recorder(cassette.upstream_url(), self._scrubber)
         elif not exists:
-            raise CassetteError(f"there is no cassette {self._path}; record it with the mode `once`")
+            raise MissingCassetteError(f"there is no cassette {self._path}; record it with the mode `once`")
 
     @property
     def records(self) -> bool:
