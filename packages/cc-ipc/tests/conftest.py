@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -309,6 +309,17 @@ Answer: TypeAlias = Callable[[bytes], bytes | None] | bytes | None
 def unix_socket() -> socket.socket:
     assert sys.platform != "win32"
     return socket.socket(socket.AF_UNIX)
+
+
+@contextlib.contextmanager
+def full_queue(path: Path) -> Generator[socket.socket]:
+    """A listening socket on Linux whose queue has two connections and no room for a third."""
+    with unix_socket() as listener, unix_socket() as first, unix_socket() as second:
+        listener.bind(str(path))
+        listener.listen(1)
+        for peer in (first, second):
+            peer.connect(str(path))
+        yield listener
 
 
 class FakeParent:

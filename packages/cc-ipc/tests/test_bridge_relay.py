@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from cc_ipc_bridge.process import Bridge, Output
 from cc_ipc_bridge.protocol import INTERNAL_ERROR, INVALID_REQUEST, McpServer
 from cc_ipc_bridge.relay import CallCancelled, PendingCall, Relay, RelayFault
 
-from .conftest import LIMIT, RESULT, StartParent, frame, is_never_own, mcp, mcp_call, raising
+from .conftest import LIMIT, RESULT, StartParent, frame, full_queue, is_never_own, mcp, mcp_call, raising
 
 PARAMS: dict[str, Any] = {"name": "a", "arguments": {}}
 
@@ -92,6 +93,42 @@ def test_a_missing_parent_and_unencodable_arguments_are_a_fault(
     with pytest.raises(RelayFault, match=message) as caught:
         Relay(str(folder / "nowhere")).call(PendingCall(), {"name": "a", "arguments": {"a": argument}})
     assert caught.value.kind == kind
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels refuse a connection when the queue is full")
+def test_a_call_waits_for_a_place_in_the_parents_queue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IPC-P-42."""
+    waits: list[float] = []
+
+    def serve() -> None:
+        for _ in range(2):
+            listener.accept()[0].close()
+        connection = listener.accept()[0]
+        with connection, connection.makefile("rb") as stream:
+            stream.read(int.from_bytes(stream.read(4), "big"))
+            connection.sendall(frame(RESULT))
+
+    def wait_and_begin(seconds: float) -> None:
+        if not waits:
+            serving.start()
+        waits.append(seconds)
+
+    serving = threading.Thread(target=serve, daemon=True)
+    monkeypatch.setattr("cc_ipc_bridge.relay.sleep", wait_and_begin)
+    with full_queue(folder / "s") as listener:
+        relay = Relay(str(folder / "s"))
+        assert relay.call(PendingCall(), PARAMS) == RESULT
+        assert waits
+        serving.join(LIMIT)
+        relay.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels refuse a connection when the queue is full")
+def test_a_queue_that_stays_full_is_a_fault(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IPC-P-42."""
+    monkeypatch.setattr(relay_module, "_CONNECT_TIMEOUT", 0.05)
+    with full_queue(folder / "s"), pytest.raises(RelayFault, match=r"not accept the connection within 0\.05 seconds"):
+        Relay(str(folder / "s")).call(PendingCall(), PARAMS)
 
 
 def test_a_call_cancelled_before_it_was_sent_is_not_sent(fake_parent: StartParent) -> None:

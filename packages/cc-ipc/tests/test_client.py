@@ -19,7 +19,7 @@ from cc_ipc.errors import (
     UnencodableMessageError,
 )
 
-from .conftest import LIMIT, RESULT, StartParent, Tools, frame, happens, is_never_own
+from .conftest import LIMIT, RESULT, StartParent, Tools, frame, full_queue, happens, is_never_own, text
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -86,6 +86,25 @@ async def test_no_server_is_a_connection_error(folder: Path) -> None:
     async with cc_ipc.IPCClient(folder / "nowhere") as client:
         with pytest.raises(cc_ipc.IPCConnectionError, match="Cannot connect to the server"):
             await client.call_tool("echo", {})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels refuse a connection when the queue is full")
+async def test_more_calls_at_once_than_the_server_queues_connections_are_all_answered(
+    client: cc_ipc.IPCClient,
+) -> None:
+    """IPC-P-42: a connection waits for its place."""
+    results = await asyncio.gather(*(client.call_tool("echo", {"n": number}) for number in range(200)))
+    assert [result["content"] for result in results] == [text(json.dumps({"n": n}))["content"] for n in range(200)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels refuse a connection when the queue is full")
+async def test_a_queue_that_stays_full_is_a_connection_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IPC-P-42: and no other user is suspected."""
+    monkeypatch.setattr(client_module, "_CONNECT_TIMEOUT", 0.05)
+    with full_queue(folder / "s"):
+        async with cc_ipc.IPCClient(folder / "s") as client:
+            with pytest.raises(cc_ipc.IPCConnectionError, match=r"not accept the connection within 0\.05 seconds"):
+                await client.call_tool("echo", {})
 
 
 async def test_the_end_of_the_server_is_a_connection_error_and_the_call_is_not_retried(

@@ -6,6 +6,7 @@ retried.
 """
 
 import asyncio
+import socket
 import sys
 from collections.abc import Mapping
 from os import PathLike, fspath
@@ -27,6 +28,9 @@ __all__ = ["IPCClient"]
 
 # The kernel connects at once, unless more peers are waiting than the server's queue holds.
 _CONNECT_TIMEOUT = 5.0
+
+# Linux reports a full queue at once, so its end has to be polled. A server accepts many connections in this time.
+_CONNECT_INTERVAL = 0.005
 
 # Nothing is left to send when a connection is aborted, so its end is reported in the loop's next round.
 _CLOSE_TIMEOUT = 1.0
@@ -99,6 +103,25 @@ class _Channel(asyncio.Protocol):
             self._response.set_exception(error)
 
 
+async def _connected_socket(path: str) -> socket.socket:
+    """Connect to the server, and wait while its queue is full: asyncio would take that for a connection."""
+    if sys.platform == "win32":
+        raise WindowsUnsupportedError
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        while True:
+            try:
+                sock.connect(path)
+            except BlockingIOError:
+                await asyncio.sleep(_CONNECT_INTERVAL)
+            else:
+                return sock
+    except BaseException:
+        sock.close()
+        raise
+
+
 class IPCClient:
     """Client of an `IPCServer`. Calls may run in parallel; each uses a connection of its own.
 
@@ -165,9 +188,11 @@ class IPCClient:
             raise WindowsUnsupportedError
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
-                _, channel = await asyncio.get_running_loop().create_unix_connection(self._channel, self._path)
-        except OSError as error:  # a `TimeoutError` is one
-            raise IPCConnectionError(path=self._path, reason=f"Cannot connect to the server: {error}") from error
+                sock = await _connected_socket(self._path)
+                _, channel = await asyncio.get_running_loop().create_unix_connection(self._channel, sock=sock)
+        except OSError as error:  # a `TimeoutError` is one, and has no message
+            cause = str(error) or f"it did not accept the connection within {_CONNECT_TIMEOUT:g} seconds"
+            raise IPCConnectionError(path=self._path, reason=f"Cannot connect to the server: {cause}") from error
         if self._closed:  # while connecting
             channel.abort()
             raise SessionStateError(state="closed", wanted="call a tool")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+from time import monotonic, sleep
 
 from .constants import LENGTH_PREFIX_SIZE, MAX_MESSAGE_SIZE
 from .payload import encode_json
@@ -23,6 +24,9 @@ __all__ = ["CallCancelled", "PendingCall", "Relay", "RelayFault"]
 
 # The kernel connects at once, unless the parent's queue of connections is full.
 _CONNECT_TIMEOUT = 5.0
+
+# Linux reports a full queue at once, so its end has to be polled. A parent accepts many connections in this time.
+_CONNECT_INTERVAL = 0.005
 
 
 class RelayFault(Exception):
@@ -132,9 +136,7 @@ class Relay:
             raise WindowsUnsupportedError
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            sock.settimeout(_CONNECT_TIMEOUT)
-            sock.connect(self._path)
-            sock.settimeout(None)
+            _connect_socket(sock, self._path)
         except OSError as error:
             sock.close()
             raise RelayFault("IPCConnectionError", f"The parent process cannot be reached: {error}") from error
@@ -142,6 +144,23 @@ class Relay:
             sock.close()
             raise RelayFault("IPCConnectionError", "The parent process cannot be reached: another user owns its socket")
         return sock
+
+
+def _connect_socket(sock: socket.socket, path: str) -> None:
+    """Connect, and wait while the parent's queue is full: a socket with a timeout would not wait on Linux."""
+    sock.setblocking(False)
+    deadline = monotonic() + _CONNECT_TIMEOUT
+    while True:
+        try:
+            sock.connect(path)
+        except BlockingIOError as error:
+            if monotonic() > deadline:
+                message = f"it did not accept the connection within {_CONNECT_TIMEOUT:g} seconds"
+                raise TimeoutError(message) from error
+            sleep(_CONNECT_INTERVAL)
+        else:
+            break
+    sock.setblocking(True)
 
 
 def _broken(error: OSError) -> str:
