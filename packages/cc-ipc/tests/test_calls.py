@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cc_ipc import MAX_MESSAGE_SIZE, CurrentCall, IPCServer, ToolHandler, current_call
+from cc_ipc.calls import answer
 
 from .conftest import Connect, Tools, call, happens, text
 
@@ -59,12 +60,17 @@ class Wordless(Exception):
         raise RuntimeError("not even that")
 
 
+class Panic(BaseException):
+    """As an extension in Rust raises, which `except Exception` does not catch."""
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
         (KeyError(), "KeyError", "no message"),
         (Wordless(), "Wordless", "no message"),
         (SystemExit(3), "SystemExit", "3"),
+        (Panic("index out of bounds"), "Panic", "index out of bounds"),
         (asyncio.CancelledError(), "CancelledError", "no message"),
         (TimeoutError("its own"), "TimeoutError", "its own"),
         (OSError("\ud800"), "OSError", "\\ud800"),
@@ -75,7 +81,7 @@ class Wordless(Exception):
 async def test_every_exception_of_a_tool_is_answered(
     folder: Path, raw_peer: Connect, caplog: pytest.LogCaptureFixture, error: BaseException, kind: str, message: str
 ) -> None:
-    """IPC-P-21, IPC-P-18: also if a handler cancels itself or raises without a message."""
+    """IPC-P-21, IPC-P-18: also if a handler cancels itself, raises without a message, or raises no `Exception`."""
     caplog.set_level(logging.CRITICAL, "cc_ipc")  # pytest-xdist cannot transfer a lone surrogate in the log
 
     async def handler(arguments: dict[str, object]) -> dict[str, object]:
@@ -83,6 +89,16 @@ async def test_every_exception_of_a_tool_is_answered(
 
     response = await answer_of(handler, folder / "s", raw_peer)
     assert response == {"error": {"message": message, "type": kind}}
+
+
+def test_an_interrupt_of_a_tool_ends_the_event_loop() -> None:
+    """IPC-P-21: it is meant for the process."""
+
+    async def interrupted(arguments: dict[str, object]) -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(answer({"name": "tool", "arguments": {}}, {"tool": interrupted}, None))
 
 
 async def test_a_tool_over_its_time_limit_is_an_error_and_others_continue(

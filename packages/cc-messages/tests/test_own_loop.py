@@ -14,6 +14,7 @@ import pytest
 from claude_agent_sdk import Message
 
 from cc_messages import CLICall, CLITools, request_context
+from cc_messages.loop import tool_server
 
 from .conftest import PNG, Answered, Client, Connect, plain
 
@@ -206,10 +207,15 @@ async def test_calls_of_one_answer_run_in_parallel_unless_told_otherwise(several
     assert most == 1
 
 
+class Panic(BaseException):
+    """As an extension in Rust raises, which `except Exception` does not catch."""
+
+
 FAILURES: dict[str, object] = {
     "ValueError: the number is odd": ValueError("the number is odd"),
     "SystemExit: usage": SystemExit("usage"),
     "CancelledError": asyncio.CancelledError(),
+    "Panic: index out of bounds": Panic("index out of bounds"),
     "ValidationError": {"content": [{"type": "hologram"}]},
     "TypeError": None,
     "500000": text("x" * 500_001),
@@ -233,6 +239,16 @@ async def test_a_handler_that_fails_gives_the_model_an_error(several: Client, tr
         assert said in str(content)
         assert "Traceback" not in str(content)
         assert answered.stop_reason == "end_turn"
+
+
+def test_an_interrupt_in_the_callers_loop_is_an_error_of_the_tool_and_leaves_the_background_loop_running() -> None:
+    """IPC-P-21."""
+
+    async def interrupted(_call: CLICall) -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    result = asyncio.run(vars(tool_server)["_result"](interrupted, CLICall(None, "add", {})))
+    assert result.model_dump(by_alias=True)["isError"]
 
 
 async def test_images_reach_the_model(several: Client, transport: Transport) -> None:

@@ -52,6 +52,7 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], se
 
     Raises:
         asyncio.CancelledError: The call was cancelled from outside. A handler that raises this itself has failed.
+        KeyboardInterrupt, GeneratorExit: The handler raised it.
     """
     name = params["name"]
     handler = handlers.get(name)
@@ -68,7 +69,10 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], se
         if _is_cancelled():
             raise
         return _report(name, error)
-    except (Exception, SystemExit) as error:  # a tool built on a command line parser must not end the agent
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    # A tool built on a command line parser must not end the agent, and a panic of one in Rust must not hang its call.
+    except BaseException as error:
         return _report(name, error)
 
 

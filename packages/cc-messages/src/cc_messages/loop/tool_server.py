@@ -130,7 +130,11 @@ async def _result(run: Run, call: CLICall) -> CallToolResult:
         result = CallToolResult.model_validate(dict(await run(call)))
         check_length(result.content)
         return result
-    except Exception as error:
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    # A panic of a tool in Rust would end the server's task. The `KeyboardInterrupt` of a tool belongs to the caller's
+    # loop, which has raised it, and would end the background loop here.
+    except BaseException as error:
         logger.error("The tool %r failed", call.name, exc_info=error)
         return _error(f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS])
 
