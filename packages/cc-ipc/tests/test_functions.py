@@ -178,6 +178,25 @@ async def test_the_thread_of_a_cancelled_call_runs_to_its_end() -> None:
     await asyncio.to_thread(threads[0].join, 10)
 
 
+async def test_a_call_cancelled_before_its_thread_begins_does_not_run_the_function(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[threading.Thread] = []
+    ran: list[str] = []
+
+    def start_later(thread: threading.Thread) -> None:
+        threads.append(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_later)
+    task = asyncio.ensure_future(call(lambda: ran.append("once")))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    threads[0].run()
+    assert ran == []
+
+
 def test_an_async_function_runs_in_its_own_loop() -> None:
     async def where() -> int:
         return id(asyncio.get_running_loop())

@@ -84,7 +84,8 @@ async def _in_thread(work: Callable[[], object]) -> object:
     context, future = copy_context(), Future[object]()
 
     def run() -> None:
-        future.set_running_or_notify_cancel()
+        if not future.set_running_or_notify_cancel():
+            return
         try:
             future.set_result(context.run(work))
         except StopIteration as error:  # a future cannot carry it
