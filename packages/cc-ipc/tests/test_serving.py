@@ -259,7 +259,22 @@ async def test_a_bridge_that_does_not_start_is_an_error_with_the_cause(command: 
     assert ("no such module" in caught.value.stderr_tail) == ("status 1" in reason)
 
 
-async def test_a_bridge_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "_ANSWER_TIMEOUT", 0.1)
-    with pytest.raises(BridgeStartupError, match=r"did not answer within 0\.1 seconds"):
-        await check_bridge([sys.executable, "-c", "import time; time.sleep(60)"])
+async def test_a_bridge_that_does_not_answer_is_killed_and_its_stderr_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """IPC-D-43."""
+    start = asyncio.create_subprocess_exec
+
+    async def start_and_wait(*command: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*command, **options)
+        assert process.stdout is not None
+        async with asyncio.timeout(LIMIT):
+            assert await process.stdout.readline() == b"Ready\n"
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_and_wait)
+    monkeypatch.setattr(probe, "_ANSWER_TIMEOUT", 0.01)
+    program = "import os, time; os.write(2, b'Waiting for a mount'); os.write(1, b'Ready\\n'); time.sleep(60)"
+    with pytest.raises(BridgeStartupError, match=r"did not answer within 0\.01 seconds") as caught:
+        await check_bridge([sys.executable, "-S", "-c", program])
+    assert caught.value.stderr_tail == "Waiting for a mount"

@@ -6,6 +6,7 @@ Hosts report little about a server that does not start.
 import asyncio
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
+from tempfile import TemporaryFile
 
 from cc_ipc_bridge.payload import decode_json
 
@@ -31,23 +32,25 @@ async def check_bridge(command: Sequence[str]) -> list[str]:
     Raises:
         BridgeStartupError: The bridge does not start, or does not list its tools within 20 seconds.
     """
-    try:
-        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
-    except OSError as error:
-        raise BridgeStartupError(command=command, reason=f"The bridge cannot be started: {error}") from error
-    try:
-        async with asyncio.timeout(_ANSWER_TIMEOUT):
-            # A bridge answers, and exits at the end of its input.
-            stdout, stderr = await process.communicate(_LIST_TOOLS)
-    except TimeoutError as error:
-        reason = f"The bridge did not answer within {_ANSWER_TIMEOUT:g} seconds"
-        raise BridgeStartupError(command=command, reason=reason) from error
-    finally:
-        await _end(process)
-    names = _tool_names(stdout)
-    if names is None:
-        reason = f"The bridge did not list its tools and ended with status {process.returncode}"
-        raise BridgeStartupError(command=command, reason=reason, stderr_tail=stderr.decode(errors="replace"))
+    with TemporaryFile() as stderr:  # the content of a pipe would be lost at the time limit
+        try:
+            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=stderr)
+        except OSError as error:
+            raise BridgeStartupError(command=command, reason=f"The bridge cannot be started: {error}") from error
+        try:
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
+                # A bridge answers, and exits at the end of its input.
+                stdout, _ = await process.communicate(_LIST_TOOLS)
+            reason = f"The bridge did not list its tools and ended with status {process.returncode}"
+        except TimeoutError:
+            stdout, reason = b"", f"The bridge did not answer within {_ANSWER_TIMEOUT:g} seconds"
+        finally:
+            await _end(process)
+        names = _tool_names(stdout)
+        if names is None:
+            stderr.seek(0)
+            tail = stderr.read().decode(errors="replace")
+            raise BridgeStartupError(command=command, reason=reason, stderr_tail=tail)
     return names
 
 
