@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 
 import pytest
 from anthropic import AsyncAnthropic
-from pydantic_ai import Agent, BinaryContent, FileSearchTool, ImageGenerationTool, ModelProfile
+from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, FileSearchTool, ImageGenerationTool, ModelProfile
 from pydantic_ai.capabilities import NativeOrLocalTool, NativeTool
 from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded, UserError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse, NativeToolCallPart
@@ -23,8 +23,9 @@ from pydantic_ai.usage import UsageLimits
 from api_script import USAGE, call, number, steps, text, thought
 from both_ways import comparable
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
+from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider, claude_code
 from cc_model.profile import resolve_alias
+from cc_session import Policy, Rule
 
 PROMPT: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
 
@@ -270,6 +271,23 @@ async def test_tokens_are_counted_by_the_api_and_no_process_is_asked(
     assert [call.path for call in loopback.calls] == ["/v1/messages/count_tokens"]
     assert "Be kind" in str(loopback.calls[0].body)
     assert not own_provider.transport.pids
+
+
+async def test_tools_that_the_cli_describes_are_not_counted(
+    loopback: LoopbackServer, own_model: ClaudeCodeModel
+) -> None:
+    """MODEL-61: the tools of approvals are not a part of the request."""
+    tools = claude_code(tools=["Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True)
+    agent = Agent(own_model, capabilities=[tools], output_type=[str, DeferredToolRequests])
+
+    @agent.tool_plain
+    def mine() -> str:
+        return "ok"
+
+    limits = UsageLimits(input_tokens_limit=5, count_tokens_before_request=True)
+    with pytest.raises(UsageLimitExceeded, match="input_tokens_limit"):
+        await agent.run("Hello, how are you?", usage_limits=limits)
+    assert [tool["name"] for tool in loopback.calls[0].body["tools"]] == ["mine"]
 
 
 async def test_without_a_key_tokens_are_not_counted(loopback: LoopbackServer) -> None:

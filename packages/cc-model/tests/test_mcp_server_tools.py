@@ -9,14 +9,15 @@ from typing import Any, cast
 import pytest
 import uvicorn
 from mcp.server import MCPServer
-from pydantic_ai import Agent
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.capabilities import NativeTool
 from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart
 from pydantic_ai.native_tools import MCPServerTool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from cc_session import HTTPServer, Policy, Rule
 
 
 @dataclass
@@ -80,6 +81,16 @@ def calling(tool: str, **arguments: Any) -> Any:
     return respond
 
 
+def again(tool: str, arguments: dict[str, Any]) -> Any:
+    """Repeat an approved call, and then say that it is done."""
+    replies: list[Any] = [[{"type": "tool_use", "name": tool, "input": arguments}], "Gone."]
+
+    def respond(_body: dict[str, Any]) -> Any:
+        return replies.pop(0)
+
+    return respond
+
+
 def welcome(body: dict[str, Any]) -> Any:
     return "You are welcome."
 
@@ -117,3 +128,31 @@ async def test_of_its_tools_only_those_that_are_allowed_can_be_called(loopback: 
         loopback.respond = calling("mcp__wiki__ask", question="What?")
         await agent.run("Ask the wiki.")
         assert wiki.questions == ["What?"]
+
+
+@pytest.mark.parametrize("is_native", [False, True])
+async def test_its_calls_can_wait_for_an_approval(loopback: LoopbackServer, wiki: Wiki, is_native: bool) -> None:
+    """MODEL-82: also if the server alone is named; approved calls run, and the API gets the CLI's tools alone."""
+    loopback.respond = calling("mcp__wiki__delete", page="Home")
+    policy = Policy([Rule("mcp__wiki__*", "ask")])
+    if is_native:
+        server = NativeTool(MCPServerTool(id="wiki", url=wiki.url))
+        capabilities = [server, claude_code(tools=["mcp__wiki__delete"], policy=policy, approvals=True)]
+    else:
+        capabilities = [claude_code(mcp_servers={"wiki": HTTPServer(wiki.url)}, policy=policy, approvals=True)]
+    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
+        agent = Agent(
+            ClaudeCodeModel(provider=provider), capabilities=capabilities, output_type=[str, DeferredToolRequests]
+        )
+        first = await agent.run("Delete the home page.")
+        assert isinstance(first.output, DeferredToolRequests)
+        (call,) = first.output.approvals
+        assert (call.tool_name, call.args_as_dict()) == ("mcp__wiki__delete", {"page": "Home"})
+        assert not wiki.questions
+        loopback.respond = again(call.tool_name, call.args_as_dict())
+        results = DeferredToolResults(approvals={call.tool_call_id: True})
+        second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
+    assert second.output == "Gone."
+    assert wiki.questions == ["delete Home"]
+    names = [sorted(tool["name"] for tool in body["tools"]) for body in loopback.requests]
+    assert names == [["mcp__wiki__ask", "mcp__wiki__delete"]] * 3

@@ -1,6 +1,7 @@
 """Claude Code's own tools in an agent: enabled by the capability, in addition to the agent's own."""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,21 @@ import pytest
 from claude_agent_sdk import AgentDefinition, PermissionResultAllow, PermissionResultDeny
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, PartStartEvent, RunContext, ToolDenied
 from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart, TextPart, ToolCallPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    TextPart,
+    ToolCallPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCode, ClaudeCodeModel, ClaudeCodeProvider, claude_code
-from cc_session import Policy, Rule
+from cc_session import Policy, Rule, StdioServer
 
 
 @pytest.fixture(scope="module")
@@ -258,3 +268,50 @@ async def test_a_skill_that_is_not_there_is_an_error(provider: ClaudeCodeProvide
     tools = claude_code(skills=["none"], cwd=folder)
     with pytest.raises(ModelHTTPError, match="There is no skill 'none' in "):
         await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Go.")
+
+
+@dataclass
+class Nothing:
+    """Output without content."""
+
+
+@pytest.mark.parametrize("rule", [Rule("mcp__files__write", "ask"), Rule("mcp__files__*", "ask"), None])
+async def test_a_call_of_an_mcp_tool_can_wait_for_an_approval(rule: Rule | None) -> None:
+    """MODEL-82: its name is known from the call alone; tools of the agent and of its output are not asked about."""
+    calls = [ToolCallPart("mine", {}), ToolCallPart("mcp__files__write", {"page": 1}), ToolCallPart("final_result", {})]
+    seen: list[list[str]] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append([tool.name for tool in info.function_tools])
+        return ModelResponse([calls[0]] if len(seen) == 1 else [calls[1]] if len(seen) == 2 else [calls[2]])
+
+    policy = Policy([rule]) if rule else Policy(default="ask")
+    files = claude_code(mcp_servers={"files": StdioServer("none", [])}, policy=policy, approvals=True)
+    agent = Agent(FunctionModel(answer), capabilities=[files], output_type=[Nothing, DeferredToolRequests])
+
+    @agent.tool_plain
+    def mine() -> str:
+        return "ok"
+
+    first = await agent.run("Write.")
+    assert isinstance(first.output, DeferredToolRequests)
+    assert [call.tool_name for call in first.output.approvals] == ["mcp__files__write"]
+    history = ModelMessagesTypeAdapter.validate_json(first.all_messages_json())
+    results = DeferredToolResults(approvals={call.tool_call_id: True for call in first.output.approvals})
+    second = await agent.run(message_history=history, deferred_tool_results=results)
+    assert second.output == Nothing()
+    assert "This call was approved." in str(second.new_messages())
+    third = await agent.run("Thanks.", message_history=second.all_messages())
+    assert third.output == Nothing()
+    assert seen == [["mine"]] * 4
+
+
+async def test_in_a_stream_a_call_after_a_text_waits_for_an_approval(
+    shared_api: LoopbackServer, provider: ClaudeCodeProvider, asks: ClaudeCode[object]
+) -> None:
+    script(shared_api, [{"type": "text", "text": "Now."}, run("touch streamed")])
+    agent: Agent[object, Any] = Agent(
+        ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests]
+    )
+    async with agent.run_stream("Make it.") as result:
+        assert isinstance(await result.get_output(), DeferredToolRequests)

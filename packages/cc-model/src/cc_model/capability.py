@@ -1,12 +1,14 @@
 """Capability `claude_code()`: resolves ids such as `claude-code:sonnet`, and enables Claude Code's own tools."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from claude_agent_sdk import AgentDefinition
+from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.models import KnownModelName, Model, ModelResolutionContext
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import KnownModelName, Model, ModelRequestContext, ModelResolutionContext
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset
 
@@ -16,7 +18,7 @@ from cc_session import McpServer, Policy
 from .model import PREFIX, ClaudeCodeModel
 from .provider import ClaudeCodeProvider
 from .settings import ClaudeCodeModelSettings
-from .tool_approvals import ClaudeCodeToolApprovals
+from .tool_approvals import ClaudeCodeToolApprovals, known_names, with_waiting_calls, without_claude_code_tools
 
 __all__ = ["ClaudeCode", "claude_code"]
 
@@ -46,9 +48,26 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         """Return the setting that enables the tools."""
         return None if self.tools is None else ClaudeCodeModelSettings(claude_code_tools=self.tools)
 
-    def get_toolset(self) -> AbstractToolset[AgentDepsT] | None:
-        """Return the toolset of tools whose calls may need an approval; None if none does."""
-        return ClaudeCodeToolApprovals(self.tools.names) if self.tools is not None and self.tools.defers else None
+    def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT] | None:
+        """Return the toolset with the tools whose calls may need an approval; None if none does."""
+        if self.tools is None or not self.tools.defers:
+            return None
+        return ClaudeCodeToolApprovals(toolset, known_names(self.tools))
+
+    async def before_model_request(
+        self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Return the request without the tools that the CLI itself describes to the model."""
+        parameters = without_claude_code_tools(request_context.model_request_parameters)
+        return replace(request_context, model_request_parameters=parameters)
+
+    async def after_model_request(
+        self, ctx: RunContext[AgentDepsT], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Return the response with the calls marked that wait for an approval."""
+        if self.tools is None or not self.tools.defers or self.tools.policy is None:
+            return response
+        return await with_waiting_calls(ctx, response, self.tools.policy)
 
     @classmethod
     def from_spec(
@@ -94,7 +113,8 @@ def claude_code(
         policy: Further rules for every call, and the callback that approves calls.
         approvals: Whether calls that the policy asks about become deferred approvals of the agent: its run ends with
             `DeferredToolRequests`, and a run with the results continues, in any process. The model then repeats an
-            approved call, which takes one more API call, and the call runs.
+            approved call, which takes one more API call, and the call runs. For `run_stream()`, name such a tool in
+            `tools` or in a rule without `*`: a text before the call of another tool ends the run.
         mcp_servers: MCP servers for Claude Code to connect to.
         agents: Sub-agents by name. They bring the tool `Agent`.
         skills: Skills by name, from `.claude/skills` of `cwd` or of the user. Nothing else is read there, so neither

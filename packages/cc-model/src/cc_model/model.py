@@ -32,7 +32,6 @@ from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .provider import ClaudeCodeProvider, default_provider
 from .reports import add_to_stream, set_span_attributes, with_details
 from .settings import ClaudeCodeModelSettings
-from .tool_approvals import without_claude_code_tools
 from .transcript import MessageCallback, Transcript, metadata
 from .uploaded_files import with_own_files
 
@@ -205,7 +204,7 @@ class ClaudeCodeModel(AnthropicModel):
     ) -> AsyncGenerator[StreamedResponse]:
         """Make one request and yield its stream. Raises the errors of `request()`, also while the stream is read."""
         claude_code_tools = self._claude_code_tools(model_settings, model_request_parameters)
-        parameters = _of_the_api(model_request_parameters, claude_code_tools)
+        parameters = without_mcp_servers(model_request_parameters)
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
         with claude_code_errors(self.model_name):
             async with AsyncExitStack() as stack:
@@ -245,7 +244,7 @@ class ClaudeCodeModel(AnthropicModel):
         transcript: Transcript | None,
     ) -> ModelResponse:
         claude_code_tools = self._claude_code_tools(model_settings, parameters)
-        parameters = _of_the_api(parameters, claude_code_tools)
+        parameters = without_mcp_servers(parameters)
         with claude_code_errors(self.model_name):
             async with self._offered(parameters) as tools:
                 with _observed_context(tools, claude_code_tools, transcript) as context:
@@ -287,10 +286,3 @@ def _observed_context(
             raise refused from None
         finally:
             set_span_attributes(context.report)
-
-
-def _of_the_api(
-    parameters: ModelRequestParameters, claude_code_tools: ClaudeCodeTools | None
-) -> ModelRequestParameters:
-    """Return the parameters without the tools that the CLI itself describes to the model."""
-    return without_mcp_servers(without_claude_code_tools(parameters, claude_code_tools))

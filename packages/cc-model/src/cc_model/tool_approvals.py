@@ -1,42 +1,106 @@
-"""Toolset of those Claude Code tools whose calls need an approval: known by name, and never run here."""
+"""Calls of Claude Code's own tools that wait for an approval, as deferred approvals of the agent.
+
+The CLI alone knows its tools, with those of its MCP servers. The agent gets to know a tool in advance if its name is
+given, and otherwise by a call that waits: the response marks the call, and the toolset lists the tools of marked calls,
+also for a later run with that history.
+"""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_ai import RunContext
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import AgentDepsT, ToolDefinition
-from pydantic_ai.toolsets import ExternalToolset, ToolsetTool
+from pydantic_ai.toolsets import ToolsetTool, WrapperToolset
+from pydantic_core import SchemaValidator, core_schema
 
 from cc_messages import APPROVED, ClaudeCodeTools
+from cc_session import Policy
 
-__all__ = ["ClaudeCodeToolApprovals", "without_claude_code_tools"]
+__all__ = ["ClaudeCodeToolApprovals", "known_names", "with_waiting_calls", "without_claude_code_tools"]
+
+# In `provider_details` of a call, and in `metadata` of its tool.
+_MARK = "claude_code_approval"
+# The CLI checks the arguments.
+_ANY = SchemaValidator(core_schema.any_schema())
 
 
-class ClaudeCodeToolApprovals(ExternalToolset[AgentDepsT]):
-    """Toolset with names alone. The CLI describes the tools to the model, and runs approved calls."""
+@dataclass
+class ClaudeCodeToolApprovals(WrapperToolset[AgentDepsT]):
+    """The agent's toolset, and Claude Code's tools whose calls may wait: names alone, without a description."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__([ToolDefinition(name=name, parameters_json_schema={"type": "object"}) for name in names])
+    names: Sequence[str]
+    """The tools that are known in advance."""
 
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
-        """Return the tools; each of their calls needs an approval."""
-        tools = await super().get_tools(ctx)
-        return {name: replace(tool, tool_def=replace(tool.tool_def, kind="unapproved")) for name, tool in tools.items()}
+        """Return the tools; each call of a tool of Claude Code needs an approval."""
+        marked = [call.tool_name for call in _last_calls(ctx.messages) if _is_marked(call)]
+        return {**{name: self._tool(name) for name in (*self.names, *marked)}, **await super().get_tools(ctx)}
+
+    def _tool(self, name: str) -> ToolsetTool[AgentDepsT]:
+        definition = ToolDefinition(
+            name=name, parameters_json_schema={"type": "object"}, kind="unapproved", metadata={_MARK: True}
+        )
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=0, args_validator=_ANY)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
-    ) -> str:
-        """Return the message to the model about an approved call."""
-        return APPROVED
+    ) -> Any:
+        """Return the tool's result: of an approved call of Claude Code's, the message to the model."""
+        return APPROVED if _is_claude_code_tool(tool.tool_def) else await super().call_tool(name, tool_args, ctx, tool)
 
 
-def without_claude_code_tools(
-    parameters: ModelRequestParameters, claude_code_tools: ClaudeCodeTools | None
-) -> ModelRequestParameters:
+def known_names(claude_code_tools: ClaudeCodeTools) -> list[str]:
+    """Return the names of tools in the options; patterns for names are left out."""
+    rules = () if claude_code_tools.policy is None else claude_code_tools.policy.rules
+    asked = [rule.tool for rule in rules if rule.behavior == "ask" and isinstance(rule.tool, str)]
+    return [name for name in (*claude_code_tools.names, *asked) if "*" not in name]
+
+
+async def with_waiting_calls(ctx: RunContext[AgentDepsT], response: ModelResponse, policy: Policy) -> ModelResponse:
+    """Return the response with its waiting calls marked, and make their tools known to the current step."""
+    manager = ctx.tool_manager
+    if manager is None or manager.tools is None:
+        return response
+    tools = manager.tools
+
+    def waits(part: ModelResponsePart) -> bool:
+        if not isinstance(part, ToolCallPart):
+            return False
+        if part.tool_name in tools and not _is_claude_code_tool(tools[part.tool_name].tool_def):
+            return False
+        return policy.verdict(part.tool_name, part.args_as_dict()).behavior == "ask"
+
+    response = replace(response, parts=[_marked(part) if waits(part) else part for part in response.parts])
+    new = {call.tool_name for call in response.tool_calls if _is_marked(call)}.difference(tools)
+    if new:
+        # pydantic-ai lists the tools of a step before its request.
+        listed = await manager.toolset.get_tools(replace(ctx, messages=[*ctx.messages, response]))
+        tools.update({name: listed[name] for name in new})
+    return response
+
+
+def without_claude_code_tools(parameters: ModelRequestParameters) -> ModelRequestParameters:
     """Return the parameters of a request without the tools that the CLI itself describes to the model."""
-    if claude_code_tools is None or not claude_code_tools.defers:
-        return parameters
-    tools = [tool for tool in parameters.function_tools if tool.name not in claude_code_tools.names]
+    tools = [tool for tool in parameters.function_tools if not _is_claude_code_tool(tool)]
     return replace(parameters, function_tools=tools)
+
+
+def _marked(part: ModelResponsePart) -> ModelResponsePart:
+    return replace(part, provider_details={**(part.provider_details or {}), _MARK: True})
+
+
+def _is_marked(call: ToolCallPart) -> bool:
+    return bool(call.provider_details and call.provider_details.get(_MARK))
+
+
+def _last_calls(messages: list[ModelMessage]) -> list[ToolCallPart]:
+    """Return the calls of the last response: only they can be open."""
+    responses = (message for message in reversed(messages) if isinstance(message, ModelResponse))
+    return next((response.tool_calls for response in responses), list[ToolCallPart]())
+
+
+def _is_claude_code_tool(tool: ToolDefinition) -> bool:
+    return bool(tool.metadata and tool.metadata.get(_MARK))
