@@ -76,6 +76,8 @@ def test_a_capability_of_a_file_has_the_arguments_that_a_file_can_hold() -> None
     assert (made.tools.tools, made.tools.cwd, made.tools.max_turns) == (("Read",), "/tmp", 3)
     with pytest.raises(ValueError, match="'Raed' is not a tool"):
         ClaudeCode[object].from_spec(tools=["Raed"])
+    with pytest.raises(TypeError, match="approvals"):
+        ClaudeCode[object].from_spec(tools=["Read"], approvals=True)  # pyright: ignore[reportCallIssue]
 
 
 async def test_the_model_takes_an_id_where_pydantic_ai_needs_a_model(

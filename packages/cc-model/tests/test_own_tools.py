@@ -204,6 +204,11 @@ def test_a_policy_without_tools_is_refused() -> None:
         claude_code(policy=Policy())
 
 
+def test_approvals_without_a_policy_are_refused() -> None:
+    with pytest.raises(ValueError, match="approvals need a policy"):
+        claude_code(tools=["Bash"], approvals=True)
+
+
 async def test_all_tools_that_are_named_are_there(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:

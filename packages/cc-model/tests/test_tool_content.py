@@ -12,6 +12,7 @@ DATA = b"data"
 ENCODED = base64.b64encode(DATA).decode()
 PNG, MP3, PDF = (BinaryContent(DATA, media_type=kind) for kind in ("image/png", "audio/mpeg", "application/pdf"))
 LINK = ImageUrl("https://example.com/a.png")
+UNTYPED = ImageUrl("https://example.com/image?id=1")
 FILE = UploadedFile("file_1", provider_name="anthropic")
 
 
@@ -44,6 +45,7 @@ def text(content: str) -> dict[str, Any]:
             ],
         ),
         (LINK, [{"type": "resource_link", "uri": LINK.url, "name": LINK.identifier, "mimeType": "image/png"}]),
+        (UNTYPED, [{"type": "resource_link", "uri": UNTYPED.url, "name": UNTYPED.identifier}]),
         (FILE, [{"type": "resource_link", "uri": "file_1", "name": FILE.identifier}]),
     ],
 )

@@ -75,7 +75,6 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         *,
         tools: Sequence[str] = (),
         skills: Sequence[str] = (),
-        approvals: bool = False,
         cwd: str | None = None,
         max_turns: int | None = None,
     ) -> "ClaudeCode[object]":
@@ -86,7 +85,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         Raises:
             ValueError: As from `claude_code()`.
         """
-        return claude_code(tools=tools, skills=skills, approvals=approvals, cwd=cwd, max_turns=max_turns)
+        return claude_code(tools=tools, skills=skills, cwd=cwd, max_turns=max_turns)
 
 
 def claude_code(
@@ -123,7 +122,8 @@ def claude_code(
         max_turns: Maximum number of API calls for one request.
 
     Raises:
-        ValueError: An entry of `tools` is no tool, or an option of tools is set and no tool is named.
+        ValueError: An entry of `tools` is no tool, or an option of tools is set and no tool is named; or `approvals`
+            without a policy.
     """
     if not (tools or mcp_servers or agents or skills):
         if policy is not None or approvals or cwd is not None or max_turns is not None:

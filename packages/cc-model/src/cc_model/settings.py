@@ -10,7 +10,8 @@ __all__ = ["ClaudeCodeModelSettings"]
 class ClaudeCodeModelSettings(AnthropicModelSettings, total=False):
     """Settings of `AnthropicModel`, which reach the API through Claude Code unchanged.
 
-    Cache settings are the exception: Claude Code places its own breakpoints.
+    In the CLI's own loop, which `claude_code_tools` also uses, cache settings are left out: Claude Code places its own
+    breakpoints.
     """
 
     claude_code_tools: ClaudeCodeTools

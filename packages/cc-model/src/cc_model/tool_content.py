@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -54,7 +55,11 @@ def _block(item: object) -> _Block:
         case BinaryContent():
             return _file(item)
         case FileUrl():
-            return {"type": "resource_link", "uri": item.url, "name": item.identifier, "mimeType": item.media_type}
+            link: _Block = {"type": "resource_link", "uri": item.url, "name": item.identifier}
+            # pydantic-ai reads it from the extension of the URL, which may have none.
+            with suppress(ValueError):
+                link["mimeType"] = item.media_type
+            return link
         case UploadedFile():
             return {"type": "resource_link", "uri": item.file_id, "name": item.identifier}
         case _:

@@ -14,16 +14,16 @@ async def version_of(cli: str) -> str:
     """Return the version that the CLI reports.
 
     Raises:
-        OSError: The CLI cannot be run, or does not answer.
+        OSError: The CLI cannot be run, does not answer, or prints nothing.
     """
-    return (await _run(cli, "--version")).strip()
+    return await _run(cli, "--version")
 
 
 async def login_of(cli: str) -> str | None:
     """Return a description of the login, without secrets; None if there is no login.
 
     Raises:
-        OSError: The CLI cannot be run, or does not answer.
+        OSError: The CLI cannot be run, does not answer, or prints nothing.
         ValueError: The answer is not a login status.
     """
     told = json.loads(await _run(cli, "auth", "status", "--json"))
@@ -42,15 +42,20 @@ async def _run(cli: str, *arguments: str) -> str:
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            output, _ = await process.communicate()
+            output, errors = await process.communicate()
     except TimeoutError as error:
         raise OSError(f"no answer within {_ANSWER_SECONDS:g} s") from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return output.decode(errors="replace")
+    text = output.decode(errors="replace").strip()
+    if not text:
+        reason = next(iter(errors.decode(errors="replace").strip().splitlines()), "")
+        ended = f"`{' '.join(arguments)}` printed nothing and ended with status {process.returncode}"
+        raise OSError(f"{ended}: {reason}" if reason else ended)
+    return text
