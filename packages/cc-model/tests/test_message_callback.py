@@ -2,16 +2,19 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent
 from pydantic_ai import Agent
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelRequest
 from pydantic_ai.models import ModelRequestParameters
 
 from cc_loopback import LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_session.internals import bundled_cli
 
 PROMPT: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello.")]
 
@@ -101,6 +104,46 @@ async def test_a_request_that_fails_does_not_wait(provider: ClaudeCodeProvider, 
     async with asyncio.timeout(20):
         with pytest.raises(ModelHTTPError):
             await agent.run("Hello.")
+
+
+@pytest.fixture
+async def without_result(
+    shared_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[ClaudeCodeProvider]:
+    """Yield processes whose answers are complete, but never followed by a `ResultMessage`."""
+    cli = tmp_path / "claude"
+    cli.write_text(f'#!/bin/sh\n\'{bundled_cli()}\' "$@" | grep --line-buffered -v \'"type":"result"\'\n')
+    cli.chmod(0o700)
+    monkeypatch.setattr("cc_model.transcript._RESULT_SECONDS", 0.1)
+    async with ClaudeCodeProvider(env=shared_api.env(), cli_path=cli, max_retries=0) as provider:
+        yield provider
+
+
+async def test_a_complete_answer_is_not_lost_with_the_result(
+    without_result: ClaudeCodeProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MODEL-99: the callback lacks the `ResultMessage`, which is logged; where it is returned, there is an error."""
+    heard: list[Message] = []
+    model = ClaudeCodeModel(provider=without_result, message_callback=heard.append)
+    assert (await Agent(model).run("Hello.")).output
+    assert "Claude Code sent no result within 0.1 seconds" in caplog.text
+    assert AssistantMessage in kinds(heard)
+    assert ResultMessage not in kinds(heard)
+    with pytest.raises(ModelConnectionError, match="Claude Code sent no result"):
+        await model.request_with_metadata(PROMPT, None, ModelRequestParameters())
+
+
+@pytest.mark.slow
+async def test_a_complete_streamed_answer_is_not_lost_with_the_result(
+    without_result: ClaudeCodeProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MODEL-99"""
+    model = ClaudeCodeModel(provider=without_result, message_callback=print)
+    async with Agent(model).run_stream("Hello.") as result:
+        assert await result.get_output()
+    assert "Claude Code sent no result within 0.1 seconds" in caplog.text
+    with pytest.raises(ModelConnectionError, match="Claude Code sent no result"):
+        assert [message async for message in model.stream_messages(PROMPT, None, ModelRequestParameters())]
 
 
 def test_in_a_thread_without_a_running_loop_the_result_is_heard_too(provider: ClaudeCodeProvider) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from claude_agent_sdk import Message
 from claude_agent_sdk.types import McpServerConfig
 from pydantic_ai import RunContext
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.anthropic import AnthropicModel
@@ -24,7 +24,7 @@ from pydantic_ai.usage import RequestUsage
 
 from cc_ipc import TransportType
 from cc_messages import ClaudeCodeTools, CLITools, RequestContext, request_context
-from cc_types import CLIResponse
+from cc_types import CLIConnectionError, CLIResponse
 
 from .agent_tools import AgentTools
 from .errors import ToolsetNotRegisteredError, claude_code_errors, with_plan_limit
@@ -59,7 +59,8 @@ class ClaudeCodeModel(AnthropicModel):
         profile: Capabilities of the model, if the default is wrong.
         message_callback: Called in the event loop of a request with each of its CLI messages, as SDK types, up to the
             `ResultMessage`, which the request then waits for: some milliseconds. If a stream is left early, its
-            `ResultMessage` comes afterwards. It may be a coroutine function. Its exceptions are logged.
+            `ResultMessage` comes afterwards. If none comes after a complete answer, a warning is logged. It may be a
+            coroutine function. Its exceptions are logged.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class ClaudeCodeModel(AnthropicModel):
             return await self._request(messages, model_settings, model_request_parameters, None)
         transcript = Transcript(self._message_callback)
         response = await self._request(messages, model_settings, model_request_parameters, transcript)
-        await transcript.complete()
+        await transcript.complete_if_possible()
         return response
 
     async def request_with_metadata(
@@ -153,10 +154,15 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> tuple[ModelResponse, CLIResponse]:
-        """Make one request; return the response and the CLI's report. Raises the same errors as `request()`."""
+        """Make one request; return the response and the CLI's report.
+
+        Raises:
+            ModelConnectionError: The CLI sent no report after its answer.
+            Exception: An error of `request()`.
+        """
         transcript = Transcript(self._message_callback)
         response = await self._request(messages, model_settings, model_request_parameters, transcript)
-        return response, metadata(await transcript.complete(), response.text)
+        return response, metadata(await self._completed(transcript), response.text)
 
     async def stream_messages(
         self,
@@ -170,6 +176,7 @@ class ClaudeCodeModel(AnthropicModel):
 
         Raises:
             ToolsetNotRegisteredError: There are function tools and no toolsets.
+            ModelConnectionError: The CLI sent no result after its answer.
             Exception: An error of `request()`, after the messages that came before.
         """
         function_tools = model_request_parameters.function_tools
@@ -181,7 +188,7 @@ class ClaudeCodeModel(AnthropicModel):
         async def ask() -> None:
             try:
                 await self._request(messages, model_settings, model_request_parameters, transcript)
-                await transcript.complete()
+                await self._completed(transcript)
             finally:
                 heard.put_nowait(None)
 
@@ -219,7 +226,7 @@ class ClaudeCodeModel(AnthropicModel):
                 add_to_stream(response, context)
                 yield response
             if transcript is not None:
-                await transcript.complete()
+                await transcript.complete_if_possible()
 
     async def count_tokens(
         self,
@@ -250,6 +257,12 @@ class ClaudeCodeModel(AnthropicModel):
                 with _observed_context(tools, claude_code_tools, transcript) as context:
                     response = await super().request(with_own_files(messages, self.system), model_settings, parameters)
         return with_details(response, context.report)
+
+    async def _completed(self, transcript: Transcript) -> list[Message]:
+        try:
+            return await transcript.complete()
+        except CLIConnectionError as error:
+            raise ModelConnectionError(self.model_name, str(error)) from error
 
     def _claude_code_tools(
         self, model_settings: ModelSettings | None, parameters: ModelRequestParameters

@@ -65,9 +65,20 @@ class Transcript:
                 await self._has_result.wait()
         except TimeoutError as error:
             raise CLIConnectionError(reason=f"Claude Code sent no result within {_RESULT_SECONDS:g} seconds") from error
+        await self._tell_all()
+        return self.messages
+
+    async def complete_if_possible(self) -> None:
+        """Wait likewise; log a warning if the result does not come, since the answer is complete without it."""
+        try:
+            await self.complete()
+        except CLIConnectionError as error:
+            logger.warning("The callback for messages gets no ResultMessage: %s", error.reason)
+            await self._tell_all()
+
+    async def _tell_all(self) -> None:
         if self._telling is not None:
             await asyncio.wait({self._telling})
-        return self.messages
 
     def _call(self, callback: MessageCallback, message: Message) -> None:
         try:
