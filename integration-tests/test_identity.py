@@ -287,7 +287,8 @@ async def test_tools_that_the_cli_describes_are_not_counted(
     limits = UsageLimits(input_tokens_limit=5, count_tokens_before_request=True)
     with pytest.raises(UsageLimitExceeded, match="input_tokens_limit"):
         await agent.run("Hello, how are you?", usage_limits=limits)
-    assert [tool["name"] for tool in loopback.calls[0].body["tools"]] == ["mine"]
+    body: Any = loopback.calls[0].body
+    assert [tool["name"] for tool in body["tools"]] == ["mine"]
 
 
 async def test_without_a_key_tokens_are_not_counted(loopback: LoopbackServer) -> None:

@@ -58,6 +58,8 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Return the request without the tools that the CLI itself describes to the model."""
+        if self.tools is None or not self.tools.defers:
+            return request_context
         parameters = without_claude_code_tools(request_context.model_request_parameters)
         return replace(request_context, model_request_parameters=parameters)
 
