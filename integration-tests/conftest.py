@@ -135,8 +135,11 @@ def model(provider: ClaudeCodeProvider) -> ClaudeCodeModel:
 
 @pytest.fixture
 async def own_provider(nothing_is_left: None, loopback: LoopbackServer) -> AsyncIterator[ClaudeCodeProvider]:
-    """Yield a provider for tests about processes: no other test uses its processes."""
-    async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
+    """Yield a provider of one process for tests about processes: no other test uses it.
+
+    With room for another one, a request would not wait for a process that a busy machine takes long to empty.
+    """
+    async with ClaudeCodeProvider(env=loopback.env(), pool=1, max_retries=0) as provider:
         yield provider
 
 

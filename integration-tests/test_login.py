@@ -13,7 +13,7 @@ from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 async def test_a_run_with_tools_and_live_text_is_the_callers_alone(login: Login, loopback: LoopbackServer) -> None:
     """ARCH-26: no message about folder, system or date with any login."""
     env = loopback.env(login)
-    async with ClaudeCodeProvider(env=env, max_retries=0, cache_breakpoints=False) as provider:
+    async with ClaudeCodeProvider(env=env, pool=1, max_retries=0, cache_breakpoints=False) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider), instructions="Answer briefly.")
 
         @agent.tool_plain

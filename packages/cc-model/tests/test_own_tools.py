@@ -82,28 +82,26 @@ async def test_a_tool_of_claude_code_shows_as_native_parts_in_runs_streams_and_h
     assert "the secret is 42" in str(messages[2])
 
 
-async def test_tools_of_both_run_each_in_its_place(
-    shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
-) -> None:
+async def test_tools_of_both_run_each_in_its_place(shared_api: LoopbackServer, folder: Path) -> None:
     say = {"type": "tool_use", "name": "say", "input": {"text": "hi"}}
     script(shared_api, [read(folder), say], [run("echo done")], "Said.")
     said: list[str] = []
     tools = claude_code(tools=["Read", "Bash(echo *)"], cwd=folder)
-    agent = Agent(ClaudeCodeModel(provider=provider), deps_type=str, capabilities=[tools])
+    agent = Agent(deps_type=str, capabilities=[tools])
 
     @agent.tool(name="say")
     def _say(ctx: RunContext[str], text: str) -> str:
         said.append(f"{ctx.deps}: {text}")
         return "ok"
 
-    starts = provider.transport.stats().starts
-    result = await agent.run("Read and say.", deps="Ada")
+    async with ClaudeCodeProvider(env=shared_api.env(), pool=1, max_retries=0) as provider:
+        result = await agent.run("Read and say.", deps="Ada", model=ClaudeCodeModel(provider=provider))
+        assert provider.transport.stats().starts == 1
     assert result.output == "Said."
     assert said == ["Ada: hi"]
     first, second = (message.parts for message in result.all_messages() if message.kind == "response")
     assert [type(part) for part in first] == [NativeToolCallPart, ToolCallPart, NativeToolReturnPart]
     assert "done" in str(second)
-    assert provider.transport.stats().starts - starts == 1
 
 
 async def test_a_policy_decides_and_asks_in_the_agents_loop(

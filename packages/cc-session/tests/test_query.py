@@ -17,7 +17,7 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import SessionPool, Timeouts, TurnTimeoutError, query
 from cc_types import CLINotFoundError
 
-from .conftest import all_raise
+from .conftest import all_raise, wait_for_rest
 
 
 async def test_a_query_returns_what_came_of_its_turn(server: LoopbackServer, shared_pool: SessionPool) -> None:
@@ -25,6 +25,7 @@ async def test_a_query_returns_what_came_of_its_turn(server: LoopbackServer, sha
     await shared_pool.warm(1)
     starts = shared_pool.stats().starts
     first = await query("Hello.", pool=shared_pool)
+    wait_for_rest(shared_pool)
     second = await query([{"type": "text", "text": "Hello again."}], pool=shared_pool)
 
     assert (first.text, second.text) == ('You said: "Hello.".', 'You said: "Hello again.".')
