@@ -62,6 +62,9 @@ class PretendedSession:
     def forget_stderr(self) -> None:
         pass
 
+    def forget_figures(self) -> None:
+        pass
+
     async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109
         await asyncio.sleep(0)
         self.requests.append((subtype, *fields.values()))  # pyright: ignore[reportArgumentType] - at most one

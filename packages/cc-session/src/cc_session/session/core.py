@@ -63,6 +63,7 @@ class SessionCore:
         self.sent: SentMessage | None = None
         """Last message sent, until its result was read."""
         self._between: list[Message] = []
+        """Messages since the last result, for the reader of the next turn."""
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
@@ -206,6 +207,12 @@ class SessionCore:
                 reason = str(answer.get("error") or answer.get("reason") or "no reason given")
                 raise ControlRequestError(subtype="rewind_conversation", message=reason)
             self.history.drop_first()  # a hook has kept it out of the conversation
+        self._between.clear()
+
+    def forget_figures(self) -> None:
+        """Count turns and spending anew, for another holder of the session."""
+        self.turns = 0
+        self.ledger.forget()
 
     async def clear(self) -> None:
         """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo of itself."""
@@ -219,6 +226,7 @@ class SessionCore:
             self.leave(sent)
             raise
         self.finish(sent)
+        self._between.clear()
 
     async def interrupt(self) -> None:
         """End the running turn, if any."""
@@ -297,6 +305,7 @@ class SessionCore:
         )
         if answer.get("rewound") is True:
             self.history.rewind(target_uuid)
+            self._between.clear()
             if sent is not None:
                 sent.enter(TurnEvent.DROP)
         return answer

@@ -127,12 +127,12 @@ class Session(McpMethods):
 
     @property
     def turns(self) -> int:
-        """Number of turns begun since the session was opened."""
+        """Number of turns begun since the session was opened or leased."""
         return self._core.turns
 
     @property
     def cost_usd(self) -> float:
-        """Cost of the session since it was opened, in US dollars, by the CLI's estimate. Grows when turns end."""
+        """Cost since the session was opened or leased, in US dollars, by the CLI's estimate. Grows when turns end."""
         return self._core.ledger.cost_usd
 
     @property
