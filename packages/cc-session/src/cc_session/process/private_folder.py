@@ -10,11 +10,12 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
+from ..errors import CLIConnectionError
 from .login import login_of
 from .options import is_sealed
 from .process_tree import MARK
@@ -32,18 +33,24 @@ class PrivateFolder:
         self.path = Path(tempfile.mkdtemp(prefix="cc-session-"))
 
     def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-        """Return `options` for the command line, with the folder in use."""
+        """Return `options` for the command line, with the folder in use.
+
+        Raises:
+            CLIConnectionError: There is a sandbox, and settings that cannot be read.
+        """
         own = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
         mark = {MARK: str(self.path)}
         if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env).is_in_environment):
             # The login is not there, so the process needs nothing of the user's configuration.
             own["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
         options = self._with_prompt_file(options)
+        cwd = options.cwd or self._working_folder(options)
         return replace(
             options,
             env={**own, **options.env, **mark},
-            cwd=options.cwd or self._working_folder(options),
-            settings=self._settings(options.settings),
+            cwd=cwd,
+            settings=self._settings(options, cwd),
+            sandbox=None,
             mcp_servers=self._mcp_servers(options.mcp_servers),
             # The SDK sets it only for its own transport; without it no permission is requested.
             permission_prompt_tool_name="stdio" if options.can_use_tool else options.permission_prompt_tool_name,
@@ -71,11 +78,16 @@ class PrivateFolder:
             case _:
                 return options
 
-    def _settings(self, settings: str | None) -> str | None:
-        is_json = settings is not None and settings.lstrip().startswith("{")
-        return self._file("settings.json", settings) if settings is not None and is_json else settings
+    def _settings(self, options: ClaudeAgentOptions, cwd: str | Path) -> str | None:
+        settings = options.settings
+        if options.sandbox is not None:
+            # The SDK would read the settings, and put them with the sandbox on the command line.
+            settings = json.dumps({**_loaded(settings, cwd), "sandbox": options.sandbox})
+        return self._file("settings.json", settings) if _is_json(settings) else settings
 
     def _mcp_servers(self, servers: Mapping[str, Any] | str | Path) -> dict[str, Any] | str | Path:
+        if isinstance(servers, str) and _is_json(servers):
+            return self._file("mcp.json", servers)
         if not isinstance(servers, Mapping):
             return servers
         if not servers:
@@ -105,3 +117,29 @@ class PrivateFolder:
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")
         return str(file)
+
+
+def _is_json(text: str | None) -> TypeGuard[str]:
+    """Return true if an option has its content in place of a path."""
+    return text is not None and text.lstrip().startswith("{")
+
+
+def _loaded(settings: str | None, cwd: str | Path) -> dict[str, Any]:
+    """Return the content of settings, which are JSON or a path relative to `cwd`."""
+    if settings is None:
+        return {}
+    try:
+        text = settings if _is_json(settings) else (Path(cwd) / settings.strip()).read_text(encoding="utf-8-sig")
+        loaded = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise _unreadable(str(error)) from error
+    if not isinstance(loaded, dict):
+        raise _unreadable("they are no JSON object")
+    return cast("dict[str, Any]", loaded)
+
+
+def _unreadable(reason: str) -> CLIConnectionError:
+    return CLIConnectionError(
+        reason=f"The settings cannot be read: {reason}",
+        advice="The option `sandbox` is added to them, so give `settings` as a JSON object or as the path of one.",
+    )
