@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from enum import StrEnum
 
-__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "login_of"]
+__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "login_of", "without_login"]
 
 CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS",
@@ -20,6 +20,20 @@ CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_VERTEX",
 )
 """Variables that make Claude Code use another API than Anthropic's own, with that API's login."""
+
+# Variables of the CLI that a third-party program does not need: logins, and parts of requests.
+_NOT_FOR_OTHERS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_AWS_API_KEY",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "ANTHROPIC_FOUNDRY_API_KEY",
+    "ANTHROPIC_FOUNDRY_AUTH_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "CLAUDE_CODE_EXTRA_BODY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+)
 
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
@@ -65,6 +79,11 @@ def login_of(env: Mapping[str, str]) -> Login:
     if value("ANTHROPIC_API_KEY"):
         return Login.API_KEY
     return Login.GATEWAY if value("ANTHROPIC_AUTH_TOKEN") else Login.SUBSCRIPTION
+
+
+def without_login(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a program of the CLI's: `env`, and on top of the CLI's own no login and no request."""
+    return {**dict.fromkeys(_NOT_FOR_OTHERS, ""), **env}
 
 
 _ADDRESSES = {Login.BEDROCK: "ANTHROPIC_BEDROCK_BASE_URL", Login.VERTEX: "ANTHROPIC_VERTEX_BASE_URL"}

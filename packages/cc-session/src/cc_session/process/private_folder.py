@@ -16,7 +16,7 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
 from ..errors import CLIConnectionError
-from .login import login_of
+from .login import login_of, without_login
 from .options import is_sealed
 from .process_tree import MARK
 
@@ -37,6 +37,7 @@ class PrivateFolder:
 
         Raises:
             CLIConnectionError: There is a sandbox, and settings that cannot be read.
+            ValueError: `mcp_servers` is a text that is no JSON.
         """
         own = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
         mark = {MARK: str(self.path)}
@@ -87,16 +88,12 @@ class PrivateFolder:
 
     def _mcp_servers(self, servers: Mapping[str, Any] | str | Path) -> dict[str, Any] | str | Path:
         if isinstance(servers, str) and _is_json(servers):
-            return self._file("mcp.json", servers)
+            return self._file("mcp.json", json.dumps(_servers_as_text(servers)))
         if not isinstance(servers, Mapping):
             return servers
         if not servers:
             return {}
-        # The SDK runs an in-process server; the CLI only needs to know of it.
-        plain = {
-            name: {key: value for key, value in server.items() if key != "instance"} for name, server in servers.items()
-        }
-        return self._file("mcp.json", json.dumps({"mcpServers": plain}))
+        return self._file("mcp.json", json.dumps({"mcpServers": _for_the_cli(servers)}))
 
     def _working_folder(self, options: ClaudeAgentOptions) -> Path:
         folder = self._folder("cwd")
@@ -117,6 +114,28 @@ class PrivateFolder:
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")
         return str(file)
+
+
+def _for_the_cli(servers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return MCP servers without their objects: the SDK runs these. Programs get no login but one of their own."""
+    plain: dict[str, Any] = {}
+    for name, server in servers.items():
+        plain[name] = {key: value for key, value in server.items() if key != "instance"}
+        if server.get("type", "stdio") == "stdio":
+            plain[name]["env"] = without_login(server.get("env") or {})
+    return plain
+
+
+def _servers_as_text(text: str) -> dict[str, Any]:
+    try:
+        config = cast("dict[str, Any]", json.loads(text))
+    except ValueError as error:
+        raise ValueError(f"the text of the option mcp_servers is not JSON: {error}") from error
+    match config:
+        case {"mcpServers": {**servers}} if all(isinstance(server, Mapping) for server in servers.values()):
+            return {**config, "mcpServers": _for_the_cli(servers)}
+        case _:
+            return config  # the CLI says why this is invalid
 
 
 def _is_json(text: str | None) -> TypeGuard[str]:
