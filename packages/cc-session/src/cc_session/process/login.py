@@ -5,6 +5,7 @@ the CLI's own system blocks come before it, and name the program that asks.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -34,6 +35,9 @@ _NOT_FOR_OTHERS = (
     "CLAUDE_CODE_EXTRA_BODY",
     "CLAUDE_CODE_OAUTH_TOKEN",
 )
+
+# Scheme, user with host, and the rest.
+_URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/?#]*)(.*)", re.DOTALL)
 
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
@@ -110,7 +114,11 @@ def api_address(env: Mapping[str, str]) -> str:
 
 
 def _origin(url: str) -> str:
-    """Return scheme, host and port of a URL, as far as readable; never a user or a password."""
-    scheme, _, rest = url.strip().rpartition("://")
-    host = rest.partition("/")[0].rpartition("@")[2]
+    """Return scheme, host and port of a URL, as far as readable; never a user, a password or a query."""
+    parts = _URL.match(url.strip())
+    if parts is None:
+        return ""
+    scheme, host, rest = parts.groups()
+    # With an @ behind it, this may be a user and the begin of a password that has one of these characters in it.
+    host = "…" if "@" in rest else host.rpartition("@")[2]
     return f"{scheme}://{host}" if scheme and host else host
