@@ -18,7 +18,7 @@ from ..errors import CLIConnectionError, SessionBusyError
 from ..mcp.tool_calls import SuspendedCalls, with_tools
 from ..policy.gate import without_warnings
 from ..process.cli_process import CLIProcess
-from ..process.connection import CLIConnection, closing_ones_closed
+from ..process.connection import CLIConnection
 from ..process.frames import Content, assistant_frame, frame_line, user_frame
 from ..process.side_effects import SideEffects
 from ..timeouts import Timeouts
@@ -28,7 +28,7 @@ from .sent_message import SentMessage
 from .spending import CostLedger
 from .turn_state import TurnEvent, TurnState
 
-__all__ = ["SessionCore", "closing_ones_closed"]
+__all__ = ["SessionCore"]
 
 # An interrupt in the first milliseconds of a turn is lost; the CLI's answer says so. An effective one takes about 20
 # ms.
@@ -108,11 +108,6 @@ class SessionCore:
     def silent_for(self) -> float:
         """Seconds since the last sign of life while the CLI has work to do."""
         return self.connection.transport.activity.silent_for()
-
-    @property
-    def first_user_uuid(self) -> str | None:
-        """First user message of the conversation, if there is one."""
-        return self.history.first
 
     @property
     def last_user_uuid(self) -> str | None:

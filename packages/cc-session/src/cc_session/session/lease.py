@@ -44,8 +44,8 @@ class LeaseTerm:
         calls = SuspendedCalls(())
         calls.end(self.end)
         self.stale_state = {
-            "calls": calls, "death": None, "end": self.end, "sent": None, "last_user_uuid": None, "ledger": CostLedger(),
-            "process": None, "turns": 0,
+            "calls": calls, "death": None, "end": self.end, "sent": None, "last_user_uuid": None, "process": None,
+            "ledger": CostLedger(), "turns": 0,
         }  # fmt: skip
         for call in self.calls:
             call.cancel()

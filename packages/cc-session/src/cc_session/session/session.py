@@ -212,13 +212,14 @@ class Session(McpMethods):
         return Run(core, prompt, limits, verbatim=verbatim)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
-        """Return to an empty conversation, ending a running turn; returns the method.
+        """Return to an empty conversation; returns the method.
 
-        A rewind leaves nothing: the next request is that of a new process. With `tools_changed` it is cleared with the
-        CLI's own command instead, which makes the CLI reread its tools, and leaves an echo of some 400 characters in
-        front of the next message.
+        A rewind ends a running turn and leaves nothing: the next request is that of a new process. With `tools_changed`
+        the conversation is cleared with the CLI's own command instead, when no turn runs. That makes the CLI reread its
+        tools, and leaves an echo of some 400 characters in front of the next message.
 
         Raises:
+            SessionBusyError: A turn runs, and `tools_changed` is true.
             ControlRequestError: The conversation cannot be rewound to nothing, because it does not begin with a user
                 message of this session; or the CLI refused.
             ClaudeCodeError: The process ended; the session is dead.
