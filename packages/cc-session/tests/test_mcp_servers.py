@@ -9,7 +9,7 @@ from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
-from cc_session import HTTPServer, Session, SSEServer, StdioServer
+from cc_session import HTTPServer, Session, SSEServer, StdioServer, ToolDefinition
 from cc_session.mcp.servers import wire_servers
 from cc_session.process.private_folder import PrivateFolder
 
@@ -122,7 +122,7 @@ async def test_servers_that_make_no_sense_are_refused_before_anything_starts(opt
     with pytest.raises(ValueError, match="an MCP server's name"):
         await Session.open(options, mcp_servers={"a b": STDIO})
     with pytest.raises(ValueError, match="already an MCP server 'session'"):
-        await Session.open(options, mcp_servers={"session": STDIO})
+        await Session.open(options, mcp_servers={"session": STDIO}, tools=[ToolDefinition("x", "", {"type": "object"})])
     wrong: Any = {"a": "program"}
     with pytest.raises(TypeError, match="is no StdioServer"):
         await Session.open(options, mcp_servers=wrong)
