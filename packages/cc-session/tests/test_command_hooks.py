@@ -93,6 +93,8 @@ async def test_a_program_that_fails_blocks_the_call_unless_declared_otherwise_an
         assert f"The hook {Path(command[0]).name} " in answer, case
         assert isinstance(answer, str), case
     assert caplog.text.count("The hook") == len(FAILING)
+    for case in ("too much", "too many words"):
+        assert "raised CommandFailedError" in answers[[*FAILING].index(case)], case
     await until(lambda: SLEEP not in [process.info["cmdline"] for process in psutil.process_iter(["cmdline"])])
     assert await said(["/nowhere/program"], on_error="continue") == {}
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, PreToolUseHookInput, UserPromptSubmitHookInput
@@ -15,6 +15,8 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import Hook, HookResult, Session, Turn, TurnError, hook
+from cc_session.hooks.callbacks import CallbackRunner
+from cc_session.hooks.calls import for_the_cli
 from cc_session.hooks.hook import OnError
 
 from . import conftest
@@ -253,6 +255,19 @@ async def test_a_hook_that_fails_blocks_the_call_and_its_failure_is_reported(
         assert (words in bench.results[call["id"]]) == (name not in ran), name
         assert words in caplog.text
     assert "a secret" not in str(bench.results)
+
+
+async def test_a_timeout_error_of_the_hook_itself_is_not_reported_as_late() -> None:
+    """SES-40."""
+
+    @hook("PreToolUse")
+    async def look_up(input: Any) -> HookResult:
+        raise TimeoutError("a secret")
+
+    [answer] = for_the_cli(look_up, CallbackRunner(None)).hooks
+    output = await answer(cast(Any, {"tool_input": {}}), None, {"signal": None})
+    assert "look_up raised TimeoutError." in str(output)
+    assert "a secret" not in str(output)
 
 
 async def test_a_hook_that_fails_at_the_end_does_not_keep_the_turn_going(

@@ -1,5 +1,7 @@
 """Valid MCP servers, their display, and invalid ones."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +9,9 @@ from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
-from cc_session import HTTPServer, Session, SSEServer, StdioServer
+from cc_session import HTTPServer, Session, SSEServer, StdioServer, ToolDefinition
 from cc_session.mcp.servers import wire_servers
+from cc_session.process.private_folder import PrivateFolder
 
 STDIO = StdioServer("program", ["--flag"], {"TOKEN": "s3cret"})
 HTTP = HTTPServer("https://user:s3cret@host:8443/s3cret?token=s3cret", {"Authorization": "Bearer s3cret"})
@@ -23,7 +26,12 @@ NO_LOGIN = dict.fromkeys(
     (
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_AWS_API_KEY",
         "ANTHROPIC_CUSTOM_HEADERS",
+        "ANTHROPIC_FOUNDRY_API_KEY",
+        "ANTHROPIC_FOUNDRY_AUTH_TOKEN",
+        "ANTHROPIC_IDENTITY_TOKEN",
+        "AWS_BEARER_TOKEN_BEDROCK",
         "CLAUDE_CODE_EXTRA_BODY",
         "CLAUDE_CODE_OAUTH_TOKEN",
     ),
@@ -47,6 +55,23 @@ def test_servers_are_written_down_for_the_cli() -> None:
     ) == configs(a=STDIO, b=HTTP, c=SSE, d=Server("x")) | {"a": {**STDIO.to_wire(), "alwaysLoad": True}}
     assert StdioServer("program", ("--flag",), {"TOKEN": "s3cret"}) == STDIO
     assert StdioServer("program") != STDIO
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_programs_among_the_servers_of_the_options_get_no_login_either(as_text: bool) -> None:
+    """SES-55: the caller's own values stay."""
+    own = {"ANTHROPIC_API_KEY": "own", "TOKEN": "x"}
+    url: Any = {"type": "http", "url": "http://host"}
+    servers: Any = {"a": {"command": "program"}, "b": {"type": "stdio", "command": "program", "env": own}, "c": url}
+    given = json.dumps({"mcpServers": servers}) if as_text else servers
+    private = PrivateFolder()
+    try:
+        options = private.options(ClaudeAgentOptions(mcp_servers=given))
+        written = json.loads(Path(str(options.mcp_servers)).read_text(encoding="utf-8"))["mcpServers"]
+    finally:
+        private.remove()
+    assert [written[name].get("env") for name in "abc"] == [NO_LOGIN, {**NO_LOGIN, **own}, None]
+    assert written["c"] == url
 
 
 def test_no_repr_shows_a_secret() -> None:
@@ -97,7 +122,7 @@ async def test_servers_that_make_no_sense_are_refused_before_anything_starts(opt
     with pytest.raises(ValueError, match="an MCP server's name"):
         await Session.open(options, mcp_servers={"a b": STDIO})
     with pytest.raises(ValueError, match="already an MCP server 'session'"):
-        await Session.open(options, mcp_servers={"session": STDIO})
+        await Session.open(options, mcp_servers={"session": STDIO}, tools=[ToolDefinition("x", "", {"type": "object"})])
     wrong: Any = {"a": "program"}
     with pytest.raises(TypeError, match="is no StdioServer"):
         await Session.open(options, mcp_servers=wrong)

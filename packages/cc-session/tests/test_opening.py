@@ -106,6 +106,8 @@ sys.stdin.read()
         ("print('{bad', flush=True)", CLIJSONDecodeError),
         ('sys.stdout.buffer.write(b\'{"type": "\\xff"}\\n\'); sys.stdout.flush()', CLIJSONDecodeError),
         ("send(type='result')", MessageParseError),
+        ("send(type='assistant', message=None)", MessageParseError),
+        ("send(type='assistant', message={'content': ['text']})", MessageParseError),
         ("print('{' + 'x' * 3000, flush=True)", CLIJSONDecodeError),
         ("print('{\"type\": \"assis', end='', flush=True); sys.exit()", ProcessExitedError),
         ("sys.exit()", ProcessExitedError),
@@ -132,6 +134,18 @@ time.sleep(60)
 
         assert session.state == "dead"
         assert isinstance(session.death, expected)
+
+
+async def test_an_answer_without_content_is_ignored(fake_cli: FakeCLI) -> None:
+    """SES-28."""
+    options = fake_cli("""
+initialize()
+for frame in frames():
+    send(type="control_response", response=None)
+    result(frame, result="right")
+""")
+    async with await Session.open(options, timeouts=HURRY) as session:
+        assert (await session.run("Hello.")).text == "right"
 
 
 @pytest.mark.parametrize("told", ["'\\ud83d'", "[[]]"], ids=["half of a surrogate pair", "deeply nested"])

@@ -42,6 +42,11 @@ def test_a_login_is_found_where_the_process_will_find_it(
         ({}, "https://api.anthropic.com"),
         ({"ANTHROPIC_BASE_URL": "http://me:secret@host:81/x?key=secret"}, "http://host:81 (from ANTHROPIC_BASE_URL)"),
         ({"ANTHROPIC_BASE_URL": "me:secret@host"}, "host (from ANTHROPIC_BASE_URL)"),
+        ({"ANTHROPIC_BASE_URL": "https://host?key=secret"}, "https://host (from ANTHROPIC_BASE_URL)"),
+        ({"ANTHROPIC_BASE_URL": "host#see=http://me:secret"}, "host (from ANTHROPIC_BASE_URL)"),
+        ({"ANTHROPIC_BASE_URL": "http://me:sec/ret@host"}, "http://… (from ANTHROPIC_BASE_URL)"),
+        ({"ANTHROPIC_BASE_URL": "http://me:sec?ret@host/x"}, "http://… (from ANTHROPIC_BASE_URL)"),
+        ({"ANTHROPIC_BASE_URL": "me:sec#ret@host"}, "… (from ANTHROPIC_BASE_URL)"),
         ({"CLAUDE_CODE_USE_BEDROCK": "1"}, "the cloud provider's API"),
         (
             {"CLAUDE_CODE_USE_VERTEX": "1", "ANTHROPIC_VERTEX_BASE_URL": "https://v", "ANTHROPIC_BASE_URL": "http://a"},

@@ -24,6 +24,7 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import Policy, Rule, Session, StdioServer, Timeouts, ToolDefinition, hook
+from cc_session.policy.gate import kept_in_memory
 
 from .conftest import STDIO_SERVER, ask, bash, use
 
@@ -301,6 +302,14 @@ def allowing(*tools: str) -> list[PermissionUpdate]:
         PermissionUpdate("addRules", rules=rules, behavior="allow", destination=destination)
         for destination in ("localSettings", "projectSettings", "userSettings", None)
     ]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter])
+def test_permissions_of_any_iterable_are_for_the_session(kind: Any) -> None:
+    """SES-52."""
+    kept = kept_in_memory(PermissionResultAllow(updated_permissions=kind(allowing("Bash"))))
+    assert isinstance(kept, PermissionResultAllow)
+    assert [update.destination for update in kept.updated_permissions or []] == ["session"] * 4
 
 
 @pytest.mark.parametrize("with_policy", [True, False])

@@ -17,7 +17,7 @@ from cc_loopback import JsonObject, LoopbackServer
 from cc_session import Session, SessionBusyError, SessionPool, TurnError
 from cc_types import CLIConnectionError, CLINotFoundError
 
-from .conftest import all_raise, cancelled, echo, until
+from .conftest import FakeCLI, all_raise, cancelled, echo, until
 
 pytestmark = pytest.mark.usefixtures("echoes")
 
@@ -71,6 +71,37 @@ async def test_a_session_can_do_nothing_after_its_lease(server: LoopbackServer, 
         assert (old.state, old.pid, old.last_user_uuid, old.suspended) == ("dead", None, None, ())
         assert (await new.run("Yours.")).text == "Yours."
         assert len(server.requests[-1]["messages"]) == 1
+
+
+TALKS_LATE = """
+initialize()
+cost = 0
+for frame in frames():
+    if frame["type"] == "user":
+        cost += 0.5
+        result(frame, result="Yes.", total_cost_usd=cost)
+    elif frame["type"] == "control_request":
+        if frame["request"]["subtype"] == "get_settings":
+            send(type="system", subtype="late", session_id="s")
+        answer(frame, response={"rewound": True})
+"""
+
+
+async def test_messages_after_the_last_turn_and_figures_of_a_lease_are_not_in_the_next_one(fake_cli: FakeCLI) -> None:
+    """SES-62, SES-67."""
+    async with SessionPool(fake_cli(TALKS_LATE), size=1, prewarm=0) as pool:
+        async with pool.lease() as old:
+            await old.run("One.")
+            await old.run("Two.")
+            await old.control("get_settings")
+            assert (old.turns, old.cost_usd, old.last_spent.cost_usd) == (2, 1.0, 0.5)
+        async with pool.lease() as new:
+            assert (new.turns, new.cost_usd, new.last_spent.cost_usd) == (0, 0.0, 0.0)
+            turn = await new.run("Three.")
+            assert [type(message).__name__ for message in turn.messages] == ["ResultMessage"]
+            assert (turn.cost_usd, new.turns, new.cost_usd) == (0.5, 1, 0.5)
+            assert (old.turns, old.cost_usd, old.last_spent.cost_usd) == (0, 0.0, 0.0)
+        assert pool.stats().starts == 1
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])

@@ -25,7 +25,7 @@ from cc_session.process.memory import Memory
 from cc_session.process.side_effects import SideEffects
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
 
-from .conftest import all_raise, until
+from .conftest import all_raise, cancelled, until
 
 pytestmark = pytest.mark.timeout(10)
 
@@ -60,6 +60,9 @@ class PretendedSession:
         return self
 
     def forget_stderr(self) -> None:
+        pass
+
+    def forget_figures(self) -> None:
         pass
 
     async def control(self, subtype: str, *, timeout: float | None = None, **fields: object) -> None:  # noqa: ASYNC109
@@ -632,6 +635,26 @@ async def test_each_lease_that_waits_hears_why_its_process_cannot_be_started_and
     starter.error = None
     await use(pool)
     assert figures(pool, "starts") == (1,)
+
+
+@pytest.mark.parametrize("prewarm", [0, 1])
+async def test_a_failed_start_of_a_lease_that_was_cancelled_is_not_that_of_a_spare_process(
+    make: Make, starter: Starter, caplog: pytest.LogCaptureFixture, prewarm: int
+) -> None:
+    """SES-65: and spare ones are still started."""
+    pool = make(size=2, prewarm=prewarm)
+    starter.hold()
+    starter.error = CLINotFoundError(path="/nowhere")
+    await cancelled(await waiting(pool, **({"cwd": "/elsewhere"} if prewarm else {})))
+    await all_rest()
+    starter.permits.release()
+    await all_rest()
+    assert "A process that is not needed any more could not be started" in caplog.text
+    assert "spare" not in caplog.text
+    starter.error = None
+    starter.let_go()
+    await all_rest()
+    assert figures(pool, "idle", "failed_starts") == (prewarm, 1)
 
 
 async def test_spare_processes_that_cannot_be_started_are_told_once(

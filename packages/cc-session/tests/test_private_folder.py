@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig
+from claude_agent_sdk import ClaudeAgentOptions, McpServerConfig, SandboxSettings
 
 from cc_loopback import LoopbackServer
 from cc_session import Session, sealed_options
+from cc_session.process.private_folder import PrivateFolder
 from cc_types import CLIConnectionError
 
 from .conftest import ask
@@ -61,20 +62,56 @@ async def test_the_system_prompt_reaches_the_model_and_no_other_user(
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="the system shows no command lines there")
+@pytest.mark.parametrize("as_text", [False, True])
 async def test_secrets_of_mcp_servers_and_settings_are_not_on_the_command_line(
-    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path
+    server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path, as_text: bool
 ) -> None:
+    """SES-91: servers as a dict; or as JSON, and settings with a sandbox, which the SDK would merge."""
     servers: dict[str, McpServerConfig] = {
         "remote": {"type": "http", "url": server.url, "headers": {"Authorization": "Bearer s3cret"}}
     }
+    given: Any = json.dumps({"mcpServers": servers}) if as_text else servers
     settings = json.dumps({"env": {"TOKEN": "s3cret"}})
-    async with await Session.open(replace(options, mcp_servers=servers, settings=settings)) as session:
+    sandbox: SandboxSettings | None = {"network": {"allowedDomains": ["s3cret.example"]}} if as_text else None
+    options = replace(options, mcp_servers=given, settings=settings, sandbox=sandbox)
+    async with await Session.open(options) as session:
         assert "s3cret" not in command_line(session)
         assert {mode(file) for file in files(temporary, "cc-session-*/*.json")} == {0o600}
+        [file] = files(temporary, "cc-session-*/settings.json")
+        assert json.loads(file.read_text()) == json.loads(settings) | ({} if sandbox is None else {"sandbox": sandbox})
         status = await session.control("mcp_status")
         assert [cast("dict[str, Any]", entry)["name"] for entry in cast("list[Any]", status["mcpServers"])] == [
             "remote"
         ]
+
+
+def private_settings(settings: str | None, folder: Path) -> Any:
+    """Return the settings of a process with a sandbox, as the CLI gets them."""
+    private = PrivateFolder()
+    try:
+        options = private.options(ClaudeAgentOptions(settings=settings, sandbox={"enabled": True}, cwd=folder))
+        assert options.sandbox is None
+        return json.loads(Path(options.settings or "").read_text(encoding="utf-8"))
+    finally:
+        private.remove()
+
+
+def test_a_sandbox_is_added_to_the_settings_in_a_file_or_to_none(tmp_path: Path) -> None:
+    """SES-91."""
+    file = tmp_path / "own.json"
+    file.write_text('{"model": "x"}', encoding="utf-8-sig")
+    both = {"model": "x", "sandbox": {"enabled": True}}
+    assert private_settings("own.json", tmp_path) == private_settings(str(file), tmp_path) == both
+    assert private_settings(None, tmp_path) == {"sandbox": {"enabled": True}}
+    assert json.loads(file.read_text(encoding="utf-8-sig")) == {"model": "x"}
+
+
+@pytest.mark.parametrize("settings", ["missing.json", '{"broken"', "list.json"])
+def test_settings_that_cannot_be_read_are_an_error_and_not_left_out(settings: str, tmp_path: Path) -> None:
+    """SES-91: permissions and hooks may be in them."""
+    (tmp_path / "list.json").write_text("[]")
+    with pytest.raises(CLIConnectionError, match=r"settings cannot be read: .*sandbox"):
+        private_settings(settings, tmp_path)
 
 
 async def test_a_process_writes_to_its_private_folder_only_and_that_goes(

@@ -184,6 +184,13 @@ async def test_a_turn_that_does_not_end_takes_its_process_with_it(
     await until(lambda: not children() and not folders_in(temporary))  # no caller closes it, and it ends all the same
 
 
+async def test_a_stream_that_was_not_entered_says_so(server: LoopbackServer, session: Session) -> None:
+    """SES-13."""
+    with anyio.fail_after(5), pytest.raises(RuntimeError, match="async with"):
+        await anext(session.stream("Hello."))
+    assert await answers(server, session)
+
+
 async def test_a_stream_holds_the_session_until_it_is_left(server: LoopbackServer, session: Session, held: Any) -> None:
     """SES-08."""
     async with session.stream("One") as stream:

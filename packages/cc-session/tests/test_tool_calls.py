@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message, ResultMessage, StreamEvent
+from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, Timeouts, ToolCall, ToolDefinition, UnknownToolCallError
@@ -252,6 +253,17 @@ async def test_tools_stand_beside_the_caller_s_own_options(server: LoopbackServe
 
     names = {tool["name"] for tool in server.requests[0]["tools"]}
     assert names == {"Read", "get_weather"}
+
+
+async def test_a_server_with_the_name_of_that_of_the_tools_is_refused_only_beside_tools(
+    options: ClaudeAgentOptions,
+) -> None:
+    """SES-55."""
+    servers: Any = {"session": {"type": "http", "url": "http://host"}}
+    with pytest.raises(ValueError, match="already an MCP server 'session'"):
+        await Session.open(replace(options, mcp_servers=servers), tools=TOOLS)
+    async with await Session.open(options, mcp_servers={"session": MCPServer("x")}) as session:
+        assert [server["name"] for server in await session.mcp_status()] == ["session"]
 
 
 async def test_tools_cannot_be_added_to_a_file_of_servers(options: ClaudeAgentOptions, tmp_path: Path) -> None:

@@ -58,13 +58,14 @@ def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher
     call = callback_runner.call_here if hook.runs_here else callback_runner.call
 
     async def answer(input: Any, _tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
+        limit = asyncio.timeout(hook.timeout)
         try:
-            async with asyncio.timeout(hook.timeout):
+            async with limit:
                 returned = await call(hook.function, input)
             return _json(hook.event, returned)
-        except TimeoutError as error:
-            return _failed(hook, f"took longer than {hook.timeout:g} seconds", error)
         except Exception as error:
+            if limit.expired() and isinstance(error, TimeoutError):
+                return _failed(hook, f"took longer than {hook.timeout:g} seconds", error)
             return _failed(hook, f"raised {type(error).__name__}", error)
 
     return HookMatcher(

@@ -39,7 +39,7 @@ _BLOCK = 2
 
 
 class CommandFailedError(Exception):
-    """A hook program was not started, was killed, or printed an invalid answer."""
+    """A hook program was killed, or printed too much or an invalid answer."""
 
 
 def command_hook(
@@ -152,10 +152,13 @@ async def _talk(process: Process, data: bytes) -> tuple[bytes, bytes]:
             if len(output[name]) > limit:
                 raise CommandFailedError(f"it printed more than {limit:,} bytes on {name}")
 
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_feed(process, data))
-        tasks.create_task(read("stdout", process.stdout, _MAX_STDOUT_BYTES))
-        tasks.create_task(read("stderr", process.stderr, _MAX_STDERR_BYTES))
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_feed(process, data))
+            tasks.create_task(read("stdout", process.stdout, _MAX_STDOUT_BYTES))
+            tasks.create_task(read("stderr", process.stderr, _MAX_STDERR_BYTES))
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None
     return output["stdout"], output["stderr"]
 
 

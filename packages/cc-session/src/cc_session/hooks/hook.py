@@ -13,7 +13,7 @@ from claude_agent_sdk import HookJSONOutput
 from cc_types import JsonValue
 
 from ..timeouts import checked_seconds
-from .matchers import checked_event, checked_matcher
+from .matchers import check_event, check_matcher
 
 __all__ = ["MAX_SECONDS", "Hook", "HookResult", "HookReturn", "OnError", "hook"]
 
@@ -92,8 +92,8 @@ class Hook(Generic[InputT]):
     """True if a coroutine function runs on the background loop, and not on the caller's."""
 
     def __post_init__(self) -> None:
-        checked_event(self.event)
-        checked_matcher(self.event, self.matcher)
+        check_event(self.event)
+        check_matcher(self.event, self.matcher)
         if checked_seconds(self.timeout, "hook") > MAX_SECONDS:
             raise ValueError(f"a hook can be waited for {MAX_SECONDS:,.0f} seconds at most, not {self.timeout:,.0f}")
         if self.on_error not in ("block", "continue"):
@@ -144,8 +144,8 @@ def hook(
         re.error: The matcher is no regular expression.
         TypeError: The function does not take one argument.
     """
-    checked_event(event)
-    checked_matcher(event, matcher)
+    check_event(event)
+    check_matcher(event, matcher)
 
     def decorate(function: HookFunction[InputT]) -> Hook[InputT]:
         inspect.signature(function).bind({})

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["EVENTS", "checked_event", "checked_matcher"]
+__all__ = ["EVENTS", "check_event", "check_matcher"]
 
 EVENTS: Mapping[str, bool] = MappingProxyType(
     {
@@ -74,26 +74,25 @@ _PYTHON_ONLY = re.compile(
 )
 
 
-def checked_event(event: str) -> str:
-    """Return an event that the CLI knows.
+def check_event(event: str) -> None:
+    """Check that the CLI knows an event.
 
     Raises:
         ValueError: It knows no such event.
     """
     if event not in EVENTS:
         raise ValueError(f"the CLI has no hook event {event!r}; it has {', '.join(EVENTS)}")
-    return event
 
 
-def checked_matcher(event: str, matcher: str | None) -> str | None:
-    """Return a matcher that the CLI reads as intended; None is everything.
+def check_matcher(event: str, matcher: str | None) -> None:
+    """Check that the CLI reads a matcher as intended; None is everything.
 
     Raises:
         re.error: It is no regular expression.
         ValueError: JavaScript reads it differently from Python, or the event has no subject to match.
     """
     if matcher in (None, "", "*"):
-        return None
+        return
     if not EVENTS[event]:
         raise ValueError(f"{event} has nothing that a matcher could match, and the CLI would ignore it: {matcher!r}")
     names = _FEW_NAMES if event in _FEW_CHARACTERS else _NAMES
@@ -101,7 +100,6 @@ def checked_matcher(event: str, matcher: str | None) -> str | None:
         _check_expression(matcher)
     elif not matcher.strip(" |,"):
         raise ValueError(f"the matcher {matcher!r} names nothing, so it would never match")
-    return matcher
 
 
 def _check_expression(expression: str) -> None:

@@ -16,6 +16,8 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_types import JsonValue
 
+from ..process.login import without_login
+
 __all__ = ["HTTPServer", "InProcessServer", "McpServer", "SSEServer", "StdioServer", "WireServers", "wire_servers"]
 
 InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
@@ -23,15 +25,6 @@ InProcessServer: TypeAlias = Server[Any] | MCPServer[Any]
 
 # Characters that the CLI keeps in the names of tools, `mcp__server__tool`.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-# Variables of the CLI that a third-party program does not need: logins, and parts of requests.
-_NOT_FOR_SERVERS = (
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_CUSTOM_HEADERS",
-    "CLAUDE_CODE_EXTRA_BODY",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +54,7 @@ class StdioServer:
 
     def to_wire(self) -> dict[str, JsonValue]:
         """Return it in the CLI's format."""
-        env: dict[str, JsonValue] = {**dict.fromkeys(_NOT_FOR_SERVERS, ""), **self.env}
+        env: dict[str, JsonValue] = {**without_login(self.env)}
         return {"type": "stdio", "command": self.command, "args": [*self.args], "env": env}
 
 

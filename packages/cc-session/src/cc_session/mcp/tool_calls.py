@@ -191,7 +191,7 @@ def with_tools(options: ClaudeAgentOptions, calls: SuspendedCalls) -> ClaudeAgen
     """Return `options` with the tools of `calls`, which the CLI may call without a limit.
 
     Raises:
-        ValueError: The options name a file of MCP servers, to which none can be added.
+        ValueError: The options name a file of MCP servers, to which none can be added, or have a server of this name.
     """
     server: McpServerConfig = {"type": "sdk", "name": SERVER_NAME, "instance": calls.server}
     return with_tool_server(replace(options, env={**_NO_PREFIX, **options.env}), SERVER_NAME, server)
@@ -203,11 +203,13 @@ def with_tool_server(options: ClaudeAgentOptions, name: str, server: McpServerCo
     The CLI waits for their answers without a limit, and continues by itself after each.
 
     Raises:
-        ValueError: The options name a file of MCP servers, to which none can be added.
+        ValueError: The options name a file of MCP servers, to which none can be added, or have a server of this name.
     """
     servers = options.mcp_servers
     if not isinstance(servers, dict):
         raise ValueError(f"tools cannot be added to the MCP servers of the file {servers}: give the servers as a dict")
+    if name in servers:
+        raise ValueError(f"there is already an MCP server {name!r}")
     return replace(
         options,
         mcp_servers={**servers, name: server},

@@ -193,7 +193,7 @@ def kept_in_memory(answer: object) -> PermissionResult:
         TypeError: Not an answer.
     """
     match answer:
-        case PermissionResultAllow(updated_permissions=list(updates)):
+        case PermissionResultAllow(updated_permissions=updates) if updates is not None:
             return replace(answer, updated_permissions=[_in_memory(update) for update in updates])
         case PermissionResultAllow():
             return answer

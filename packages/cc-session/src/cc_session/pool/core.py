@@ -366,7 +366,7 @@ class PoolCore(Generic[W]):
 
     def _spares(self, key: Hashable) -> int:
         wanted = [count for launch, count, done in self._warming if launch.key == key and not done.done()]
-        if self._limits.prewarm and key == self._spare().key:
+        if self._is_spare(key):
             wanted.append(self._limits.prewarm)
         return max(wanted, default=0)
 
@@ -383,9 +383,15 @@ class PoolCore(Generic[W]):
             if launch.key == key and not done.done():
                 done.set_exception(error)
                 return
+        if not self._is_spare(key):
+            logger.warning("A process that is not needed any more could not be started: %s", error)
+            return
         # Retried with the next lease; here it would fail repeatedly.
         self._keeps_spares = False
         logger.warning("A spare Claude Code process could not be started: %s", error)
+
+    def _is_spare(self, key: Hashable) -> bool:
+        return self._limits.prewarm > 0 and key == self._spare().key
 
     def _check_open(self) -> None:
         if self.is_closed:

@@ -195,12 +195,10 @@ class ProcessSet(Generic[W]):
         worker.enter("busy")
         return worker
 
-    def start(self, launch: Launch, *, may_evict: bool) -> bool:
-        """Begin to start a process, in place of idle ones if necessary. Returns true if that is allowed now."""
-        if len(self.starting) >= self._limits.start_limit or not self._make_room(may_evict=may_evict):
-            return False
-        self.starting[self._go_on_with(self._start(launch))] = launch.key
-        return True
+    def start(self, launch: Launch, *, may_evict: bool) -> None:
+        """Begin to start a process, in place of idle ones if necessary, if that is allowed now."""
+        if len(self.starting) < self._limits.start_limit and self._make_room(may_evict=may_evict):
+            self.starting[self._go_on_with(self._start(launch))] = launch.key
 
     def give_back(self, worker: W) -> None:
         """Take a process back, which is then reset and idle, or replaced."""

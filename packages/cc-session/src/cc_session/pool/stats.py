@@ -1,6 +1,5 @@
 """Figures of a pool's present and past work."""
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -63,8 +62,3 @@ class PoolStats:
     def running(self) -> int:
         """Processes that are ready: idle, busy or resetting."""
         return self.idle + self.busy + self.resetting
-
-    @property
-    def median_start_seconds(self) -> float | None:
-        """The median of `start_seconds`, or None before the first start."""
-        return statistics.median(self.start_seconds) if self.start_seconds else None

@@ -56,6 +56,10 @@ class PooledSession(Session):
         if self._core.process is not None:
             self._core.process.forget_stderr()
 
+    def forget_figures(self) -> None:
+        """Count turns and spending anew: they belong to an earlier lease."""
+        self._core.forget_figures()
+
     async def vacate(self) -> None:
         """End a running turn. Bounded by `timeouts.close`, after which the session is dead."""
         if (sent := self._core.sent) is not None:
@@ -203,7 +207,7 @@ class Worker:
         return None
 
     async def reset(self, by: ResetBy) -> None:
-        """Return to an empty conversation, and restore the settings.
+        """Return to an empty conversation without figures, and restore the settings.
 
         Raises:
             ClaudeCodeError: That failed; only a fresh process is exact.
@@ -221,6 +225,7 @@ class Worker:
             await self.session.control("apply_flag_settings", settings={"env": self._env_before(side_effects.env)})
         if self.session.state != "idle":
             raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")
+        self.session.forget_figures()
         side_effects.clear()
 
     def _env_before(self, names: set[str]) -> dict[str, JsonValue]:

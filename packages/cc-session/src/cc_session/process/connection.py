@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import cast
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Transport
@@ -15,7 +15,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Message, Trans
 from cc_types import ClaudeCodeError, ControlTimeoutError, JsonValue
 
 from ..background import at_exit
-from ..errors import CLIConnectionError
+from ..errors import CLIConnectionError, MessageParseError
 from ..timeouts import Timeouts
 from .cli_process import CLIProcess, Phase
 from .control import ControlTransport
@@ -195,11 +195,19 @@ class CLIConnection:
     async def _read(self) -> None:
         try:
             with translated():
-                async for message in self.client.receive_messages():
+                async for message in self._messages():
                     self._on_message(message)
                 await self.transport.ended()
         except Exception as error:
             self._die(error)
+
+    async def _messages(self) -> AsyncGenerator[Message]:
+        try:
+            async for message in self.client.receive_messages():
+                yield message
+        except (AttributeError, TypeError) as error:
+            # Of the SDK's parser, which reports only missing fields.
+            raise MessageParseError(reason=f"A field has another type than expected: {error}") from error
 
     def _die(self, error: Exception) -> None:
         if self.end is None:

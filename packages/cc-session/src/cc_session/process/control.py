@@ -140,7 +140,9 @@ class ControlTransport(Transport):
     def _is_answer(self, message: dict[str, Any]) -> bool:
         if message.get("type") != "control_response":
             return False
-        response = cast("dict[str, JsonValue]", message.get("response", {}))
+        response = cast("dict[str, JsonValue] | None", message.get("response"))
+        if not isinstance(response, dict):
+            return True  # to no request, and the SDK would fail with it
         answer = self._pending.get(str(response.get("request_id")))
         if answer is None:
             # Ours, but no longer waited for, or the SDK's.

@@ -5,10 +5,11 @@ the CLI's own system blocks come before it, and name the program that asks.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "login_of"]
+__all__ = ["CLOUD_VARIABLES", "Login", "api_address", "login_of", "without_login"]
 
 CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_ANTHROPIC_AWS",
@@ -20,6 +21,23 @@ CLOUD_VARIABLES = (
     "CLAUDE_CODE_USE_VERTEX",
 )
 """Variables that make Claude Code use another API than Anthropic's own, with that API's login."""
+
+# Variables of the CLI that a third-party program does not need: logins, and parts of requests.
+_NOT_FOR_OTHERS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_AWS_API_KEY",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "ANTHROPIC_FOUNDRY_API_KEY",
+    "ANTHROPIC_FOUNDRY_AUTH_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "CLAUDE_CODE_EXTRA_BODY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+)
+
+# Scheme, user with host, and the rest.
+_URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/?#]*)(.*)", re.DOTALL)
 
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
@@ -67,6 +85,11 @@ def login_of(env: Mapping[str, str]) -> Login:
     return Login.GATEWAY if value("ANTHROPIC_AUTH_TOKEN") else Login.SUBSCRIPTION
 
 
+def without_login(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a program of the CLI's: `env`, and on top of the CLI's own no login and no request."""
+    return {**dict.fromkeys(_NOT_FOR_OTHERS, ""), **env}
+
+
 _ADDRESSES = {Login.BEDROCK: "ANTHROPIC_BEDROCK_BASE_URL", Login.VERTEX: "ANTHROPIC_VERTEX_BASE_URL"}
 _PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY")
 
@@ -91,7 +114,11 @@ def api_address(env: Mapping[str, str]) -> str:
 
 
 def _origin(url: str) -> str:
-    """Return scheme, host and port of a URL, as far as readable; never a user or a password."""
-    scheme, _, rest = url.strip().rpartition("://")
-    host = rest.partition("/")[0].rpartition("@")[2]
+    """Return scheme, host and port of a URL, as far as readable; never a user, a password or a query."""
+    parts = _URL.match(url.strip())
+    if parts is None:
+        return ""
+    scheme, host, rest = parts.groups()
+    # With an @ behind it, this may be a user and the begin of a password that has one of these characters in it.
+    host = "…" if "@" in rest else host.rpartition("@")[2]
     return f"{scheme}://{host}" if scheme and host else host

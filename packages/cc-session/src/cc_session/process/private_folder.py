@@ -10,12 +10,13 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
-from .login import login_of
+from ..errors import CLIConnectionError
+from .login import login_of, without_login
 from .options import is_sealed
 from .process_tree import MARK
 
@@ -32,18 +33,25 @@ class PrivateFolder:
         self.path = Path(tempfile.mkdtemp(prefix="cc-session-"))
 
     def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-        """Return `options` for the command line, with the folder in use."""
+        """Return `options` for the command line, with the folder in use.
+
+        Raises:
+            CLIConnectionError: There is a sandbox, and settings that cannot be read.
+            ValueError: `mcp_servers` is a text that is no JSON.
+        """
         own = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
         mark = {MARK: str(self.path)}
         if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env).is_in_environment):
             # The login is not there, so the process needs nothing of the user's configuration.
             own["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
         options = self._with_prompt_file(options)
+        cwd = options.cwd or self._working_folder(options)
         return replace(
             options,
             env={**own, **options.env, **mark},
-            cwd=options.cwd or self._working_folder(options),
-            settings=self._settings(options.settings),
+            cwd=cwd,
+            settings=self._settings(options, cwd),
+            sandbox=None,
             mcp_servers=self._mcp_servers(options.mcp_servers),
             # The SDK sets it only for its own transport; without it no permission is requested.
             permission_prompt_tool_name="stdio" if options.can_use_tool else options.permission_prompt_tool_name,
@@ -71,20 +79,21 @@ class PrivateFolder:
             case _:
                 return options
 
-    def _settings(self, settings: str | None) -> str | None:
-        is_json = settings is not None and settings.lstrip().startswith("{")
-        return self._file("settings.json", settings) if settings is not None and is_json else settings
+    def _settings(self, options: ClaudeAgentOptions, cwd: str | Path) -> str | None:
+        settings = options.settings
+        if options.sandbox is not None:
+            # The SDK would read the settings, and put them with the sandbox on the command line.
+            settings = json.dumps({**_loaded(settings, cwd), "sandbox": options.sandbox})
+        return self._file("settings.json", settings) if _is_json(settings) else settings
 
     def _mcp_servers(self, servers: Mapping[str, Any] | str | Path) -> dict[str, Any] | str | Path:
+        if isinstance(servers, str) and _is_json(servers):
+            return self._file("mcp.json", json.dumps(_servers_as_text(servers)))
         if not isinstance(servers, Mapping):
             return servers
         if not servers:
             return {}
-        # The SDK runs an in-process server; the CLI only needs to know of it.
-        plain = {
-            name: {key: value for key, value in server.items() if key != "instance"} for name, server in servers.items()
-        }
-        return self._file("mcp.json", json.dumps({"mcpServers": plain}))
+        return self._file("mcp.json", json.dumps({"mcpServers": _for_the_cli(servers)}))
 
     def _working_folder(self, options: ClaudeAgentOptions) -> Path:
         folder = self._folder("cwd")
@@ -105,3 +114,51 @@ class PrivateFolder:
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")
         return str(file)
+
+
+def _for_the_cli(servers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return MCP servers without their objects: the SDK runs these. Programs get no login but one of their own."""
+    plain: dict[str, Any] = {}
+    for name, server in servers.items():
+        plain[name] = {key: value for key, value in server.items() if key != "instance"}
+        if server.get("type", "stdio") == "stdio":
+            plain[name]["env"] = without_login(server.get("env") or {})
+    return plain
+
+
+def _servers_as_text(text: str) -> dict[str, Any]:
+    try:
+        config = cast("dict[str, Any]", json.loads(text))
+    except ValueError as error:
+        raise ValueError(f"the text of the option mcp_servers is not JSON: {error}") from error
+    match config:
+        case {"mcpServers": {**servers}} if all(isinstance(server, Mapping) for server in servers.values()):
+            return {**config, "mcpServers": _for_the_cli(servers)}
+        case _:
+            return config  # the CLI says why this is invalid
+
+
+def _is_json(text: str | None) -> TypeGuard[str]:
+    """Return true if an option has its content in place of a path."""
+    return text is not None and text.lstrip().startswith("{")
+
+
+def _loaded(settings: str | None, cwd: str | Path) -> dict[str, Any]:
+    """Return the content of settings, which are JSON or a path relative to `cwd`."""
+    if settings is None:
+        return {}
+    try:
+        text = settings if _is_json(settings) else (Path(cwd) / settings.strip()).read_text(encoding="utf-8-sig")
+        loaded = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise _unreadable(str(error)) from error
+    if not isinstance(loaded, dict):
+        raise _unreadable("they are no JSON object")
+    return cast("dict[str, Any]", loaded)
+
+
+def _unreadable(reason: str) -> CLIConnectionError:
+    return CLIConnectionError(
+        reason=f"The settings cannot be read: {reason}",
+        advice="The option `sandbox` is added to them, so give `settings` as a JSON object or as the path of one.",
+    )

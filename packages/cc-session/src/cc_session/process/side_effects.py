@@ -83,10 +83,11 @@ class SideEffects:
     def received(self, message: Mapping[str, Any]) -> None:
         """Record a message from the CLI."""
         self.answered |= message.get("type") in ("assistant", "stream_event")
-        if message.get("type") == "assistant" and not self.called_tools:
-            content = message.get("message", {}).get("content")
-            blocks = cast("list[Mapping[str, Any]]", content) if isinstance(content, list) else []
-            self.called_tools = any(block.get("type") == "tool_use" for block in blocks)
+        match message:
+            case {"type": "assistant", "message": {"content": [*blocks]}}:
+                self.called_tools |= any(map(_is_call, blocks))
+            case _:
+                pass  # without a message the parser reports it
 
     def _requested(self, request: Mapping[str, Any]) -> None:
         match request:
@@ -102,3 +103,7 @@ class SideEffects:
                 self.others.add(subtype)
             case _:
                 pass
+
+
+def _is_call(block: object) -> bool:
+    return isinstance(block, Mapping) and cast("Mapping[str, object]", block).get("type") == "tool_use"

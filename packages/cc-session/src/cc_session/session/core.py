@@ -18,7 +18,7 @@ from ..errors import CLIConnectionError, SessionBusyError
 from ..mcp.tool_calls import SuspendedCalls, with_tools
 from ..policy.gate import without_warnings
 from ..process.cli_process import CLIProcess
-from ..process.connection import CLIConnection, closing_ones_closed
+from ..process.connection import CLIConnection
 from ..process.frames import Content, assistant_frame, frame_line, user_frame
 from ..process.side_effects import SideEffects
 from ..timeouts import Timeouts
@@ -28,7 +28,7 @@ from .sent_message import SentMessage
 from .spending import CostLedger
 from .turn_state import TurnEvent, TurnState
 
-__all__ = ["SessionCore", "closing_ones_closed"]
+__all__ = ["SessionCore"]
 
 # An interrupt in the first milliseconds of a turn is lost; the CLI's answer says so. An effective one takes about 20
 # ms.
@@ -63,6 +63,7 @@ class SessionCore:
         self.sent: SentMessage | None = None
         """Last message sent, until its result was read."""
         self._between: list[Message] = []
+        """Messages since the last result, for the reader of the next turn."""
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
@@ -107,11 +108,6 @@ class SessionCore:
     def silent_for(self) -> float:
         """Seconds since the last sign of life while the CLI has work to do."""
         return self.connection.transport.activity.silent_for()
-
-    @property
-    def first_user_uuid(self) -> str | None:
-        """First user message of the conversation, if there is one."""
-        return self.history.first
 
     @property
     def last_user_uuid(self) -> str | None:
@@ -206,6 +202,12 @@ class SessionCore:
                 reason = str(answer.get("error") or answer.get("reason") or "no reason given")
                 raise ControlRequestError(subtype="rewind_conversation", message=reason)
             self.history.drop_first()  # a hook has kept it out of the conversation
+        self._between.clear()
+
+    def forget_figures(self) -> None:
+        """Count turns and spending anew, for another holder of the session."""
+        self.turns = 0
+        self.ledger.forget()
 
     async def clear(self) -> None:
         """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo of itself."""
@@ -219,6 +221,7 @@ class SessionCore:
             self.leave(sent)
             raise
         self.finish(sent)
+        self._between.clear()
 
     async def interrupt(self) -> None:
         """End the running turn, if any."""
@@ -297,6 +300,7 @@ class SessionCore:
         )
         if answer.get("rewound") is True:
             self.history.rewind(target_uuid)
+            self._between.clear()
             if sent is not None:
                 sent.enter(TurnEvent.DROP)
         return answer

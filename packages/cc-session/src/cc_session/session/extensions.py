@@ -171,6 +171,7 @@ class Extensions:
         self._keeps = [name for name, server in self._others.items() if server.get("type") == "sdk"]
         if has_tools:
             self._keeps.append(SERVER_NAME)
+        self._taken = {*self._others, *self._keeps}
         self._servers = None if mcp_servers is None else self.checked(mcp_servers)
         # A sealed process is given a server only for its tools, so allow them.
         self._breaks_seal = mcp_servers is not None and is_sealed(options)
@@ -190,7 +191,7 @@ class Extensions:
 
     def checked(self, servers: Mapping[str, McpServer]) -> WireServers:
         """Return servers in the CLI's format. Raises the errors of the class."""
-        return wire_servers(servers, taken={*self._others, SERVER_NAME})
+        return wire_servers(servers, taken=self._taken)
 
     async def unpack(self, connection: CLIConnection) -> None:
         """Send the CLI, now that it runs, the settings that are no options.

@@ -16,6 +16,7 @@ from ..mcp.control import McpControl
 from ..mcp.tool_calls import SuspendedCalls
 from .core import SessionCore
 from .extensions import Extensions
+from .spending import CostLedger
 
 __all__ = ["LeaseTerm", "LeasedObject"]
 
@@ -44,6 +45,7 @@ class LeaseTerm:
         calls.end(self.end)
         self.stale_state = {
             "calls": calls, "death": None, "end": self.end, "sent": None, "last_user_uuid": None, "process": None,
+            "ledger": CostLedger(), "turns": 0,
         }  # fmt: skip
         for call in self.calls:
             call.cancel()

@@ -127,12 +127,12 @@ class Session(McpMethods):
 
     @property
     def turns(self) -> int:
-        """Number of turns begun since the session was opened."""
+        """Number of turns begun since the session was opened or leased."""
         return self._core.turns
 
     @property
     def cost_usd(self) -> float:
-        """Cost of the session since it was opened, in US dollars, by the CLI's estimate. Grows when turns end."""
+        """Cost since the session was opened or leased, in US dollars, by the CLI's estimate. Grows when turns end."""
         return self._core.ledger.cost_usd
 
     @property
@@ -212,13 +212,14 @@ class Session(McpMethods):
         return Run(core, prompt, limits, verbatim=verbatim)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
-        """Return to an empty conversation, ending a running turn; returns the method.
+        """Return to an empty conversation; returns the method.
 
-        A rewind leaves nothing: the next request is that of a new process. With `tools_changed` it is cleared with the
-        CLI's own command instead, which makes the CLI reread its tools, and leaves an echo of some 400 characters in
-        front of the next message.
+        A rewind ends a running turn and leaves nothing: the next request is that of a new process. With `tools_changed`
+        the conversation is cleared with the CLI's own command instead, when no turn runs. That makes the CLI reread its
+        tools, and leaves an echo of some 400 characters in front of the next message.
 
         Raises:
+            SessionBusyError: A turn runs, and `tools_changed` is true.
             ControlRequestError: The conversation cannot be rewound to nothing, because it does not begin with a user
                 message of this session; or the CLI refused.
             ClaudeCodeError: The process ended; the session is dead.

@@ -49,6 +49,11 @@ class CostLedger:
             )
             self._cost, self._models = response.total_cost_usd or 0.0, response.model_usage or {}
 
+    def forget(self) -> None:
+        """Count from zero; the CLI's totals continue."""
+        self.cost_usd = 0.0
+        self.last = self._unreported = Spent()
+
     def take(self, result: ResultMessage) -> None:
         """Record the totals of a result."""
         if self._session_id not in (None, result.session_id):

@@ -21,7 +21,7 @@ from .core import SessionCore
 from .sent_message import SentMessage
 from .turn import Turn
 from .turn_errors import turn_error
-from .turn_state import TurnEvent
+from .turn_state import TurnEvent, TurnState
 from .turn_usage import usage_of
 
 __all__ = ["Run", "TurnLimits", "TurnStream"]
@@ -222,10 +222,13 @@ class TurnStream(AsyncIterator[Message]):
             TurnError: The turn failed; comes after the result.
             TurnTimeoutError: The turn took too long.
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
+            RuntimeError: The stream is read outside of its `async with`.
         """
         sent = self._run.sent
         if sent.is_read or self._is_over:
             self._end()
+        if sent.state is TurnState.NEW:
+            raise RuntimeError("The prompt was not sent: use `async with session.stream(…)`")
         if not sent.has_unread():
             await on_background(sent.wait)
         return sent.take()
