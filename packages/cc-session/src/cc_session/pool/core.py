@@ -383,12 +383,10 @@ class PoolCore(Generic[W]):
             if launch.key == key and not done.done():
                 done.set_exception(error)
                 return
-        if not self._is_spare(key):
-            logger.warning("A process that is not needed any more could not be started: %s", error)
-            return
-        # Retried with the next lease; here it would fail repeatedly.
-        self._keeps_spares = False
-        logger.warning("A spare Claude Code process could not be started: %s", error)
+        if is_spare := self._is_spare(key):
+            self._keeps_spares = False  # it is retried with the next lease; here it would fail repeatedly
+        kind = "A spare Claude Code process" if is_spare else "A process that is not needed any more"
+        logger.warning("%s could not be started: %s", kind, error)
 
     def _is_spare(self, key: Hashable) -> bool:
         return self._limits.prewarm > 0 and key == self._spare().key
