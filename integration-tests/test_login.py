@@ -8,11 +8,19 @@ from pydantic_ai import Agent
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 
+BEARER = {"CLAUDE_CODE_OAUTH_TOKEN": "", "ANTHROPIC_AUTH_TOKEN": "sk-ant-oat01-loopback"}
 
-@pytest.mark.parametrize("login", ["api-key", "oauth", "vertex", "bedrock"])
-async def test_a_run_with_tools_and_live_text_is_the_callers_alone(login: Login, loopback: LoopbackServer) -> None:
-    """ARCH-26: no message about folder, system or date with any login."""
-    env = loopback.env(login)
+
+@pytest.mark.parametrize(
+    ("login", "variables"),
+    [("api-key", {}), ("oauth", {}), ("oauth", BEARER), ("vertex", {}), ("bedrock", {})],
+    ids=["api-key", "oauth", "oauth as a bearer token", "vertex", "bedrock"],
+)
+async def test_a_run_with_tools_and_live_text_is_the_callers_alone(
+    login: Login, variables: dict[str, str], loopback: LoopbackServer
+) -> None:
+    """ARCH-26, MSG-07: no message about folder, system or date with any login."""
+    env = {**loopback.env(login), **variables}
     async with ClaudeCodeProvider(env=env, pool=1, max_retries=0, cache_breakpoints=False) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider), instructions="Answer briefly.")
 

@@ -143,10 +143,14 @@ async def test_extra_headers_reach_the_api_with_the_request_that_has_them(
     ]
 
 
-async def test_a_header_cannot_bring_another(loopback: LoopbackServer, model: ClaudeCodeModel) -> None:
+@pytest.mark.parametrize("header", [("x-mine", "1\nx-evil: 1"), ("x-evil: 1\nx-mine", "1"), ("x-api-key ", "stolen")])
+async def test_a_header_cannot_bring_another(
+    header: tuple[str, str], loopback: LoopbackServer, model: ClaudeCodeModel
+) -> None:
     """MODEL-27"""
-    with pytest.raises(ModelHTTPError, match="line break"):
-        await Agent(model).run("Hello.", model_settings={"extra_headers": {"x-mine": "1\nx-api-key: stolen"}})
+    with pytest.raises(ModelHTTPError, match=r"control character|cannot be the name of a header") as refused:
+        await Agent(model).run("Hello.", model_settings={"extra_headers": dict([header])})
+    assert refused.value.status_code == 400
     assert not loopback.calls
 
 

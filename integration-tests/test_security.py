@@ -4,6 +4,7 @@ The packages' own tests prove the other points of the threat model (docs/securit
 """
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -96,6 +97,24 @@ async def test_skills_of_a_folder_bring_no_hooks_and_no_settings(loopback: Loopb
     assert not marker.exists()
     assert "Be good." in str(loopback.requests[-1])
     assert {call.headers.get("x-poison") for call in loopback.calls} == {None}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the program is a script of a shell")
+async def test_no_program_is_started_for_a_request_also_in_a_repository(
+    loopback: LoopbackServer, tmp_path: Path
+) -> None:
+    """ARCH-23: it would have the request in its environment, and the CLI would ask git about its working folder."""
+    programs, repository, started = tmp_path / "bin", tmp_path / "repository", tmp_path / "started"
+    programs.mkdir()
+    (programs / "git").write_text(f"#!/bin/sh\necho >> {started}\n")
+    (programs / "git").chmod(0o700)
+    (repository / ".git").mkdir(parents=True)
+    env = {**loopback.env(), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    async with ClaudeCodeProvider(env=env, cwd=repository, pool=1, max_retries=0) as provider:
+        agent = Agent(ClaudeCodeModel("claude-sonnet-5", provider=provider))
+        for number in range(3):
+            await agent.run("Hello.", model_settings={"max_tokens": 100 + number})
+    assert not started.exists()
 
 
 async def test_a_malicious_mcp_server_gets_nothing_and_gives_data(loopback: LoopbackServer, tmp_path: Path) -> None:

@@ -2,20 +2,23 @@
 
 import asyncio
 import logging
+from typing import Any
 
+import httpx2
 import pytest
 from anyio import to_thread
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic_ai import Agent, InstrumentationSettings
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.models.instrumented import InstrumentedModel
 
 from api_script import echo, number
 from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 from otlp_receiver import receiving
+from processes import at_rest
 
 
 def exporting() -> tuple[InMemorySpanExporter, InstrumentationSettings]:
@@ -96,17 +99,50 @@ async def test_the_cli_calls_no_other_host(loopback: LoopbackServer) -> None:
     assert not requests
 
 
+async def leave_at_once(provider: ClaudeCodeProvider, prompt: str) -> None:
+    """Close a stream that an error follows."""
+    body = {
+        "model": "claude-sonnet-5",
+        "max_tokens": 9,
+        "stream": True,
+        "messages": [{"role": "user", "content": prompt}],
+    }
+    async with (
+        httpx2.AsyncClient(transport=provider.transport, base_url="http://claude") as http,
+        http.stream("POST", "/v1/messages", json=body) as response,
+    ):
+        await anext(response.aiter_bytes())
+    await at_rest(provider)
+
+
+FAILURES: list[dict[str, Any]] = [
+    {"status": 400}, {"status": 500}, {"status": 529, "after_events": 3}, {"after_events": 3},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tools", [(), ("Read",)], ids=["the agent's loop", "the CLI's loop"])
 async def test_logs_hold_no_prompt_and_no_key(
-    loopback: LoopbackServer, own_model: ClaudeCodeModel, caplog: pytest.LogCaptureFixture
+    tools: tuple[str, ...], loopback: LoopbackServer, own_provider: ClaudeCodeProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """MODEL-72: at any level, also after an error."""
-    loopback.respond = echo
+    """MODEL-72: at any level, also after errors of the API that quote the prompt."""
     # The client of the API and the loopback API log requests; they are in this process only in tests.
     ours = ("cc_model", "cc_messages", "cc_session", "cc_ipc", "claude_agent_sdk")
+    agent = Agent(
+        ClaudeCodeModel(provider=own_provider),
+        instructions="A secret instruction.",
+        capabilities=[claude_code(tools=tools)] if tools else [],
+    )
     with caplog.at_level(logging.DEBUG):
-        await Agent(own_model, instructions="A secret instruction.").run("A secret prompt.")
-        loopback.fail_next(500)
-        with pytest.raises(Exception, match="500"):
-            await Agent(own_model).run("Another secret prompt.")
+        loopback.respond = echo
+        await agent.run("A secret prompt.")
+        for failure in FAILURES:
+            loopback.reset()
+            loopback.fail_next(**failure, message="No 'Another secret prompt.'", times=3)
+            with pytest.raises(ModelAPIError):
+                await agent.run("Another secret prompt.")
+            await at_rest(own_provider)
+        loopback.reset()
+        loopback.fail_next(400, after_events=3, message="No 'Another secret prompt.'")
+        await leave_at_once(own_provider, "Another secret prompt.")
     lines = [record.getMessage() for record in caplog.records if record.name.startswith(ours)]
     assert not [line for line in lines if "secret" in line or loopback.env()["ANTHROPIC_API_KEY"] in line]

@@ -46,6 +46,7 @@ VERSIONS = [
     "0.2.100",
     "0.2.110",
     "0.2.120",
+    "0.2.122",
     "0.2.140",
     "0.2.155",
     "0.2.170",
@@ -70,7 +71,8 @@ INTRODUCTION = """\
 Made by `scripts/check_cli_versions.py --write`, which drives each version of the CLI against a loopback API.
 
 - **exact**: in how many scenarios the API gets the same bodies, and the agent the same results, as without Claude Code.
-- **warm**: how many processes were started for how many requests of one agent after the other.
+- **warm**: how many processes were started for how many requests of three agents with their own instructions, in turn.
+- **prompts on a warm process**: whether a running process takes another agent's system prompt, where the CLI sends it.
 - **one API call**: in how many cases an answer that the CLI would ask about again costs one API call, and which others.
 - **loop**: whether the CLI runs the agent's tools after `set_agent_toolsets()`.
 - **own tools**: whether Claude Code's own tools work.
@@ -92,6 +94,7 @@ class Row:
     login: str
     exact: str
     warm: str = ""
+    prompts_on_a_warm_process: str = ""
     one_api_call: str = ""
     loop: str = ""
     own_tools: str = ""
@@ -189,6 +192,18 @@ async def warm(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login)
     return f"{provider.transport.stats().starts - started} for {asked}"
 
 
+async def prompts(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
+    """Run two agents in the CLI's own loop, where it sends the system prompt with every login."""
+    for text_of_agent in ("You are one.", "You are two."):
+        model = ClaudeCodeModel(MODEL, provider=provider)
+        agent = Agent(model, tools=[lucky_number], instructions=text_of_agent)
+        model.set_agent_toolsets(agent.toolsets)
+        await agent.run("Hello.")
+        if api.requests[-1]["system"][-1]["text"] != text_of_agent:
+            return "wrong"
+    return "yes" if provider.transport.stats().starts == 1 else "no"
+
+
 async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
     """Count the answers after which the CLI makes no second API call, and name the others."""
     more: list[str] = []
@@ -251,7 +266,7 @@ def of(count: int, others: list[str]) -> str:
 
 
 Check = Callable[[LoopbackServer, ClaudeCodeProvider, Login], Awaitable[str]]
-CHECKS: tuple[Check, ...] = (exact, warm, one_api_call, loop, own_tools)
+CHECKS: tuple[Check, ...] = (exact, warm, prompts, one_api_call, loop, own_tools)
 
 
 async def check(cli: Path, sdk: str, login: str, problems: list[str]) -> Row:

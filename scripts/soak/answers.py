@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 MARK = re.compile(r"<\d+>")
+MARK_HEADER = "x-mark"
+"""Header of a request with the mark of its run, which not all have."""
 
 SLOWLY = "slowly"
 """In a prompt: the answer starts after `SLOW_SECONDS`."""
@@ -30,10 +32,9 @@ class MixedUpError(Exception):
     """A request that contains marks of several runs."""
 
 
-def marks_of(body: Mapping[str, Any]) -> list[str]:
-    """Return all marks in a request's messages, in order."""
-    messages = cast("list[dict[str, Any]]", body.get("messages") or [])
-    return [mark for message in messages for mark in MARK.findall(str(message["content"]))]
+def marks_of(body: Mapping[str, Any], header: str = "") -> list[str]:
+    """Return the different marks in a request: those in its messages come first, then other fields and its header."""
+    return [*dict.fromkeys(MARK.findall(f"{body.get('messages')} {body} {header}"))]
 
 
 async def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from cc_loopback import LoopbackServer
 from cc_loopback.types import Call
 
 from .aim import Aim
-from .answers import marks_of, respond
+from .answers import MARK_HEADER, MixedUpError, marks_of, respond
 
 _MESSAGES = "/v1/messages"
 # Seconds between chunks: long enough that a stream can be left, or cut, in the middle.
@@ -36,6 +36,7 @@ class Served:
         self._lock = threading.Lock()
         self._wishes: list[tuple[int, dict[str, Any]]] = []
         self._hits: dict[int, str | None] = {}
+        self._mixed: list[str] = []
         self._requests = 0
         self._port = 0
         self._begin()
@@ -55,7 +56,8 @@ class Served:
             self._collect()
             hits, self._hits = self._hits, {}
             requests, self._requests = self._requests, 0
-        errors = [repr(error) for error in self._api.errors]
+        errors = [*self._mixed, *(repr(error) for error in self._api.errors)]
+        self._mixed.clear()
         self._api.errors.clear()
         return {"hits": list(hits.items()), "requests": requests, "errors": errors}
 
@@ -104,7 +106,9 @@ class Served:
         """Store the data for the next report, and delete the requests, which may be large."""
         count = len(self._api.calls)
         calls = [call for call in self._api.calls[:count] if (call.method, call.path) == ("POST", _MESSAGES)]
-        self._hits.update(self._aim.take([next(iter(marks_of(call.body or {})), None) for call in calls]))
+        marks = [marks_of(call.body or {}, call.headers.get(MARK_HEADER, "")) for call in calls]
+        self._mixed += [repr(MixedUpError(f"a request has the marks {found}")) for found in marks if len(found) > 1]
+        self._hits.update(self._aim.take([next(iter(found), None) for found in marks]))
         self._requests += len(calls)
         del self._api.calls[:count]
         self._api.requests.clear()

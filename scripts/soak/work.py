@@ -1,12 +1,14 @@
 """Kinds of cases: the prompts of agents, in one run or in two, and the required answers.
 
-A case puts its mark into its prompts and checks every result: a mark of another case, or none, is wrong.
+A case puts its mark into its prompts and checks every result: a mark of another case, or none, is wrong. It is also in
+the instructions and metadata of each request, and in a header of some. Some requests are cancelled in their first
+milliseconds before they are made, and some are repeated word for word.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
 
@@ -16,9 +18,9 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.result import StreamedRunResult
 from pydantic_ai.run import AgentRunResult
 
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from cc_model import ClaudeCodeModel, ClaudeCodeModelSettings, ClaudeCodeProvider
 
-from .answers import FAILED, MARK
+from .answers import FAILED, MARK, MARK_HEADER
 
 Transport = Literal["sdk", "stdio"]
 
@@ -26,6 +28,11 @@ Transport = Literal["sdk", "stdio"]
 _LOOK_SECONDS = 0.01
 # Seconds within which a run is cancelled; about the duration of a run.
 _CANCEL_WITHIN = 0.3
+# Shares of all requests, and the seconds in which the parameters of a request are set.
+_BROKEN_OFF_SHARE = 0.05
+_BROKEN_OFF_WITHIN = 0.05
+_REPEATED_SHARE = 0.3
+_MODELS = ("claude-sonnet-5", "claude-opus-4-8")
 
 
 class WrongAnswerError(Exception):
@@ -56,20 +63,35 @@ class Case:
 
     @property
     def model(self) -> ClaudeCodeModel:
-        """Return a model on the processes of this case."""
-        return ClaudeCodeModel(provider=self.provider)
+        """Return a model on the processes of this case, with its mark in each request."""
+        settings = ClaudeCodeModelSettings(anthropic_metadata={"user_id": self.mark})
+        if self.random.random() < 0.5:  # otherwise that of a request before it could stay
+            settings["extra_headers"] = {MARK_HEADER: self.mark}
+        return ClaudeCodeModel(self.random.choice(_MODELS), provider=self.provider, settings=settings)
 
     async def ask(self, agent: Agent[object, Any], prompt: str | None, **options: Any) -> AgentRunResult[Any]:
         """Run an agent, and count the run."""
+        options["instructions"] = f"You look for {self.mark}."
+        if self.random.random() < _BROKEN_OFF_SHARE:
+            await self._break_off(agent, prompt, options)
         self.runs += 1
-        return await agent.run(prompt, **options)
+        result = await agent.run(prompt, **options)
+        if self.random.random() < _REPEATED_SHARE:
+            self.runs += 1
+            self.check(str((await agent.run(prompt, **options)).output))
+        return result
+
+    async def _break_off(self, agent: Agent[object, Any], prompt: str | None, options: dict[str, Any]) -> None:
+        self.runs += 1
+        task = asyncio.ensure_future(agent.run(prompt, **options))
+        await ended_within(task, self.random.uniform(0, _BROKEN_OFF_WITHIN))
 
     def read(
         self, agent: Agent[object, Any], prompt: str
     ) -> AbstractAsyncContextManager[StreamedRunResult[object, Any]]:
         """Run an agent and stream its answer, and count the run."""
         self.runs += 1
-        return agent.run_stream(prompt)
+        return agent.run_stream(prompt, instructions=f"You look for {self.mark}.")
 
     def check(self, answer: str, *, has_looked: bool = False) -> None:
         """Check that an answer belongs to this case.
@@ -106,8 +128,9 @@ async def text(case: Case) -> None:
     """A text, and a second run with the history, on other processes."""
     first = await case.ask(Agent(case.model), f"Find {case.mark}.")
     case.check(first.output)
-    model = ClaudeCodeModel(provider=case.other)
-    case.check((await case.ask(Agent(model), f"Once more {case.mark}.", message_history=first.all_messages())).output)
+    other = replace(case, provider=case.other)
+    again = await case.ask(Agent(other.model), f"Once more {case.mark}.", message_history=first.all_messages())
+    case.check(again.output)
 
 
 async def tool(case: Case) -> None:
@@ -155,7 +178,7 @@ async def approved(case: Case) -> None:
     history = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(first.all_messages()))
     await asyncio.sleep(case.random.uniform(0, _CANCEL_WITHIN))
     granted = DeferredToolResults(approvals={call.tool_call_id: True for call in first.output.approvals})
-    model = ClaudeCodeModel(provider=case.other)
+    model = replace(case, provider=case.other).model
     second = await case.ask(agent, None, message_history=history, deferred_tool_results=granted, model=model)
     case.check(second.output, has_looked=True)
 
@@ -186,8 +209,13 @@ async def cli_cancelled(case: Case) -> None:
 async def cancel_soon(agent: Agent[object, Any], case: Case) -> None:
     """Start a run and cancel it."""
     task = asyncio.create_task(case.ask(agent, f"Cancel {case.mark}."))
+    await ended_within(task, case.random.uniform(0, _CANCEL_WITHIN))
+
+
+async def ended_within(task: asyncio.Future[Any], seconds: float) -> None:
+    """Cancel a task if it takes longer."""
     try:
-        await asyncio.wait({task}, timeout=case.random.uniform(0, _CANCEL_WITHIN))
+        await asyncio.wait({task}, timeout=seconds)
     finally:
         task.cancel()
         await asyncio.wait({task})

@@ -62,12 +62,3 @@ async def test_a_cli_that_takes_no_parameters_is_refused() -> None:
     """MSG-79."""
     with pytest.raises(CLIConnectionError, match=r"Claude Code 2\.1\.1 does not take .* 2\.1\.139 or newer"):
         await probe(Abilities(), PretendedSession(takes_env=False))
-
-
-def test_a_cli_without_spare_processes_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """MSG-78, MSG-79."""
-    abilities = Abilities()
-    abilities.cannot_claim()
-    abilities.cannot_claim()
-    assert not abilities.can_claim
-    assert len(caplog.messages) == 1

@@ -15,6 +15,7 @@ SENDING = """\
     body: {
       messages: [Array ...],
     },
+    timeout: 600007,
   },
   headers: {
     "x-api-key": "***",
@@ -52,10 +53,20 @@ REFUSED = """\
 
 
 def log_of(*texts: str) -> APILog:
+    """The log of a request with the number 7."""
     log = APILog()
+    log.expect("600007")
+    feed(log, *texts)
+    return log
+
+
+def feed(log: APILog, *texts: str) -> None:
     for line in "\n".join(texts).split("\n"):
         log.take(line)
-    return log
+
+
+def retold(name: str, value: str) -> APILog:
+    return log_of(SENDING, "[Anthropic SDK DEBUG] [log_1] response start {", f'    "{name}": "{value}",', "}")
 
 
 def test_the_head_of_a_response_is_known() -> None:
@@ -71,8 +82,44 @@ def test_an_error_is_known_word_for_word() -> None:
     assert log.headers == {"request-id": "req_1", "retry-after": "17", "x-should-retry": "true"}
     assert log.retry_after == 17
     assert log.error == {"type": "t", "message": "two", "x": 1}
-    log.forget()
+    log.expect("600008")
     assert (log.headers, log.error) == ({}, None)
+
+
+EARLIER = [(SENDING, ANSWERED), (SENDING, REFUSED), (ANSWERED,), (REFUSED,), (SENDING + ANSWERED[:9],)]
+
+
+@pytest.mark.parametrize("late", EARLIER)
+@pytest.mark.parametrize("split", [0, 6, 16])
+async def test_lines_about_an_earlier_request_do_not_count(late: tuple[str, ...], split: int) -> None:
+    """MSG-110: also if they come later, and if the log is between two lines of an entry."""
+    log = log_of()
+    lines = "\n".join(late).split("\n")
+    feed(log, *lines[:split])
+    log.expect("600008")
+    feed(log, *lines[split:])
+    assert (log.headers, log.error, log.status, log.is_mixed) == ({}, None, None, False)
+    assert not await log.called(0.001)
+    feed(log, SENDING.replace("600007", "600008"), ANSWERED.replace("req_1", "req_mine"))
+    assert log.request_id == "req_mine"
+    assert await log.called(0.001)
+
+
+async def test_a_call_with_the_number_of_another_request_proves_a_mix() -> None:
+    """MSG-110."""
+    log = log_of(SENDING, ANSWERED)
+    assert await log.called(0.001)
+    assert not log.is_mixed
+    feed(log, SENDING.replace("600007", "600006"), ANSWERED.replace("req_1", "req_other"))
+    assert log.is_mixed
+    assert log.request_id == "req_1"
+
+
+async def test_a_log_without_numbers_proves_nothing_and_is_read() -> None:
+    """MSG-110."""
+    log = log_of(SENDING.replace("    timeout: 600007,\n", ""), ANSWERED)
+    assert not await log.called(0.001)
+    assert log.request_id == "req_1"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +133,7 @@ def test_an_error_is_known_word_for_word() -> None:
     ],
 )
 def test_what_is_no_error_of_the_api_is_none(line: str, error: Any) -> None:
-    assert log_of(line).error == error
+    assert log_of(SENDING, line).error == error
 
 
 @pytest.mark.parametrize(
@@ -103,14 +150,14 @@ def test_what_is_no_error_of_the_api_is_none(line: str, error: Any) -> None:
     ],
 )
 def test_how_long_to_wait_is_a_number_of_seconds(name: str, value: str, seconds: float | None) -> None:
-    log = log_of("[Anthropic SDK DEBUG] [log_1] response start {", f'    "{name}": "{value}",', "}")
+    log = retold(name, value)
     assert log.headers == {name: value}
     assert log.retry_after == seconds
 
 
 def test_how_long_to_wait_may_be_a_date() -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
-    log = log_of("[Anthropic SDK DEBUG] [log_1] response start {", f'    "retry-after": "{later}",', "}")
+    log = retold("retry-after", later)
     assert 90 < (log.retry_after or 0) <= 100
 
 

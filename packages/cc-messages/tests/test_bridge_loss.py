@@ -1,11 +1,14 @@
 """A process after the bridge to the caller's tools was killed."""
 
+import tempfile
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import httpx2
 import psutil
+import pytest
 
 from cc_messages import CLICall, CLITools, request_context
 
@@ -39,6 +42,19 @@ def no_bridges(client: Client) -> Generator[None]:
     finally:
         is_over.set()
         killing.join()
+
+
+async def test_a_bridge_without_a_folder_for_its_files_is_an_error_with_a_reason(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MSG-35."""
+    monkeypatch.setattr(tempfile, "tempdir", "/missing")
+    with (
+        request_context(tools=CLITools(names=frozenset({"look"}), call=look, transport="stdio")),
+        pytest.raises(httpx2.ReadError, match=r"files for the tools of Claude Code cannot be written: .*/missing"),
+    ):
+        await client.ask("Look.", tools=TOOLS)
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_a_bridge_that_is_killed_again_and_again_is_started_anew(several: Client) -> None:

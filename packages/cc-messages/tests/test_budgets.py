@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -118,7 +119,7 @@ async def test_an_answer_that_its_client_leaves_is_counted(
 ) -> None:
     """MSG-103, MSG-104, MSG-108. Its input before its first event, and the output so far when the client has left."""
     slow_client.answers(lambda _: {"content": "word " * 1000, "usage": {"input_tokens": 60, "output_tokens": 1000}})
-    served = serve(slow_client, clients=clients(alice=""))
+    served = serve(slow_client, clients=clients(alice="tokens_per_day = 10_000"))
     with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite")) as stored:
 
         def tokens() -> int:
@@ -135,6 +136,63 @@ async def test_an_answer_that_its_client_leaves_is_counted(
                         break
         await eventually(lambda: tokens() >= 60 + 20 * len("word ") // 4)
         assert before < tokens() < 1000
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_leaving_before_the_first_event_is_not_free(
+    stream: bool, serve: Serve, several: Client, clients: Callable[..., Path], tmp_path: Path
+) -> None:
+    """MSG-103. The request goes on until the API's first event, which has the counts, and ends with it."""
+    may_answer = threading.Event()
+    left = 3
+
+    async def answer(_: dict[str, Any]) -> dict[str, Any]:
+        await eventually(may_answer.is_set)
+        return {"content": "word " * 2000, "usage": {"input_tokens": 60, "output_tokens": 2000}}
+
+    several.answers(answer)
+    served = serve(several, clients=clients(alice="tokens_per_day = 150", bob=""))
+    tasks = [asyncio.ensure_future(served.post(token="alice", stream=stream)) for _ in range(left)]
+    await eventually(lambda: len(several.api.requests) == left)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    assert several.transport.stats().busy == left
+    free = asyncio.ensure_future(served.post(token="bob", stream=stream))
+    await eventually(lambda: len(several.api.requests) == left + 1)
+    free.cancel()  # without a budget it ends at once
+    await eventually(lambda: several.transport.stats().busy == left)
+
+    may_answer.set()
+    await several.settled()
+    with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite")) as stored:
+        rows = "SELECT client, requests, tokens FROM usage"
+        await eventually(lambda: [row[1] for row in stored.execute(rows)] == [left])
+        [(client, _, tokens)] = stored.execute(rows)
+        assert client == "alice" and left * 60 <= tokens < left * 2000
+    several.answers(priced)
+    assert (await served.post(token="alice")).status_code == 429
+
+
+async def test_leaving_while_a_request_waits_for_a_process_is_free(
+    serve: Serve, client: Client, clients: Callable[..., Path]
+) -> None:
+    """MSG-103. And so is an error of the API, which has counted nothing."""
+    client.answers(wait_for_ever)
+    served = serve(client, clients=clients(alice="tokens_per_day = 1", bob=""))
+    first = asyncio.ensure_future(served.post(token="bob"))
+    await eventually(lambda: bool(client.api.requests))
+    second = asyncio.ensure_future(served.post(token="alice"))
+    await eventually(lambda: client.transport.stats().waiting == 1)
+    second.cancel()
+    await eventually(lambda: client.transport.stats().waiting == 0)
+    first.cancel()
+    await client.settled()
+    client.answers(priced)
+    client.api.fail_next(529)
+    assert (await served.post(token="alice")).status_code == 529
+    assert (await served.post(token="alice")).status_code == 200
+    assert (await served.post(token="alice")).status_code == 429
 
 
 async def test_a_model_without_a_price_spends_no_budget_in_dollars_unseen(
@@ -164,6 +222,7 @@ async def test_usage_that_cannot_be_stored_lets_no_budget_be_exceeded(
 ) -> None:
     """MSG-104. Clients without a budget go on, and their usage is stored later."""
     monkeypatch.setattr("cc_messages.server.usage_store._LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("cc_messages.server.usage_ledger.RETRY_SECONDS", 0.01)
     client.answers(priced)
     served = serve(client, clients=clients(alice="tokens_per_day = 1_000", bob=""))
     with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite", isolation_level=None)) as other:
@@ -172,8 +231,64 @@ async def test_usage_that_cannot_be_stored_lets_no_budget_be_exceeded(
         await eventually(lambda: "could not be stored yet: database is locked" in caplog.text)
         refused = await served.post(token="alice")
         assert (refused.status_code, refused.json()["error"]["type"]) == (503, "api_error")
+        assert refused.headers["retry-after"] == "1"
         assert "cannot count the usage of its clients: database is locked" in refused.json()["error"]["message"]
         other.execute("COMMIT")
+        # Without another request.
+        await eventually(lambda: len(other.execute("SELECT * FROM usage").fetchall()) == 1)
         assert (await served.post(token="alice")).status_code == 200
         await eventually(lambda: len(other.execute("SELECT * FROM usage").fetchall()) == 2)
         assert {row[1:4] for row in other.execute("SELECT * FROM usage")} == {("alice", 1, TOKENS), ("bob", 1, TOKENS)}
+
+
+async def test_a_locked_database_delays_only_those_with_a_budget(
+    serve: Serve,
+    several: Client,
+    clients: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """MSG-104. Health, figures, other clients and streams in progress go on, while SQLite waits for the lock."""
+    monkeypatch.setattr("cc_messages.server.usage_store._LOCK_SECONDS", 40)
+    monkeypatch.setattr("cc_messages.server.usage_ledger._READ_SECONDS", 0.1)
+    may_go_on = threading.Event()
+
+    async def answer(body: dict[str, Any]) -> dict[str, Any]:
+        if body["max_tokens"] == 1:
+            await eventually(may_go_on.is_set)
+        return priced(body)
+
+    several.answers(answer)
+    served = serve(several, clients=clients(alice="tokens_per_day = 1_000", bob="", root='access = "metrics"'))
+    with closing(sqlite3.connect(tmp_path / "clients.usage.sqlite", isolation_level=None)) as other:
+        running = asyncio.ensure_future(served.post(token="bob", stream=True, max_tokens=1))
+        await eventually(lambda: len(several.api.requests) == 1)
+        other.execute("BEGIN EXCLUSIVE")
+        async with asyncio.timeout(20):
+            for stream in (False, True):
+                assert (await served.post(token="bob", stream=stream)).status_code == 200
+            refused = await asyncio.gather(*(served.post(token="alice") for _ in range(8)))
+            assert {response.status_code for response in refused} == {503}
+            async with served.http(token="root") as http:
+                assert (await http.get("/healthz")).status_code == (await http.get("/metrics")).status_code == 200
+            may_go_on.set()
+            assert (await running).text.endswith('{"type":"message_stop"}\n\n')
+        other.execute("COMMIT")
+        await eventually(lambda: [*other.execute("SELECT client, requests, tokens FROM usage")] == [("bob", 3, 330)])
+    assert (await served.post(token="alice")).status_code == 200
+
+
+async def test_a_database_that_is_deleted_is_noticed(
+    serve: Serve, client: Client, clients: Callable[..., Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MSG-104. SQLite itself would go on with a file that has no name."""
+    client.answers(priced)
+    served = serve(client, clients=clients(alice="tokens_per_day = 1_000", bob=""))
+    assert (await served.post(token="alice")).status_code == 200
+    for name in ("", "-wal", "-shm"):
+        (tmp_path / f"clients.usage.sqlite{name}").unlink()
+    assert (await served.post(token="bob")).status_code == 200
+    await eventually(lambda: "clients.usage.sqlite was deleted or replaced: restart the server" in caplog.text)
+    refused = await served.post(token="alice")
+    assert (refused.status_code, refused.json()["error"]["type"]) == (503, "api_error")
+    assert "was deleted or replaced" in refused.json()["error"]["message"]

@@ -1,6 +1,8 @@
 """The file with the clients is private, checked, and read again when it has changed."""
 
 import logging
+import os
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -102,6 +104,19 @@ def test_a_file_that_cannot_be_read_or_that_others_can_read_is_refused(path: Pat
         read(path)
 
 
+def test_a_named_pipe_is_refused_without_waiting_for_its_writer(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """MSG-100, MSG-101. At the start, and in the place of a file that was read."""
+    if sys.platform == "win32":
+        raise pytest.skip.Exception("needs named pipes")
+    file = read(path)
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert found(file, "token-of-alice")
+    assert "not a regular file" in caplog.text
+    with pytest.raises(ClientFileError, match="not a regular file"):
+        read(path)
+
+
 def test_a_changed_file_holds_at_once_and_a_broken_one_never(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """MSG-101."""
     caplog.set_level(logging.WARNING)
@@ -145,8 +160,10 @@ async def test_a_broken_file_is_logged_without_a_request(
 def test_a_subscription_serves_its_owner_alone(path: Path) -> None:
     """MSG-102. At the start, and when a client is added later."""
     subscription = ClaudeCodeTransport(env={"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "fake"})
-    with pytest.raises(ValueError, match=r"subscription, which serves its owner alone.*2 clients \(alice, bob\)"):
-        create_app(subscription, clients=path)
+    bearer = ClaudeCodeTransport(env={**KEY, "ANTHROPIC_AUTH_TOKEN": "sk-ant-oat01-fake"})
+    for transport in (subscription, bearer):
+        with pytest.raises(ValueError, match=r"subscription, which serves its owner alone.*2 clients \(alice, bob\)"):
+            create_app(transport, clients=path)
     for env in (KEY, {"ANTHROPIC_AUTH_TOKEN": "fake"}, {"CLAUDE_CODE_USE_BEDROCK": "1"}):
         create_app(ClaudeCodeTransport(env=env), clients=path)
     owner = '[clients.me]\ntoken = "mine"\n[clients.prometheus]\ntoken = "its"\naccess = "metrics"\n'

@@ -58,6 +58,31 @@ async def test_a_head_that_does_not_come_in_time_ends_the_connection(is_second: 
         writer.close()
 
 
+async def test_a_path_that_is_no_path_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """MSG-80."""
+    async with asyncio.timeout(30), served() as port:
+        reader, writer = await connect(port)
+        writer.write(WITH_TOKEN.replace(b"/nothing", b"/nothing#part"))
+        assert (await read_head(reader)).startswith(b"HTTP/1.1 400")
+        writer.close()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("rest", [b"x", b"x" * 6])
+async def test_the_rest_of_a_refused_request_gets_no_answer_of_its_own(
+    rest: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MSG-80. Neither while it comes, nor when it is complete; its connection ends in time."""
+    monkeypatch.setattr("cc_messages.server.request_body._DRAIN_SECONDS", 0.01)
+    async with asyncio.timeout(30), served(head_seconds=0.2) as port:
+        reader, writer = await connect(port)
+        writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: here\r\ncontent-length: 10\r\n\r\nxxxx")
+        assert (await read_head(reader)).startswith(b"HTTP/1.1 401")
+        writer.write(rest)
+        assert await reader.read() == b""
+        writer.close()
+
+
 async def test_of_connections_without_the_token_the_oldest_give_way() -> None:
     """MSG-80. Connections with the token stay, and a client with it gets in."""
     async with asyncio.timeout(30), served(max_untrusted=3) as port:

@@ -1,5 +1,6 @@
 """Tokens are counted by the API, or not at all."""
 
+from base64 import b64encode
 from typing import Any
 
 import httpx2
@@ -102,6 +103,22 @@ async def test_an_api_that_cannot_be_reached_is_a_transport_error(connect: Conne
     client = connect(env={**shared_api.env(), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
     with pytest.raises(httpx2.ConnectError):
         await client.http.post(COUNT, json=BODY)
+
+
+@pytest.mark.parametrize("login", [{}, {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "token"}])
+async def test_a_password_in_the_address_is_sent_as_the_cli_sends_it_and_is_in_no_log(
+    connect: Connect, shared_api: LoopbackServer, caplog: pytest.LogCaptureFixture, login: dict[str, str]
+) -> None:
+    """MSG-28, SEC-06."""
+    env = shared_api.env()
+    env["ANTHROPIC_BASE_URL"] = shared_api.url.replace("://", "://us%40er:s3%3Acret@")
+    client = connect(env={**env, **login})
+    with caplog.at_level("DEBUG"):
+        await client.http.post(COUNT, json=BODY)
+        await client.ask("a")
+    assert "s3" not in caplog.text
+    counted, sent = (call.headers.get("authorization") for call in client.api.calls)
+    assert counted == sent == ("Bearer token" if login else f"Basic {b64encode(b'us@er:s3:cret').decode()}")
 
 
 def test_the_access_is_that_of_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,7 +137,8 @@ def test_a_model_that_is_too_new_for_the_cli_says_the_way_out(said: str, has_adv
     """MSG-79."""
     log = APILog()
     body = json.dumps({"error": {"type": "invalid_request_error", "message": said}})
-    log.take(f"x [ERROR] API error (attempt 1/1): 400 {body}")
+    for line in ("[Anthropic SDK DEBUG] [log_1] sending request {", "}", f"x [ERROR] Error in API request: 400 {body}"):
+        log.take(line)
     error = as_logged(APIError(status=400, message="?"), log)
     assert isinstance(error, APIError)
     assert error.message.startswith(said)

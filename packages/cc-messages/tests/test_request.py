@@ -41,6 +41,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"messages": ...}, "messages: Field required"),
     ({"messages": []}, "messages: at least one"),
     ({"messages": "Hello."}, "messages: Input should be a valid list"),
+    ({"messages": [*HELLO, None]}, r"messages\.1: Input should be an object"),
+    ({"tools": 1}, "tools: Input should be a valid list"),
     ({"thread": {"type": "create"}}, "thread: "),
 ]
 
@@ -62,8 +64,21 @@ def test_a_wrong_field_is_refused_by_its_name(fields: dict[str, Any], named: str
         b'{"system": "\\ud800"}',
         b'{"a": ' * 5_000 + b"1" + b"}" * 5_000,
         b"[" * 100_000,
+        b'{"system": "\xed\xa0\x80"}',
+        '{"system": ""}'.encode("utf-16"),
     ],
-    ids=["nothing", "half", "no unicode", "not a number", "infinite", "half a pair", "nested", "nested and open"],
+    ids=[
+        "nothing",
+        "half",
+        "no unicode",
+        "not a number",
+        "infinite",
+        "half a pair",
+        "nested",
+        "nested and open",
+        "half a pair in bytes",
+        "another encoding",
+    ],
 )
 def test_what_is_no_json_is_refused(data: bytes) -> None:
     assert refused(data).startswith("The request body")

@@ -1,6 +1,7 @@
 """The server requires the token, applies its limits, and returns the transport's answers over HTTP."""
 
 import asyncio
+import json
 import re
 import socket
 from collections.abc import AsyncIterator
@@ -195,6 +196,21 @@ async def test_a_client_that_leaves_ends_its_turn(
     await slow_client.settled()
     assert slow_client.transport.pids
     assert not slow_client.starts
+
+
+async def test_a_client_that_closes_its_side_of_the_connection_has_left(served: Served, client: Client) -> None:
+    """MSG-27. To the server it looks like one that has closed both."""
+    served.api.respond = wait_for_ever
+    head = f"POST {MESSAGES} HTTP/1.1\r\nhost: x\r\nx-api-key: {served.token}\r\n"
+    body = json.dumps(BODY)
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(served.url.rpartition(":")[2]))
+    writer.write(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
+    await eventually(lambda: bool(served.api.requests))
+    writer.write_eof()
+    async with asyncio.timeout(20):
+        assert await reader.read() == b""
+    await client.settled()
+    writer.close()
 
 
 async def test_a_silent_model_is_bridged_by_pings(serve: Serve, slow_client: Client) -> None:

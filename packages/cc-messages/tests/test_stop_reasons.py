@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from cc_messages.process.process import RequestProcess
 from cc_session.internals import on_background
 
 from .conftest import CALL, THINKING, Client, result, text
@@ -96,6 +97,7 @@ async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -
     await client.answers_exactly("Go.")
     await client.settled()
     [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(process, RequestProcess)
     allowed = process._allowed  # pyright: ignore[reportPrivateUsage]
     await on_background(process.session.add_user, "A rest of an earlier prompt. " * 9)
     await client.answers_exactly("Go.")

@@ -45,7 +45,10 @@ def test_the_usage_survives_a_restart_and_begins_anew_at_midnight(tmp_path: Path
     store = UsageStore(path, lambda: now)
     assert (store.today("alice"), store.seconds_left()) == (ONE, 30)
     store.add("alice", ONE)  # which belongs to this day, although it is written on the next
+    assert store.today("alice") == ONE + ONE
     now += timedelta(seconds=31)
+    store.flush()
+    assert not store.has_unwritten
     assert store.today("alice") == UsageTotal()
     assert store.seconds_left() == 24 * 3600 - 1
     now -= timedelta(seconds=31)
@@ -65,8 +68,10 @@ def test_an_amount_that_could_not_be_written_stays_for_the_next_time(
         for _ in range(2):
             with pytest.raises(sqlite3.OperationalError, match="locked"):
                 store.flush()
+        assert (store.today("alice"), store.has_unwritten) == (ONE, True)
     other.close()
-    assert store.today("alice") == ONE
+    store.flush()
+    assert (store.today("alice"), store.has_unwritten) == (ONE, False)
 
 
 def test_the_database_is_private_and_an_open_one_is_refused(tmp_path: Path) -> None:

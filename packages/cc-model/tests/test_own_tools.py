@@ -235,10 +235,18 @@ async def test_a_sub_agent_works_with_the_tools_it_has(
         return "Done." if "The helper says 42." in said else [{"type": "tool_use", "name": "Agent", "input": given}]
 
     shared_api.respond = respond
+    asked: list[str] = []
+
+    def ask(tool: str, _given: dict[str, Any], _context: object) -> PermissionResultAllow:
+        asked.append(tool)
+        return PermissionResultAllow()
+
     helper = AgentDefinition(description="reads", prompt="You read.", tools=["Read"])
-    tools = claude_code(tools=["Read"], agents={"helper": helper}, cwd=folder)
+    policy = Policy([Rule("Read", "ask")], ask=ask)
+    tools = claude_code(tools=["Read"], agents={"helper": helper}, cwd=folder, policy=policy)
     result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Have the note read.")
     assert result.output == "Done."
+    assert asked == ["Read"]
     answers = [part for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
     assert "The helper says 42." in str(answers[0].content)
 

@@ -1,8 +1,8 @@
 """An MCP server over stdio, of the standard library alone, so that it starts fast. Run by tests.
 
-Its tool `touch` makes a file, `pid` tells its process's id. With `UNTIL` set, it makes `$UNTIL.waits`, and answers
-nothing before that file exists. With `NAME` set, that is the name of its one tool, which returns `SECRET`.
-With `STUBBORN` set, neither the end of its stdin nor a signal ends it.
+Its tool `touch` makes a file, `pid` tells its process's id, and `environment` fails with its variables. With `UNTIL`
+set, it makes `$UNTIL.waits`, and answers nothing before that file exists. With `NAME` set, that is the name of its one
+tool, which returns `SECRET`. With `STUBBORN` set, neither the end of its stdin nor a signal ends it.
 """
 
 import json
@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -29,27 +30,30 @@ def main() -> None:
         time.sleep(600)
 
 
-def answer(message: dict[str, object]) -> dict[str, object]:
+def answer(message: dict[str, object]) -> Mapping[str, object]:
     params = message.get("params")
     match message["method"], params:
         case "initialize", {"protocolVersion": str(version)}:
             server = {"name": "test", "version": "1"}
             return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}}
         case "tools/list", _:
-            names = [os.environ["NAME"]] if "NAME" in os.environ else ["touch", "pid"]
+            names = [os.environ["NAME"]] if "NAME" in os.environ else ["touch", "pid", "environment"]
             return {"result": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}}
         case "tools/call", {"name": "touch", "arguments": {"file": str(file)}}:
             Path(file).touch()
             return text("touched")
         case "tools/call", {"name": "pid"}:
             return text(str(os.getpid()))
+        case "tools/call", {"name": "environment"}:
+            failure = text("".join(f"{name}={value};" for name, value in os.environ.items()))
+            return {"result": {**failure["result"], "isError": True}}
         case "tools/call", _:
             return text(os.environ.get("SECRET", "called"))
         case _:
             return {"error": {"code": -32601, "message": "unknown"}}
 
 
-def text(words: str) -> dict[str, object]:
+def text(words: str) -> dict[str, dict[str, object]]:
     return {"result": {"content": [{"type": "text", "text": words}]}}
 
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from cc_session.process.memory import Memory, memory_of
-from cc_session.process.process_tree import MARK, end_all, family_of
+from cc_session.process.process_tree import MARK, end_all, family_of, limit_of, set_limit
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -29,7 +29,8 @@ def start() -> Iterator[Start]:
 
     def shell(script: str, folder: Path = FOLDER) -> subprocess.Popen[str]:
         env = {**os.environ, MARK: str(folder)}
-        started.append(subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True, env=env))
+        command = ["sh", "-c", script]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env))
         return started[-1]
 
     yield shell
@@ -57,6 +58,24 @@ def test_children_and_what_carries_the_mark_are_the_family_and_what_has_ended_is
     end_all(family_of(cli.pid, FOLDER), 10)
     assert (cli.wait(10), marked.wait(10), stranger.poll()) == (0, -signal.SIGTERM, None)
     assert family_of(cli.pid, FOLDER) == family_of(None, FOLDER) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system shows no limits")
+def test_a_process_without_parents_and_environment_is_of_the_family(start: Start) -> None:
+    """SES-77: it has the limit of the process that it came from, which is left alone if it has another."""
+    cli = start("read _; (env -i setsid sh -c 'echo $$; exec sleep 60' &)")
+    folder = FOLDER / "limit"
+    set_limit(cli.pid, folder)
+    set_limit(cli.pid, FOLDER / "other")
+    assert cli.stdin is not None
+    print(file=cli.stdin, flush=True)
+    detached = int(line(cli))
+    cli.wait(10)
+    assert [process.pid for process in family_of(None, folder)] == [detached]
+    assert family_of(None, FOLDER / "other") == []
+    assert limit_of(folder) != limit_of(FOLDER / "other")
+    end_all(family_of(None, folder), 10)
+    assert family_of(None, folder) == []
 
 
 def test_what_does_not_end_is_killed(start: Start) -> None:

@@ -15,6 +15,7 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
 from cc_session import Hook, HookResult, Session, Turn, TurnError, hook
+from cc_session.background import caller_loop
 from cc_session.hooks.callbacks import CallbackRunner
 from cc_session.hooks.calls import for_the_cli
 from cc_session.hooks.hook import OnError
@@ -268,6 +269,35 @@ async def test_a_timeout_error_of_the_hook_itself_is_not_reported_as_late() -> N
     output = await answer(cast(Any, {"tool_input": {}}), None, {"signal": None})
     assert "look_up raised TimeoutError." in str(output)
     assert "a secret" not in str(output)
+
+
+def test_a_late_call_about_an_earlier_turn_runs_in_the_loop_of_its_caller() -> None:
+    """SES-93."""
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def look(_input: object) -> None:
+        loops.append(asyncio.get_running_loop())
+
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    threads = [threading.Thread(target=loop.run_forever, daemon=True) for loop in (first, second)]
+    for thread in threads:
+        thread.start()
+
+    async def call() -> None:
+        runner = CallbackRunner(None)
+        for loop, turn in ((first, "one"), (second, "two")):
+            caller_loop.set(loop)
+            runner.remember()
+            await runner.call(turn, look, {})
+        await runner.call("one", look, {})
+        await runner.call(None, look, {})  # of an old CLI
+
+    asyncio.run(call())
+    assert loops == [first, second, first, second]
+    for loop, thread in zip((first, second), threads, strict=True):
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 async def test_a_hook_that_fails_at_the_end_does_not_keep_the_turn_going(

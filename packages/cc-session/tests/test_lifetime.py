@@ -27,7 +27,7 @@ from cc_loopback import JsonObject, LoopbackServer, Reply
 from cc_session import Session, StdioServer, Timeouts
 from cc_types import ClaudeCodeError
 
-from .conftest import STDIO_SERVER, bash, echo, folders_in, is_alive, process_of, until
+from .conftest import STDIO_SERVER, bash, calling, echo, folders_in, is_alive, process_of, until
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -358,6 +358,46 @@ async def test_when_python_dies_nothing_outlives_it(server: LoopbackServer, run:
     await asyncio.to_thread(script.end)
     left = {word: await gone(processes[word], folders[word]) for word in words}
     assert not any(left.values()), left
+
+
+# It leaves its parents, its environment and its output, and writes down its process id.
+DETACHED = "(env -i setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 607' </dev/null >/dev/null 2>&1 &)"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system shows no trace of it")
+async def test_a_process_without_parents_and_environment_does_not_outlive_python(
+    server: LoopbackServer, run: Run, tmp_path: Path
+) -> None:
+    """SES-77."""
+    file = tmp_path / "pid"
+    server.respond = calling(bash(1, DETACHED.format(file)))
+    script = await asyncio.to_thread(run, f"words = ['tool']\n{DYING}")
+    await until(file.exists)
+    os.kill(script.pid, signal.SIGKILL)
+    assert await gone([psutil.Process(int(file.read_text()))]) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system shows no trace of it")
+async def test_a_process_without_parents_and_environment_ends_with_its_session(
+    server: LoopbackServer, session: Session, tmp_path: Path
+) -> None:
+    """SES-23."""
+    file = tmp_path / "pid"
+    server.respond = calling(bash(1, DETACHED.format(file)))
+    await session.run("Go.")
+    await until(file.exists)
+    await session.close()
+    assert not is_alive(int(file.read_text()))
+
+
+async def test_the_watchdog_has_no_secret_of_the_environment(
+    options: ClaudeAgentOptions, children: Callable[[], list[psutil.Process]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-77."""
+    monkeypatch.setenv("KEY", "s3cret")
+    async with await Session.open(options):
+        [guard] = [child for child in children() if child.name() == "sh"]
+        assert guard.environ().keys() == {"PATH"}
 
 
 @pytest.fixture

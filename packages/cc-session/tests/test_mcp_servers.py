@@ -1,6 +1,10 @@
 """Valid MCP servers, their display, and invalid ones."""
 
 import json
+import mmap
+import re
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +13,15 @@ from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
+from cc_loopback import LoopbackServer
 from cc_session import HTTPServer, Session, SSEServer, StdioServer, ToolDefinition
 from cc_session.mcp.servers import wire_servers
+from cc_session.process.cli_file import bundled_cli
+from cc_session.process.login import without_login
 from cc_session.process.private_folder import PrivateFolder
+from cc_types import ProcessExitedError
+
+from .conftest import STDIO_SERVER, ask, calling, results_of, use
 
 STDIO = StdioServer("program", ["--flag"], {"TOKEN": "s3cret"})
 HTTP = HTTPServer("https://user:s3cret@host:8443/s3cret?token=s3cret", {"Authorization": "Bearer s3cret"})
@@ -22,21 +32,7 @@ def configs(**servers: Any) -> dict[str, Any]:
     return dict(wire_servers(servers, taken=frozenset()).configs)
 
 
-NO_LOGIN = dict.fromkeys(
-    (
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "ANTHROPIC_AWS_API_KEY",
-        "ANTHROPIC_CUSTOM_HEADERS",
-        "ANTHROPIC_FOUNDRY_API_KEY",
-        "ANTHROPIC_FOUNDRY_AUTH_TOKEN",
-        "ANTHROPIC_IDENTITY_TOKEN",
-        "AWS_BEARER_TOKEN_BEDROCK",
-        "CLAUDE_CODE_EXTRA_BODY",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-    ),
-    "",
-)
+NO_LOGIN = without_login({})
 
 
 def test_servers_are_written_down_for_the_cli() -> None:
@@ -55,6 +51,60 @@ def test_servers_are_written_down_for_the_cli() -> None:
     ) == configs(a=STDIO, b=HTTP, c=SSE, d=Server("x")) | {"a": {**STDIO.to_wire(), "alwaysLoad": True}}
     assert StdioServer("program", ("--flag",), {"TOKEN": "s3cret"}) == STDIO
     assert StdioServer("program") != STDIO
+
+
+LOGINS = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN",
+    "AWS_SECRET_ACCESS_KEY", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AZURE_CLIENT_SECRET",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["dict", "text", "file", "session"])
+async def test_a_program_has_no_login_in_its_environment(
+    server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """SES-55: of the environment of Python and of the CLI, and no part of a request; its own variables it has."""
+    for name in LOGINS:
+        monkeypatch.setenv(name, "s3cret")
+    stdio: Any = {"command": sys.executable, "args": ["-S", STDIO_SERVER], "env": {"AWS_SESSION_TOKEN": "own"}}
+    env = {**options.env, "ANTHROPIC_API_KEY": "s3cret", "AZURE_CLIENT_SECRET": "s3cret"}
+    env["CLAUDE_CODE_EXTRA_BODY"] = '{"metadata": {"user_id": "s3cret"}}'
+    options = replace(options, env=env, allowed_tools=["mcp__s__environment"], max_turns=None)
+    text = json.dumps({"mcpServers": {"s": stdio}})
+    (tmp_path / "mcp.json").write_text(text)
+    servers: dict[str, Any] = {"dict": {"s": stdio}, "text": text, "file": "mcp.json", "session": {}}
+    options = replace(options, mcp_servers=servers[place], cwd=tmp_path)
+    server.respond = calling(use(1, "mcp__s__environment"))
+    async with await Session.open(options, mcp_servers={"s": stdio} if place == "session" else None) as session:
+        await session.wait_mcp(["s"])
+        await ask(session, "Go.")
+
+    [variables] = results_of(server).values()
+    assert "s3cret" not in variables
+    assert ";AWS_SESSION_TOKEN=own;" in variables
+
+
+@pytest.mark.parametrize(("name", "words"), [("missing.json", "missing.json"), ("broken.json", "not a valid JSON")])
+async def test_a_file_of_servers_that_cannot_be_read_is_reported_by_the_cli(
+    options: ClaudeAgentOptions, tmp_path: Path, name: str, words: str
+) -> None:
+    """SES-55."""
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(ProcessExitedError, match=words):
+        await Session.open(replace(options, mcp_servers=tmp_path / name))
+
+
+def test_the_cli_withholds_no_other_login_of_its_own_from_programs() -> None:
+    """SES-55, SES-78: its list is in its code. Those of other programs are not its logins."""
+    with Path(bundled_cli()).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as code:
+        found = re.search(rb'=(\["ANTHROPIC_API_KEY","CLAUDE_CODE_OAUTH_TOKEN",["A-Z_,]+\])', code)
+        assert found is not None
+        names: list[str] = json.loads(found[1])
+    own = re.compile("ANTHROPIC_|CLAUDE_|AWS_|AZURE_|CLOUDSDK_|GOOGLE_|IDENTITY_|MSI_")
+    withheld = {name for name in names if own.match(name) and not name.startswith("AWS_CONTAINER_CREDENTIALS_")}
+    assert len(withheld) > 20
+    assert withheld <= NO_LOGIN.keys()
 
 
 @pytest.mark.parametrize("as_text", [False, True])

@@ -15,13 +15,18 @@ from uuid import uuid4
 import anyio
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
+from claude_agent_sdk.types import SystemPromptPreset
+from typing_extensions import override
 
 from cc_session import HookResult, Policy, QueueTimeoutError, Rule, SessionPool, Timeouts, hook
-from cc_session.pool.core import Lease, PoolCore, Step, next_step
+from cc_session.pool.changes import Changes
+from cc_session.pool.core import PoolCore
 from cc_session.pool.launch import Defaults, Launch
+from cc_session.pool.leases import Lease, Step, next_step
 from cc_session.pool.processes import PoolLimits
 from cc_session.pool.worker import Worker
 from cc_session.process.memory import Memory
+from cc_session.process.settings import Settings, SettingValues, control_requests
 from cc_session.process.side_effects import SideEffects
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
 
@@ -29,13 +34,17 @@ from .conftest import all_raise, cancelled, until
 
 pytestmark = pytest.mark.timeout(10)
 
-Make = Callable[..., PoolCore[Worker]]
+Make = Callable[..., PoolCore]
 
 # No process has such an id.
 FIRST_PID = 10**9
 
 # Where settings do not count, another model can be set on a process that runs.
 OPTIONS = ClaudeAgentOptions(model="m", permission_mode="default", setting_sources=[])
+
+
+# Claude Code's own system prompt, which is fixed at the start.
+FULL = SystemPromptPreset(type="preset", preset="claude_code")
 
 
 class PretendedSession:
@@ -46,6 +55,8 @@ class PretendedSession:
         self.pid = FIRST_PID + number
         self.launch = launch
         self.side_effects = SideEffects()
+        self.settings = Settings(launch.options)
+        self.info = dict[str, object]()
         self.state = "idle"
         self.requests: list[tuple[str, object]] = []
         self.error: Exception | None = None
@@ -70,6 +81,16 @@ class PretendedSession:
         self.requests.append((subtype, *fields.values()))  # pyright: ignore[reportArgumentType] - at most one
         if self.error is not None:
             raise self.error
+        if fields.get("system_prompt") == "":
+            raise ControlRequestError(subtype=subtype, message="system_prompt must be a non-empty string")
+
+    async def apply(self, wanted: SettingValues) -> bool:
+        changes = self.settings.missing(wanted)
+        for subtype, fields in control_requests(changes, self.settings["model"]):
+            self.settings.sent("request", {"subtype": subtype, **fields})
+            await self.control(subtype, timeout=None, **fields)
+            self.settings.answered("request", is_success=True)
+        return bool(changes)
 
     async def vacate(self) -> None:
         pass
@@ -115,11 +136,9 @@ def launch(options: ClaudeAgentOptions | None = None, **overrides: Any) -> Launc
 
 
 @asynccontextmanager
-async def lent(
-    pool: PoolCore[Worker], wanted: Launch | None = None, **overrides: Any
-) -> AsyncGenerator[PretendedSession]:
+async def lent(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -> AsyncGenerator[PretendedSession]:
     """A lease with one message."""
-    lease = Lease[Worker](wanted or launch(**overrides))
+    lease = Lease(wanted or launch(**overrides))
     try:
         session = cast("PretendedSession", await pool.lend(lease))
         session.side_effects.talked = True
@@ -128,7 +147,7 @@ async def lent(
         pool.give_back(lease)
 
 
-async def use(pool: PoolCore[Worker], wanted: Launch | None = None, **overrides: Any) -> PretendedSession:
+async def use(pool: PoolCore, wanted: Launch | None = None, **overrides: Any) -> PretendedSession:
     """Lease a session, send a message, and return when it is clean or has ended."""
     async with lent(pool, wanted, **overrides) as session:
         pass
@@ -143,14 +162,14 @@ async def all_rest() -> None:
         await asyncio.sleep(0)
 
 
-async def waiting(pool: PoolCore[Worker], **overrides: Any) -> "asyncio.Task[PretendedSession]":
+async def waiting(pool: PoolCore, **overrides: Any) -> "asyncio.Task[PretendedSession]":
     """A use that has to wait; returned when it does."""
     task = asyncio.ensure_future(use(pool, **overrides))
     await all_rest()
     return task
 
 
-def figures(pool: PoolCore[Worker], *names: str) -> tuple[Any, ...]:
+def figures(pool: PoolCore, *names: str) -> tuple[Any, ...]:
     return tuple(getattr(pool.stats(), name) for name in names)
 
 
@@ -161,14 +180,14 @@ async def starter() -> Starter:
 
 @pytest.fixture
 async def make(starter: Starter) -> AsyncGenerator[Make]:
-    pools: list[PoolCore[Worker]] = []
+    pools: list[PoolCore] = []
 
-    def make(**limits: Any) -> PoolCore[Worker]:
+    def make(**limits: Any) -> PoolCore:
         usual: dict[str, Any] = {
             "size": 1, "prewarm": 0, "start_limit": 2, "max_uses": 500, "max_rss_mb": 400, "max_total_mb": None,
             "idle_seconds": 300, "reset": "rewind",
         }  # fmt: skip
-        pools.append(PoolCore[Worker](launch, PoolLimits(**usual | limits), starter))
+        pools.append(PoolCore(launch, PoolLimits(**usual | limits), starter))
         return pools[-1]
 
     yield make
@@ -228,14 +247,14 @@ async def test_other_options_have_processes_of_their_own(make: Make) -> None:
     strict = Policy([Rule("*", "deny", reason="Never.")])
     servers = [{"tools": create_sdk_mcp_server("tools")} for _ in range(2)]
     kinds: list[dict[str, Any]] = [
-        {}, {"system_prompt": "You are another."}, {"cwd": "elsewhere"}, {"env": {"COLOUR": "red"}}, {"policy": strict},
+        {}, {"system_prompt": FULL}, {"cwd": "elsewhere"}, {"env": {"COLOUR": "red"}}, {"policy": strict},
         {"hooks": [look]}, {"mcp_servers": servers[0]}, {"mcp_servers": servers[1]}, {"timeouts": Timeouts(control=1)},
         {"permission_mode": "plan"},
     ]  # fmt: skip
     pool = make(size=len(kinds))
     used = [await use(pool, **kind) for kind in [*kinds, *kinds]]
     assert [session.number for session in used] == [*range(len(kinds))] * 2
-    assert used[1].launch.options.system_prompt == "You are another."
+    assert used[1].launch.options.system_prompt == FULL
     assert used[4].launch.policy is strict
     assert used[5].launch.hooks == (look,)
     assert await use(pool, launch(replace(OPTIONS, cwd=Path("elsewhere")))) is used[2]
@@ -254,8 +273,8 @@ async def test_model_and_mode_are_set_on_a_process_that_runs(make: Make) -> None
     for model, mode in (("m", "default"), ("n", "acceptEdits"), ("n", "acceptEdits"), ("m", "default")):
         await use(pool, model=model, permission_mode=mode)
     assert session.requests == [
-        ("apply_flag_settings", {"model": "n"}), ("set_permission_mode", "acceptEdits"),
-        ("apply_flag_settings", {"model": "m"}), ("set_permission_mode", "default"),
+        ("set_permission_mode", "acceptEdits"), ("apply_flag_settings", {"model": "n"}),
+        ("set_permission_mode", "default"), ("apply_flag_settings", {"model": "m"}),
     ]  # fmt: skip
     assert figures(pool, "starts") == (1,)
     session.error = ControlRequestError(subtype="apply_flag_settings", message="No.")
@@ -292,8 +311,6 @@ UNDOING = [
     (ClaudeAgentOptions(tools=[]), "called_tools", True, "tools"),
     (replace(SEALED, tools=["Bash"]), "called_tools", True, "tools"),
     (SEALED, "others", {"mcp_set_servers"}, "changed"),
-    (SEALED, "mode", "plan", "changed"),
-    (SEALED, "mode", "acceptEdits", None),
     (replace(SEALED, session_id=str(uuid4())), "talked", True, "fresh"),
     (replace(SEALED, resume="x"), "talked", True, "fresh"),
     (replace(SEALED, extra_args={"task-budget": "1"}), "talked", True, "fresh"),
@@ -317,9 +334,9 @@ async def test_what_cannot_be_brought_back_is_replaced(
 async def test_a_lease_that_did_nothing_leaves_nothing_to_be_undone(make: Make) -> None:
     """SES-63: also with fresh processes only, of which there is a spare one each time."""
     pool = make(size=2, prewarm=1, reset="fresh")
-    await pool.keep_spares()
+    await pool.prewarm()
     await all_rest()
-    pool.give_back(lease := Lease[Worker](launch()))
+    pool.give_back(lease := Lease(launch()))
     with pytest.raises(asyncio.CancelledError):
         await pool.lend(lease)  # returned before it began
     for number in range(3):
@@ -429,7 +446,7 @@ async def test_a_way_back_that_takes_long_is_not_waited_for_and_one_without_an_e
     slow.may_reset.set()
     await all_rest()
 
-    monkeypatch.setattr("cc_session.pool.processes._RESET_SECONDS", 0.01)
+    monkeypatch.setattr("cc_session.pool.core._RESET_SECONDS", 0.01)
     async with lent(pool) as slow:
         slow.may_reset.clear()
     await until(lambda: pool.stats().recycled == {"reset": 1})
@@ -444,7 +461,7 @@ async def test_leases_are_served_in_the_order_in_which_they_came(make: Make) -> 
     order: list[str] = []
 
     async def lease(name: str) -> None:
-        async with lent(pool, system_prompt=name[0]):
+        async with lent(pool, env={"KIND": name[0]}):
             order.append(name)
 
     async with lent(pool):
@@ -469,15 +486,15 @@ async def test_what_the_first_has_no_use_for_goes_to_those_behind_it(make: Make,
     """SES-66."""
     pool = make(size=2, start_limit=1)
     starter.hold()
-    first = await waiting(pool, system_prompt="A")
-    second = await waiting(pool, system_prompt="B")
+    first = await waiting(pool, env={"KIND": "A"})
+    second = await waiting(pool, env={"KIND": "B"})
     starter.permits.release()
     await all_rest()
     assert (first.done(), second.done(), len(starter.sessions)) == (True, False, 2)
-    third = await waiting(pool, system_prompt="A")
+    third = await waiting(pool, env={"KIND": "A"})
     assert third.done()
     starter.let_go()
-    assert (await second).launch.options.system_prompt == "B"
+    assert (await second).launch.options.env == {"KIND": "B"}
 
 
 async def test_a_start_that_nobody_waits_for_any_more_is_not_lost(make: Make, starter: Starter) -> None:
@@ -553,10 +570,10 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
         await pool.warm(launch(), 3)
         assert figures(pool, "starts") == (3,)
     await all_rest()
-    await pool.warm(launch(system_prompt="Another."), 1)  # in the place of an idle one
+    await pool.warm(launch(env={"KIND": "Another."}), 1)  # in the place of an idle one
     assert pool.stats().recycled == {"evicted": 1}
     pool = make(size=2)  # for more than it holds, which it does in turn
-    await asyncio.gather(*(pool.warm(launch(system_prompt=prompt), 2) for prompt in ("A", "B", "A")))
+    await asyncio.gather(*(pool.warm(launch(env={"KIND": kind}), 2) for kind in ("A", "B", "A")))
     assert figures(pool, "starts") == (6,)
     assert pool.stats().recycled == {"evicted": 4}
 
@@ -565,26 +582,30 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
             await SessionPool(size=3).warm(count)
 
 
-async def test_spare_processes_are_there_before_they_are_needed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SES-65: after a lease's first moments, in which a start would slow it down."""
+async def test_prewarmed_processes_are_there_before_they_are_needed(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-65: with a lease's first moments left to the lease, which a start would slow down."""
     pool = make(size=4, prewarm=2)
-    await pool.keep_spares()
+    await pool.prewarm()
     await all_rest()
     assert figures(pool, "idle") == (2,)
-    monkeypatch.setattr("cc_session.pool.core._SPARE_DELAY_SECONDS", 60.0)
     async with lent(pool):
         await all_rest()
         assert figures(pool, "idle", "starting") == (1, 0)
     await all_rest()
     assert figures(pool, "idle", "starts") == (2, 2)
-    monkeypatch.setattr("cc_session.pool.core._SPARE_DELAY_SECONDS", 0.0)
+    await pool.aclose()
+    monkeypatch.setattr("cc_session.pool.core._LOOK_SECONDS", 0.001)
+    pool = make(size=4, prewarm=2)
+    await pool.prewarm()
+    await all_rest()
     async with lent(pool), lent(pool):
-        await all_rest()
-        assert figures(pool, "idle") == (2,)
+        await until(lambda: figures(pool, "idle") == (2,))
         async with lent(pool), lent(pool):
-            await all_rest()
+            await asyncio.sleep(0.02)  # some more checks
             assert figures(pool, "running") == (4,)  # and no more, since that is the size
-    assert figures(pool, "leases", "waits", "starts") == (5, 0, 4)
+    assert figures(pool, "leases", "waits", "starts") == (4, 0, 4)
 
 
 async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -595,24 +616,24 @@ async def test_no_more_are_started_than_the_memory_allows(make: Make, monkeypatc
         await use(pool)
         await asyncio.gather(*(use(pool) for _ in range(4)))
         assert figures(pool, "starts") == (starts,)
-        await use(pool, system_prompt="Another.")
+        await use(pool, env={"KIND": "Another."})
         assert pool.stats().recycled == {"evicted": 1}
 
 
-async def test_processes_that_are_idle_for_long_end_and_spare_ones_stay_and_are_replaced_when_they_die(
+async def test_processes_that_are_idle_for_long_end_and_prewarmed_ones_stay_and_are_replaced_when_they_die(
     make: Make, starter: Starter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-65, SES-66, SES-67: before the first lease."""
-    monkeypatch.setattr("cc_session.pool.processes._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("cc_session.pool.core._LOOK_SECONDS", 0.01)
     pool = make(size=4, prewarm=1, idle_seconds=0.01)
     await pool.warm(launch(), 3)
-    async with lent(pool, system_prompt="Leased.") as leased:
+    async with lent(pool, env={"KIND": "Leased."}) as leased:
         await until(lambda: pool.stats().recycled == {"idle": 2})
         await asyncio.sleep(0.05)  # some more checks
         assert figures(pool, "idle", "busy", "starts") == (1, 1, 4)
         assert leased.state == "idle"
-        [spare] = [session for session in starter.sessions if session.is_running and session is not leased]
-        await spare.close()
+        [prewarmed] = [session for session in starter.sessions if session.is_running and session is not leased]
+        await prewarmed.close()
         await until(lambda: pool.stats().recycled == {"idle": 2, "dead": 1} and pool.stats().idle == 1)
         assert figures(pool, "starts") == (5,)
 
@@ -638,10 +659,11 @@ async def test_each_lease_that_waits_hears_why_its_process_cannot_be_started_and
 
 
 @pytest.mark.parametrize("prewarm", [0, 1])
-async def test_a_failed_start_of_a_lease_that_was_cancelled_is_not_that_of_a_spare_process(
-    make: Make, starter: Starter, caplog: pytest.LogCaptureFixture, prewarm: int
+async def test_a_failed_start_of_a_lease_that_was_cancelled_ends_no_prewarming(
+    make: Make, starter: Starter, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, prewarm: int
 ) -> None:
-    """SES-65: and spare ones are still started."""
+    """SES-65."""
+    monkeypatch.setattr("cc_session.pool.core._LOOK_SECONDS", 0.001)
     pool = make(size=2, prewarm=prewarm)
     starter.hold()
     starter.error = CLINotFoundError(path="/nowhere")
@@ -649,26 +671,27 @@ async def test_a_failed_start_of_a_lease_that_was_cancelled_is_not_that_of_a_spa
     await all_rest()
     starter.permits.release()
     await all_rest()
-    assert "A process that is not needed any more could not be started" in caplog.text
-    assert "spare" not in caplog.text
+    assert "A Claude Code process for later requests could not be started" in caplog.text
     starter.error = None
     starter.let_go()
-    await all_rest()
-    assert figures(pool, "idle", "failed_starts") == (prewarm, 1)
+    await pool.warm(launch(), 1)
+    await until(lambda: figures(pool, "idle", "failed_starts") == (max(prewarm, 1), 1))
 
 
-async def test_spare_processes_that_cannot_be_started_are_told_once(
+async def test_prewarmed_processes_that_cannot_be_started_are_reported_and_tried_again_with_the_next_lease(
     make: Make, starter: Starter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SES-65: they are tried again with the next lease."""
+    """SES-65."""
     starter.error = CLINotFoundError(path="/nowhere")
     pool = make(size=3, prewarm=2)
-    await pool.keep_spares()
+    await pool.prewarm()
     await all_rest()
     assert figures(pool, "failed_starts", "starting") == (2, 0)  # two were started at once
-    assert "A spare Claude Code process could not be started" in caplog.text
+    assert "A Claude Code process for later requests could not be started" in caplog.text
     starter.error = None
     await use(pool)
+    await pool.prewarm()
+    await all_rest()
     assert figures(pool, "idle", "failed_starts") == (2, 2)
 
 
@@ -704,10 +727,10 @@ async def test_a_turn_is_repeated_as_often_as_was_asked_for_until_its_answer_has
 async def test_closing_fails_what_waits_and_ends_what_runs(make: Make, starter: Starter) -> None:
     """SES-23, SES-27."""
     pool = make(size=3)
-    idle = await use(pool, system_prompt="Idle.")
+    idle = await use(pool, env={"KIND": "Idle."})
     async with lent(pool) as leased:
         starter.hold()
-        tasks = [await waiting(pool, system_prompt=prompt) for prompt in ("Another.", "A third.")]
+        tasks = [await waiting(pool, env={"KIND": kind}) for kind in ("Another.", "A third.")]
         tasks.append(asyncio.ensure_future(cast("Any", pool.warm(launch(), 2))))
         await all_rest()
         assert figures(pool, "busy", "starting", "waiting") == (1, 2, 2)
@@ -737,57 +760,58 @@ def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], message: 
 
 
 @pytest.mark.parametrize(
-    ("resetting", "spare", "starting", "step"),
-    [
-        (True, True, True, Step.WAIT),
-        (False, True, True, Step.TAKE_SPARE),
-        (False, False, True, Step.WAIT),
-        (False, False, False, Step.START),
-    ],
+    ("has_idle", "is_coming", "step"),
+    [(True, True, Step.TAKE), (True, False, Step.TAKE), (False, True, Step.WAIT), (False, False, Step.START)],
 )
-def test_a_lease_gets_the_process_that_is_there_first(
-    *, resetting: bool, spare: bool, starting: bool, step: Step
-) -> None:
+def test_a_lease_gets_the_process_that_is_there_first(*, has_idle: bool, is_coming: bool, step: Step) -> None:
     """SES-61."""
-    for idle in (True, False):
-        found = next_step(has_idle=idle, has_resetting=resetting, has_spare=spare, has_starting=starting)
-        assert found is (Step.TAKE if idle else step)
+    assert next_step(has_idle=has_idle, is_coming=is_coming) is step
 
 
-def general() -> Launch:
-    """Start parameters of a spare process that can be adapted."""
-    return replace(launch(system_prompt=""), is_spare=True)
+# --- System prompts ---
 
 
-def special(prompt: str) -> Launch:
-    return replace(launch(system_prompt=prompt), spare=general())
+async def test_a_process_takes_any_system_prompt_and_goes_back_to_none_never(make: Make) -> None:
+    """SES-94: and one that never had a prompt serves leases with and without."""
+    pool = make(size=2)
+    plain = await use(pool)
+    for prompt in ("One.", "Two.", "Two."):
+        assert await use(pool, system_prompt=prompt) is plain
+    assert [request for request in cast("list[Any]", plain.requests) if request[0] == "set_model" and request[2]] == [
+        ("set_model", "m", "One.", True),
+        ("set_model", "m", "Two.", True),
+    ]
+    other = await use(pool)
+    assert other is not plain
+    assert await use(pool, system_prompt="Three.") is plain
+    assert await use(pool) is other
+    assert figures(pool, "starts") == (2,)
 
 
-async def test_a_spare_process_is_made_the_one_that_is_needed(starter: Starter) -> None:
-    """SES-84."""
-    pool = PoolCore[Worker](general, PoolLimits(3, 1, 2, 500, 400, None, 300, "rewind"), starter)
-    await pool.keep_spares()
-    await all_rest()
-    first = await use(pool, special("One."))
-    assert first is starter.sessions[0]
-    assert await use(pool, special("Two.")) is starter.sessions[1]
-    assert await use(pool, special("One.")) is first  # which is permanently one
-    # There is no room for a spare one beside the two: the longest unused makes it.
-    assert figures(pool, "starts", "recycled") == (3, {})
-    await use(pool, special("Three."))
-    assert figures(pool, "starts", "recycled") == (4, {"evicted": 1})
-    assert [session.number for session in starter.sessions if session.is_running] == [0, 2, 3]
-    await pool.aclose()
+async def test_a_cli_that_keeps_its_system_prompt_has_a_process_for_each_and_says_so_once(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SES-94."""
+    old = replace(OPTIONS, cli_path="/an/old/cli")
+    Changes.of(old).of_prompt = False
+    pool = make(size=3)
+    prompts = ("One.", "Two.", "Three.", "One.", "Two.", "One.")
+    used = [await use(pool, launch(old, system_prompt=prompt)) for prompt in prompts]
+    assert [session.number for session in used] == [0, 1, 2, 0, 1, 0]
+    [warning] = caplog.messages
+    assert "claude-agent-sdk 0.2.122" in warning
 
 
 async def test_a_lease_that_no_process_can_serve_fails_in_the_end(make: Make, starter: Starter) -> None:
     """SES-84."""
+
+    class Impossible(Lease):
+        @override
+        async def prepare(self, worker: Worker) -> None:
+            raise CLIConnectionError(reason="No way")
+
     pool = make(size=2, prewarm=0)
-
-    async def fail(_: Worker) -> None:
-        raise CLIConnectionError(reason="No way")
-
-    lease = Lease[Worker](launch(), fail)
+    lease = Impossible(launch())
     with pytest.raises(CLIConnectionError, match="No way"):
         await pool.acquire(lease)
     pool.give_back(lease)

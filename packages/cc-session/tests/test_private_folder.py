@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +16,7 @@ from cc_session import Session, sealed_options
 from cc_session.process.private_folder import PrivateFolder
 from cc_types import CLIConnectionError
 
-from .conftest import ask
+from .conftest import STDIO_SERVER, ask, bash, calling, results_of, until, use
 
 
 def command_line(session: Session) -> str:
@@ -78,11 +79,19 @@ async def test_secrets_of_mcp_servers_and_settings_are_not_on_the_command_line(
         assert "s3cret" not in command_line(session)
         assert {mode(file) for file in files(temporary, "cc-session-*/*.json")} == {0o600}
         [file] = files(temporary, "cc-session-*/settings.json")
-        assert json.loads(file.read_text()) == json.loads(settings) | ({} if sandbox is None else {"sandbox": sandbox})
+        assert without_cache(file) == json.loads(settings) | ({} if sandbox is None else {"sandbox": sandbox})
         status = await session.control("mcp_status")
         assert [cast("dict[str, Any]", entry)["name"] for entry in cast("list[Any]", status["mcpServers"])] == [
             "remote"
         ]
+
+
+def without_cache(file: Path) -> dict[str, Any]:
+    """Return settings without the cache of programs, which only systems with `XDG_CACHE_HOME` have."""
+    settings = json.loads(file.read_text(encoding="utf-8"))
+    env = settings.get("env", {})
+    env.pop("XDG_CACHE_HOME", None)
+    return {name: value for name, value in settings.items() if value != {}}
 
 
 def private_settings(settings: str | None, folder: Path) -> Any:
@@ -91,7 +100,7 @@ def private_settings(settings: str | None, folder: Path) -> Any:
     try:
         options = private.options(ClaudeAgentOptions(settings=settings, sandbox={"enabled": True}, cwd=folder))
         assert options.sandbox is None
-        return json.loads(Path(options.settings or "").read_text(encoding="utf-8"))
+        return without_cache(Path(options.settings or ""))
     finally:
         private.remove()
 
@@ -110,7 +119,7 @@ def test_a_sandbox_is_added_to_the_settings_in_a_file_or_to_none(tmp_path: Path)
 def test_settings_that_cannot_be_read_are_an_error_and_not_left_out(settings: str, tmp_path: Path) -> None:
     """SES-91: permissions and hooks may be in them."""
     (tmp_path / "list.json").write_text("[]")
-    with pytest.raises(CLIConnectionError, match=r"settings cannot be read: .*sandbox"):
+    with pytest.raises(CLIConnectionError, match=r"settings cannot be read: .*private file"):
         private_settings(settings, tmp_path)
 
 
@@ -130,6 +139,53 @@ async def test_a_process_writes_to_its_private_folder_only_and_that_goes(
 
     assert not files(home)
     assert files(temporary) == before
+
+
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="the CLI logs servers elsewhere there")
+@pytest.mark.parametrize("settings", [None, '{"env": {"OTHER": "1"}}', "own.json"])
+async def test_logs_of_mcp_servers_are_in_the_private_folder_and_programs_use_the_cache_of_the_user(
+    server: LoopbackServer, tmp_path: Path, temporary: Path, settings: str | None
+) -> None:
+    """SES-27: unless settings from a file decide about the variable."""
+    env = server.env() | {"HOME": str(tmp_path)}
+    cache = f"{tmp_path}/.cache"
+    if settings == "own.json":
+        settings, cache = f"{tmp_path}/own.json", "/elsewhere"
+        (tmp_path / "own.json").write_text('{"env": {"XDG_CACHE_HOME": "/elsewhere"}}')
+    stdio: McpServerConfig = {"command": sys.executable, "args": ["-S", STDIO_SERVER]}
+    calls = [use(1, "mcp__s__environment"), bash(2, "echo cache is $XDG_CACHE_HOME")]
+    server.respond = calling(*calls)
+    options = replace(
+        sealed_options(env=env),
+        tools=["Bash"],
+        allowed_tools=["Bash", "mcp__s__environment"],
+        max_turns=None,
+        mcp_servers={"s": stdio},
+        settings=settings,
+    )
+    async with await Session.open(options) as session:
+        await session.wait_mcp()
+        await ask(session, "Go.")
+        await until(lambda: files(temporary, "cc-session-*/cache/*/*/mcp-logs-s/*"))
+        [log] = files(temporary, "cc-session-*/cache/*/*/mcp-logs-s/*")
+        assert mode(log.parents[3]) == 0o700
+
+    of_server, of_bash = results_of(server).values()
+    assert f";XDG_CACHE_HOME={cache};" in of_server
+    assert f"cache is {cache}" in of_bash
+    assert not files(tmp_path, ".cache")
+
+
+async def test_a_key_in_the_user_s_folder_does_not_reach_a_gateway(server: LoopbackServer, tmp_path: Path) -> None:
+    """SES-27: the CLI would send it as well."""
+    (tmp_path / ".claude.json").write_text('{"primaryApiKey": "sk-ant-s3cret"}')
+    env = server.env() | {"HOME": str(tmp_path), "ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "token"}
+    del env["CLAUDE_CONFIG_DIR"]
+    async with await Session.open(sealed_options(env=env)) as session:
+        await ask(session, "Hello.")
+    headers = server.calls[-1].headers
+    assert headers["authorization"] == "Bearer token"
+    assert "s3cret" not in str(headers)
 
 
 async def test_without_a_system_prompt_there_is_none_and_the_caller_s_own_folder_is_used_and_stays(

@@ -18,7 +18,7 @@ from mcp.server.mcpserver import MCPServer
 
 from cc_session import Session
 from cc_session.process.sdk_errors import translated
-from cc_types import ControlTimeoutError, MessageParseError
+from cc_types import CLIConnectionError, ControlTimeoutError, MessageParseError
 
 from .conftest import FakeCLI
 
@@ -89,6 +89,16 @@ def test_a_request_of_the_sdk_that_is_not_answered_is_known_by_its_words() -> No
     with pytest.raises(ControlTimeoutError) as raised, translated():
         raise Exception("Control request timeout: initialize")
     assert (raised.value.subtype, raised.value.seconds) == ("initialize", 60.0)
+
+
+def test_an_error_without_text_is_reported_by_the_name_of_its_cause() -> None:
+    """SES-71."""
+    with pytest.raises(CLIConnectionError, match=r"^Failed to start Claude Code: NotImplementedError, without a"):
+        with translated():
+            raise claude_agent_sdk.CLIConnectionError("Failed to start Claude Code: ") from NotImplementedError()
+    with pytest.raises(CLIConnectionError, match=r"^Claude Code cannot be used: ConnectionResetError, without"):
+        with translated():
+            raise ConnectionResetError
 
 
 async def test_the_table_of_servers_of_this_process_is_where_it_is_joined() -> None:

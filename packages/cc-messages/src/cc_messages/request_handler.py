@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 import httpx2
+from typing_extensions import override
 
 from cc_session import QueueTimeoutError, TurnTimeoutError
-from cc_session.internals import Launch, Lease, PoolCore
-from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, PlanLimitError, RateLimits
+from cc_session.internals import Launch, Lease, PoolCore, Worker
+from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, RateLimits
 
 from .api.failure import error_body, overloaded
 from .api.message import Answer, sse
@@ -31,25 +32,45 @@ NoteLimits: TypeAlias = Callable[[RateLimits], object]
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON = {"content-type": "application/json"}
 _NO_RETRY = {"x-should-retry": "false"}
+# Clients retry after these, unless a header forbids it.
+_REPEATED = frozenset({408, 409, 429, *range(500, 600)})
 # The events with the API's counts.
 _COUNTED = frozenset({"message_start", "message_delta"})
 
 
+class RequestLease(Lease):
+    """A lease for one request, whose process is ready when it has taken the request."""
+
+    process: RequestProcess
+
+    def __init__(self, launch: Launch, request: MessagesRequest) -> None:
+        super().__init__(launch)
+        self._request = request
+
+    @override
+    async def prepare(self, worker: Worker) -> None:
+        assert isinstance(worker, RequestProcess)  # noqa: S101  # the transport's pool has no others
+        self.process = worker
+        await worker.take(self.launch, self._request)
+
+
 async def answer(
-    core: PoolCore[RequestProcess], launch: Launch, request: MessagesRequest, reply: ResponseStream, note: NoteLimits
+    core: PoolCore, launch: Launch, request: MessagesRequest, reply: ResponseStream, note: NoteLimits
 ) -> None:
     """Answer `request` into `reply`, with a process of `core`; `note` is called with limits. Never raises."""
-    lease = Lease[RequestProcess](launch, lambda process: process.take(launch, request))
+    lease = RequestLease(launch, request)
     headers: Mapping[str, str] = {}
     may_repeat = True
     try:
-        process = await _while_wanted(reply, core.acquire(lease))
+        await _while_wanted(reply, core.acquire(lease))
+        process = lease.process
         reply.alive()
         _report(lease, process, request, note)
         try:
             await _while_wanted(reply, _answer(core, lease, process, request, reply))
         finally:
-            headers, may_repeat = {**process.log.headers}, not process.has_run_tools
+            if not lease.is_over:  # later they would be those of the next request
+                headers, may_repeat = {**process.log.headers}, not process.has_run_tools
     except (Exception, asyncio.CancelledError) as error:
         # Before the caller can see it and send its next request.
         core.give_back(lease)
@@ -58,7 +79,7 @@ async def answer(
         core.give_back(lease)
 
 
-def _report(lease: Lease[RequestProcess], process: RequestProcess, request: MessagesRequest, note: NoteLimits) -> None:
+def _report(lease: Lease, process: RequestProcess, request: MessagesRequest, note: NoteLimits) -> None:
     """Report the handling to the caller, and the limits to the transport, as soon as known."""
     report = RequestReport(
         process_started=process.uses == 0 and process.started_at > lease.asked_at,
@@ -85,8 +106,8 @@ async def _while_wanted(reply: ResponseStream, work: Coroutine[Any, Any, T]) -> 
 
 
 async def _answer(
-    core: PoolCore[RequestProcess],
-    lease: Lease[RequestProcess],
+    core: PoolCore,
+    lease: Lease,
     process: RequestProcess,
     request: MessagesRequest,
     reply: ResponseStream,
@@ -130,7 +151,7 @@ def _fail(reply: ResponseStream, error: BaseException, api_headers: Mapping[str,
     """Send an error as the API would: as a status, as an event after the answer's start, or as a connection error.
 
     A request that has run tools, or has had its time, must not be retried, and clients retry after a connection error.
-    The same holds for one that a window of the plan refuses for long.
+    The same holds for an error that its status calls temporary although it is not, such as a window of the plan.
     """
     if not isinstance(error, ClaudeCodeError | asyncio.CancelledError):
         logger.error("A request failed by an unexpected error", exc_info=error)
@@ -146,7 +167,7 @@ def _fail(reply: ResponseStream, error: BaseException, api_headers: Mapping[str,
         broken.__cause__ = error
         reply.end(broken)
         return
-    may_repeat = may_repeat and (error.retryable or not isinstance(error, PlanLimitError))
+    may_repeat = may_repeat and (error.retryable or error.status not in _REPEATED)
     headers = {**error_headers(error), **api_headers}
     if error.request_id is not None:  # the CLI may have asked again since
         headers[REQUEST_ID] = error.request_id

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 
 import httpx2
 
@@ -24,12 +24,13 @@ from cc_session.internals import (
     run_on_background,
     start_on_background,
 )
-from cc_types import APIError, ClaudeCodeError, JsonValue, ProcessExitedError, RateLimits
+from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
 from .api.failure import overloaded
 from .api.limits import LimitCallback, LimitWatch
+from .api.long_body import run_on_body
 from .api.models import catalogue, find, page, resolve
-from .api.passed_headers import passed_headers
+from .api.passed_headers import check_headers, passed_headers
 from .api.request import parse_object, parse_request
 from .api.response import document, error_response
 from .loop.answer import unfolded_messages
@@ -69,7 +70,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         max_total_mb: The memory of all processes, in megabytes, above which no more are started; no limit if None.
         idle_seconds: The time without a request after which a process is ended.
         env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
-        cwd: Their working folder; an empty private one if None.
+        cwd: Working folder of Claude Code's own tools; an empty private one if None.
         cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
         timeouts: Limits of a request's wait for a process (`queue`), duration (`turn`), silence (`silence`), and more.
         cache_breakpoints: True if a request that sets no `cache_control` gets breakpoints where Claude Code would place
@@ -108,7 +109,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self._launches = LaunchBuilder(env or {}, cwd, cli_path, timeouts or Timeouts())
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
-        self._pool = PoolOwner(self, partial(PoolCore[RequestProcess], self._launches.spare, limits, _start))
+        self._pool = PoolOwner(self, partial(PoolCore, self._launches.plain, limits, _start))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer one HTTP request.
@@ -120,6 +121,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             httpx2.TransportError: The API could not be reached to count tokens.
         """
         try:
+            check_headers(request.headers.multi_items())
             match request.method, request.url.path:
                 case "POST", "/v1/messages":
                     return await self._answer(request)
@@ -151,15 +153,15 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         return response
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
-        body = await request.aread()
-        parsed = parse_request(
-            body,
-            request.headers.get("anthropic-beta", ""),
-            current_context(),
-            passed_headers(request.headers.multi_items(), self._launches.env),
+        parse = partial(
+            parse_request,
+            betas=request.headers.get("anthropic-beta", ""),
+            context=current_context(),
+            headers=passed_headers(request.headers.multi_items(), self._launches.env),
             login=self._launches.login,
             places_breakpoints=self.cache_breakpoints,
         )
+        parsed = await run_on_body(parse, await request.aread())
         reply = ResponseStream()
         timeout = request.extensions.get("timeout", {}).get("read")
         note = partial(self._limits.note, loop=asyncio.get_running_loop())
@@ -170,7 +172,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         return httpx2.Response(head.status, headers=head.headers, stream=body, extensions=extensions, request=request)
 
     async def _count(self, request: httpx2.Request) -> httpx2.Response:
-        api, fields = self._launches.api, parse_object(await request.aread())
+        api, fields = self._launches.api, await run_on_body(parse_object, await request.aread())
         if isinstance(model := fields.get("model"), str) and not model.startswith(_IDS_BEGIN):
             fields["model"] = resolve(await self._listed(), model)
         if isinstance(messages := fields.get("messages"), list):
@@ -204,7 +206,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         """
         if not self._prewarm:
             raise ValueError("no process would be started: prewarm is 0")
-        start_on_background(self._pool.core.keep_spares)
+        start_on_background(self._pool.core.prewarm)
 
     async def warm(self, count: int = 1) -> None:
         """Start processes, and return when there are `count`, those in use included.
@@ -215,7 +217,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         """
         if not 0 <= count <= self._size:
             raise ValueError(f"{count} processes cannot be warm: there is room for {self._size}")
-        await on_background(self._pool.core.warm, self._launches.spare(), count)
+        await on_background(self._pool.core.warm, self._launches.plain(), count)
 
     async def aclose(self) -> None:
         """End all processes, those in use too. A later request starts new ones."""
@@ -254,8 +256,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         return f"<ClaudeCodeTransport {self.stats().summary}>"
 
 
-async def _models(core: PoolCore[RequestProcess], launches: LaunchBuilder) -> JsonValue:
-    lease = Lease[RequestProcess](launches.spare())
+async def _models(core: PoolCore, launches: LaunchBuilder) -> JsonValue:
+    lease = Lease(launches.plain())
     try:
         return (await core.acquire(lease)).session.info.get("models", [])
     finally:
@@ -264,10 +266,5 @@ async def _models(core: PoolCore[RequestProcess], launches: LaunchBuilder) -> Js
 
 async def _start(launch: Launch) -> RequestProcess:
     """Start a process, with a loop if the launch has one. Raises what `Session.open()` raises."""
-    launch = cast(RequestLaunch, launch)
-    try:
-        return await (LoopProcess if launch.has_loop else RequestProcess).start(launch)
-    except ProcessExitedError:
-        if launch.is_spare:
-            launch.abilities.cannot_claim()
-        raise
+    has_loop = isinstance(launch, RequestLaunch) and launch.has_loop
+    return await (LoopProcess if has_loop else RequestProcess).start(launch)

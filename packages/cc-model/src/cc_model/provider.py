@@ -44,7 +44,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         idle_seconds: Seconds without a request after which a process is ended.
         env: Environment variables for the processes, added to those of this process. `ANTHROPIC_API_KEY`, if set in
             either, is the login; otherwise it is the login of the `claude` command.
-        cwd: Working directory of the processes; an empty private folder if None.
+        cwd: Working directory of Claude Code's own tools; an empty private folder if None.
         cli_path: Claude Code CLI to run; the one of claude-agent-sdk if None.
         timeouts: Limits for the wait for a process (`queue`), a request (`turn`), silence (`silence`), and more.
         cache_breakpoints: Whether a request whose settings ask for no caching gets cache breakpoints at the same places

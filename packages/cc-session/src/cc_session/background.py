@@ -21,6 +21,8 @@ from typing import Any, ParamSpec, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal
 
+from .event_loop import BackgroundLoop
+
 __all__ = ["at_exit", "caller_loop", "on_background", "run_on_background", "start_on_background", "tell_background"]
 
 P = ParamSpec("P")
@@ -75,7 +77,7 @@ def _serve(started: "Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]]") 
             await portal.sleep_until_stopped()
 
     try:
-        anyio.run(serve, backend="asyncio")
+        anyio.run(serve, backend="asyncio", backend_options={"loop_factory": BackgroundLoop})
     except BaseException as error:
         if not started.done():
             started.set_exception(error)
@@ -171,12 +173,29 @@ def _stop() -> None:
         background.stop()
 
 
-def _forget_after_fork() -> None:
+# Current loop of the thread that forks. A child must not close it: on Linux it shares the loop's epoll object with its
+# parent, whose loop threads could no longer wake. Without this reference, asyncio closes it there from Python 3.12 on.
+_inherited: list[object] = []
+
+
+def _loop_policy() -> Any:
+    # Public functions would create a policy, and its loop.
+    return getattr(asyncio.events, "_event_loop_policy", None)
+
+
+def _before_fork() -> None:
+    _inherited.append(getattr(getattr(_loop_policy(), "_local", None), "_loop", None))
+
+
+def _after_fork_in_child() -> None:
     # The child has no such thread, and the processes belong to the parent.
     global _current, _lock
     _current, _lock = None, threading.Lock()
+    if sys.version_info < (3, 12) and hasattr(policy := _loop_policy(), "_local"):
+        # As later versions do: of two processes with one loop, each takes events of the other.
+        policy._local = type(policy._local)()
 
 
 atexit.register(_stop)
 if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_inherited.pop, after_in_child=_after_fork_in_child)

@@ -6,13 +6,15 @@ No public interface: a name may change in any release.
 from .background import on_background, run_on_background, start_on_background, tell_background
 from .mcp.tool_calls import TOOL_CALL_ID, TOOL_META, check_length, with_tool_server
 from .policy.rules import is_below, is_known_tool
-from .pool.core import Lease, PoolCore
+from .pool.core import PoolCore
 from .pool.launch import Launch
+from .pool.leases import Lease
 from .pool.owner import PoolOwner
-from .pool.processes import PoolLimits, ResetBy
-from .pool.worker import PooledSession, Worker
+from .pool.processes import PoolLimits
+from .pool.worker import PooledSession, ResetBy, Worker
 from .process.cli_file import bundled_cli, find_cli, login_advice
 from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
+from .process.settings import variable
 
 __all__ = [
     "CLOUD_VARIABLES",
@@ -39,5 +41,6 @@ __all__ = [
     "run_on_background",
     "start_on_background",
     "tell_background",
+    "variable",
     "with_tool_server",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
+from typing_extensions import override
 
 from cc_session import QueueTimeoutError
 from cc_session.internals import login_advice
@@ -27,7 +28,16 @@ from cc_types import (
 if TYPE_CHECKING:
     from ..process.api_log import APILog
 
-__all__ = ["as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits"]
+__all__ = [
+    "UnreadableEventError",
+    "as_logged",
+    "detailed",
+    "error_body",
+    "invalid",
+    "overloaded",
+    "turn_error",
+    "with_limits",
+]
 
 # The CLI's name for the failure -> the status of the API for it, for failures without a status.
 _STATUSES = {
@@ -60,6 +70,25 @@ _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\
 _QUEUE_RETRY_SECONDS = 1.0
 _NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
 _TOO_MANY = 429
+_EVENT_CHARACTERS = 200
+
+
+class UnreadableEventError(APIError):
+    """The API, or a gateway before it, sent an event that is not one of the Messages API."""
+
+    def __init__(self, event: object) -> None:
+        text = repr(event)[:_EVENT_CHARACTERS]
+        super().__init__(status=502, message=f"The API sent an event that the Messages API does not have: {text}")
+
+    @property
+    @override
+    def retryable(self) -> bool:
+        """False: the same request would get the same events, for the same price."""
+        return False
+
+    @override
+    def _advice(self) -> str:
+        return "Check the gateway, if there is one before the API."
 
 
 def detailed(

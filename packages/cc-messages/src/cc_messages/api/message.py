@@ -8,6 +8,8 @@ from pydantic_core import from_json, to_json
 
 from cc_types import JsonValue
 
+from .failure import UnreadableEventError
+
 __all__ = ["WHITESPACE", "Answer", "Event", "says_nothing", "sse"]
 
 Event = dict[str, Any]
@@ -34,6 +36,10 @@ _APPENDED = {
     "signature_delta": "signature",
     "input_json_delta": _JSON,
 }
+# The kinds of events whose form is known.
+_KINDS = frozenset(
+    {"content_block_delta", "content_block_start", "content_block_stop", "message_delta", "message_start"}
+)
 
 
 class Answer:
@@ -81,7 +87,13 @@ class Answer:
         return self._blocks[index]
 
     def feed(self, event: Event) -> None:
-        """Process the next event; unknown kinds are ignored."""
+        """Process the next event; unknown kinds are ignored.
+
+        Raises:
+            UnreadableEventError: The Messages API does not have such an event, or not at this place.
+        """
+        if not self._is_readable(event):
+            raise UnreadableEventError(event)
         match event["type"]:
             case "message_start":
                 self._message = {**event["message"]}
@@ -97,6 +109,24 @@ class Answer:
                 self.is_complete = self.stop_reason is not None
             case _:
                 pass
+
+    def _is_readable(self, event: Event) -> bool:
+        count = len(self._blocks)
+        match event:
+            case {"type": "message_start", "message": {**message}}:
+                return isinstance(message.get("usage", {}), dict)
+            case {"type": "content_block_start", "index": index, "content_block": {"type": str()}}:
+                return index == count and self.has_begun
+            case {"type": "content_block_delta", "index": int(index), "delta": {"type": str(kind), **delta}}:
+                return 0 <= index < count and isinstance(delta.get(_APPENDED.get(kind, ""), ""), str)
+            case {"type": "content_block_stop", "index": int(index)}:
+                return 0 <= index < count
+            case {"type": "message_delta", "delta": {}, **others}:
+                return isinstance(others.get("usage", {}), dict)
+            case {"type": str(kind)}:
+                return kind not in _KINDS
+            case _:
+                return False
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return the message as the API would have sent it in one piece."""
@@ -120,15 +150,14 @@ class Answer:
         return any(block["type"] == "tool_use" for block in self._blocks)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
-        kind = delta["type"]
+        kind, block = delta["type"], self._blocks[index]
         if name := _APPENDED.get(kind):
             self._pieces.setdefault((index, name), []).append(delta[name])
             self._characters += len(delta[name])
         elif kind == "citations_delta":
-            block = self._blocks[index]
             block["citations"] = [*(block.get("citations") or []), delta["citation"]]
         elif kind == "compaction_delta":  # the whole summary, not a piece of it
-            self._blocks[index] |= {name: value for name, value in delta.items() if name != "type"}
+            block |= {name: value for name, value in delta.items() if name != "type"}
 
     def _join(self) -> None:
         for (index, name), pieces in self._pieces.items():
@@ -143,7 +172,7 @@ class Answer:
 
     def _end(self, event: Event) -> None:
         self._message |= event["delta"]
-        self._message["usage"] = {**self._message.get("usage", {}), **event.get("usage", {})}
+        self._message["usage"] = {**self.usage, **event.get("usage", {})}
         for name in event.keys() - {"type", "delta", "usage"}:
             self._message[name] = event[name]
 

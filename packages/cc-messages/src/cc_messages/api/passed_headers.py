@@ -1,6 +1,7 @@
-"""Request headers that are passed on to the API, given to a process by environment variables.
+"""Request headers: checked, and those for the API given to a process by environment variables.
 
-The CLI reads them for each request. Pure functions.
+The CLI reads the variables for each request. It splits them into lines and trims each part, so a name or a value that
+HTTP does not allow could bring another header. Pure functions.
 """
 
 import re
@@ -9,10 +10,20 @@ from dataclasses import dataclass, field
 
 from .failure import invalid
 
-__all__ = ["PassedHeaders", "passed_headers"]
+__all__ = ["PassedHeaders", "check_headers", "passed_headers"]
 
 # The CLI's variable for headers of its own requests to the API, one per line.
 _CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
+
+# CLI 2.1.329 sends at most 253 headers, up to 24 of which are its own. It leaves out the others without an error, and
+# its login can be among them. The length of headers has no such limit: 10 MB arrived.
+_MOST_HEADERS = 200
+
+# A token of RFC 9110, section 5.6.2.
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+# A field value of RFC 9110, section 5.5. The CLI sends it in ISO 8859-1, and refuses other characters.
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_SHOWN_CHARACTERS = 100
 
 # Headers about the client and the connection; the CLI sends its own.
 _OF_THE_CLIENT = frozenset(
@@ -20,6 +31,7 @@ _OF_THE_CLIENT = frozenset(
         "accept",
         "accept-encoding",
         "anthropic-beta",
+        "anthropic-dangerous-direct-browser-access",
         "anthropic-version",
         "authorization",
         "connection",
@@ -35,7 +47,8 @@ _OF_THE_CLIENT = frozenset(
         "x-app",
     }
 )
-_OF_ITS_LIBRARY = ("x-stainless-", "x-claude-code-", "proxy-", "sec-")
+# Those that begin with x-amz- are a part of the login on AWS.
+_OF_ITS_LIBRARY = ("x-stainless-", "x-claude-code-", "x-amz-", "proxy-", "sec-")
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
@@ -66,15 +79,37 @@ class PassedHeaders:
         }
 
 
+def check_headers(headers: Iterable[tuple[str, str]]) -> None:
+    """Check the headers of a request, also those that are not passed on.
+
+    Args:
+        headers: Names and values.
+
+    Raises:
+        APIError: HTTP does not allow a name or a value (status 400).
+    """
+    for name, value in headers:
+        if _NAME.fullmatch(name) is None:
+            raise invalid(
+                f"{name[:_SHOWN_CHARACTERS]!r} cannot be the name of a header: names have letters, digits and "
+                "characters of !#$%&'*+-.^_`|~ (RFC 9110, section 5.6.2)"
+            )
+        if _VALUE.fullmatch(value) is None:
+            raise invalid(
+                f"The value of the header {name[:_SHOWN_CHARACTERS]} has a control character, or one outside "
+                "ISO 8859-1: encode it"
+            )
+
+
 def passed_headers(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -> PassedHeaders:
     """Select the headers of a request that are passed on.
 
     Args:
-        headers: Names and values.
+        headers: Names and values, checked by `check_headers()`.
         env: The environment of the processes.
 
     Raises:
-        APIError: A value contains a line break (status 400).
+        APIError: There are more than the CLI can send (status 400).
     """
     # If the CLI makes no spans, the trace context has no reader there, and passing it takes a millisecond.
     is_traced = env.get("CLAUDE_CODE_ENABLE_TELEMETRY", "").lower() in _TRUE
@@ -86,9 +121,12 @@ def passed_headers(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -
         if name in trace:
             trace[name] = value if is_traced else ""
         elif name not in _OF_THE_CLIENT and not name.startswith(_OF_ITS_LIBRARY):
-            if {"\r", "\n"} & {*value}:
-                raise invalid(f"The header {name} has a line break in it")
             custom.append(f"{name}: {value}")
+    if (count := len(custom) + len(always.splitlines())) > _MOST_HEADERS:
+        raise invalid(
+            f"Claude Code passes on at most {_MOST_HEADERS} headers, and there are {count}, "
+            f"with those of {_CUSTOM_HEADERS}"
+        )
     if _TRACEPARENT.fullmatch(trace["traceparent"]) is None:
         return PassedHeaders(tuple(custom), always=always)
     state = trace["tracestate"] if _TRACESTATE.fullmatch(trace["tracestate"]) else ""

@@ -154,7 +154,8 @@ def parse_object(body: bytes) -> _Object:
         APIError: It is not one (status 400).
     """
     try:
-        fields: JsonValue = json.loads(body, parse_float=_finite, parse_constant=_finite)
+        # `json` would also accept the bytes of half a surrogate pair, and other encodings.
+        fields: JsonValue = json.loads(body.decode("utf-8-sig"), parse_float=_finite, parse_constant=_finite)
         if rb"\ud" in body.lower():
             # `json` accepts half a surrogate pair, but no encoder can write it.
             json.dumps(fields, ensure_ascii=False).encode()
@@ -178,11 +179,16 @@ def _refuse_thread(fields: _Object) -> None:
 
 
 def _require(fields: _Object) -> None:
-    """Refuse a body without the fields that the CLI would fill in, with the API's error."""
+    """Refuse a body without the fields that the CLI would fill in, or with one that it fails on, as the API would."""
     if not isinstance(messages := fields.get("messages"), list):
         raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
     if not messages:
         raise invalid("messages: at least one message is required")
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise invalid(f"messages.{index}: Input should be an object")
+    if not isinstance(fields.get("tools"), list | None):
+        raise invalid("tools: Input should be a valid list")
     if fields.get("max_tokens") is None:
         raise invalid("max_tokens: Field required")
 

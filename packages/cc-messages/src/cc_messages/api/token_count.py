@@ -11,6 +11,7 @@ blocks to a request on top.
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -61,14 +62,23 @@ class APIAccess:
         Raises:
             httpx2.TransportError: It cannot be reached.
         """
-        headers = {"anthropic-version": _VERSION, "content-type": "application/json", **self.headers}
+        # A user and a password in the address would be in the client's log.
+        url = httpx2.URL(f"{self.url.rstrip('/')}/v1/messages/count_tokens")
+        headers = {"anthropic-version": _VERSION, "content-type": "application/json", **_basic(url), **self.headers}
         if betas := request.headers.get("anthropic-beta"):
             headers["anthropic-beta"] = betas
         given = request.extensions.get("timeout", {})
         timeout = httpx2.Timeout(**given) if given else httpx2.Timeout(_TIMEOUT_SECONDS)
         async with httpx2.AsyncClient(timeout=timeout) as client:
-            url = f"{self.url.rstrip('/')}/v1/messages/count_tokens"
             content = json.dumps(fields).encode()
-            response = await client.post(url, params=request.url.params, content=content, headers=headers)
+            address = url.copy_with(userinfo=b"")
+            response = await client.post(address, params=request.url.params, content=content, headers=headers)
         told = {name: value for name, value in response.headers.items() if name in _PASSED_ON}
         return httpx2.Response(response.status_code, content=response.content, headers=told)
+
+
+def _basic(url: httpx2.URL) -> dict[str, str]:
+    """Return the header for a user in an address, as the CLI sends it: beside a key, and not beside a token."""
+    if not url.userinfo:
+        return {}
+    return {"authorization": f"Basic {b64encode(f'{url.username}:{url.password}'.encode()).decode()}"}

@@ -19,6 +19,7 @@ from cc_session.internals import is_known_tool
 if TYPE_CHECKING:
     from .approvals import Approvals
     from .cli_tools import RequestContext
+    from .turn_calls import TurnCalls
 
 __all__ = ["ClaudeCodeTools", "PermissionAsker", "with_claude_code_tools"]
 
@@ -107,31 +108,36 @@ class PermissionAsker:
     """Asks the caller of the process's current request for permissions."""
 
     def __init__(self) -> None:
-        self.context: RequestContext | None = None
-        self.approvals: Approvals | None = None
+        self._turn: tuple[TurnCalls, RequestContext, Approvals | None] | None = None
+
+    def bind(self, calls: "TurnCalls", context: "RequestContext", approvals: "Approvals | None") -> None:
+        """Ask about the calls of a turn in `context`, or by `approvals`, until `unbind()`."""
+        self._turn = calls, context, approvals
+
+    def unbind(self) -> None:
+        """Deny all later calls."""
+        self._turn = None
 
     def policy(self, claude_code_tools: ClaudeCodeTools) -> Policy | None:
         """The policy of the tools, which asks in the current caller's event loop, or leaves the question to it."""
         policy = claude_code_tools.policy
         if policy is None or (policy.ask is None and not claude_code_tools.defers):
             return policy
-        ask = self._ask_later if claude_code_tools.defers else self._ask_there(policy)
-        return Policy(policy.rules, default=policy.default, ask=ask, timeout=policy.timeout)
+        return Policy(policy.rules, default=policy.default, ask=self._ask(policy.ask), timeout=policy.timeout)
 
-    async def _ask_later(self, tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-        if self.approvals is None:
-            raise RuntimeError(_ENDED)
-        return await self.approvals.ask(tool, given, context)
-
-    def _ask_there(self, policy: Policy) -> Ask:
-        ask = policy.ask
-
-        async def ask_there(tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
-            if self.context is None or ask is None:
+    def _ask(self, ask: Ask | None) -> Ask:
+        async def answer(tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+            if self._turn is None:
                 raise RuntimeError(_ENDED)
-            return await self.context.there(_asked(ask, tool, given, context))
+            calls, request, approvals = self._turn
+            if not await calls.has(context.tool_use_id):
+                raise RuntimeError(_ENDED)
+            if approvals is not None:
+                return await approvals.ask(tool, given, context)
+            assert ask is not None  # noqa: S101  # a policy without it asks by `approvals`
+            return await request.there(_asked(ask, tool, given, context))
 
-        return ask_there
+        return answer
 
 
 async def _asked(ask: Ask, tool: str, given: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:

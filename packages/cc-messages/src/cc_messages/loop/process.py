@@ -24,6 +24,7 @@ from .cli_tools import ToolServerKey
 from .request import LoopRequest
 from .skill_folder import SkillFolder, skill_places, with_skills
 from .tool_server import ToolServer
+from .turn_calls import TurnCalls
 from .turn_reader import LoopReading
 
 __all__ = ["LoopProcess"]
@@ -49,7 +50,13 @@ class LoopProcess(RequestProcess):
             if launch.tool_server is not None:
                 tools = ToolServer(launch.tool_server)
                 belongings.push_async_callback(tools.stop)
-                options = with_tool_server(options, launch.tool_server.name, await tools.start())
+                try:
+                    options = with_tool_server(options, launch.tool_server.name, await tools.start())
+                except OSError as error:
+                    reason = f"the files for the tools of Claude Code cannot be written: {error}"
+                    raise CLIConnectionError(
+                        reason=reason, advice="Make room in the folder for temporary files."
+                    ) from error
             if launch.claude_code_tools is not None:
                 options = _with_skills(options, launch.claude_code_tools, belongings)
             policy = None if launch.claude_code_tools is None else caller.policy(launch.claude_code_tools)
@@ -81,7 +88,7 @@ class LoopProcess(RequestProcess):
         try:
             await super().reset(by)
         finally:
-            self._caller.context = self._caller.approvals = None
+            self._caller.unbind()
             if self._tools is not None:
                 self._tools.unbind()
 
@@ -97,13 +104,13 @@ class LoopProcess(RequestProcess):
         request = cast(MessagesRequest, self._request)
         context, loop = request.context, _loop(request)
         assert context is not None  # noqa: S101  # or there would be no loop
-        self._caller.context = context
-        self._caller.approvals = _approvals(loop)
+        calls, approvals = TurnCalls(), _approvals(loop)
+        self._caller.bind(calls, context, approvals)
         if self._tools is not None:
-            self._tools.bind(context.call)
+            self._tools.bind(calls, context.call)
         names = context.tools.names if context.tools is not None else frozenset[str]()
         doubtful = frozenset[str]() if loop.claude_code_tools is None else loop.claude_code_tools.unknown_names
-        return LoopReading(loop.tool_server, names, self._caller.approvals, doubtful)
+        return LoopReading(loop.tool_server, names, approvals, doubtful, calls)
 
     @override
     def _prompt(self) -> Content:

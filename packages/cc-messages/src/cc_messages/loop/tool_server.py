@@ -18,6 +18,7 @@ from cc_ipc import IPCSession, ToolSchema, current_call
 from cc_session.internals import TOOL_CALL_ID, check_length
 
 from .cli_tools import CLICall, ToolServerKey
+from .turn_calls import TurnCalls
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 # The model reads it, and an exception may quote megabytes of invalid input.
 _MESSAGE_CHARACTERS = 20_000
 
+_ENDED = "The request that this call belongs to has ended."
+
 
 class ToolServer:
     """Lists tools and passes their calls on to the bound function."""
@@ -39,7 +42,7 @@ class ToolServer:
     def __init__(self, key: ToolServerKey) -> None:
         self._key = key
         self._schemas = key.schemas()
-        self._run: Run | None = None
+        self._turn: tuple[TurnCalls, Run] | None = None
         self._calls: set[asyncio.Future[CallToolResult]] = set()
         self._come: set[str] = set()
         self._ipc: IPCSession | None = None
@@ -66,13 +69,13 @@ class ToolServer:
         if self._ipc is not None:
             await self._ipc.stop()
 
-    def bind(self, run: Run) -> None:
-        """Send calls to `run` until `unbind()`."""
-        self._run, self._come = run, set()
+    def bind(self, calls: TurnCalls, run: Run) -> None:
+        """Send the calls of a turn to `run` until `unbind()`."""
+        self._turn, self._come = (calls, run), set()
 
     def unbind(self) -> None:
         """Cancel running calls; the CLI gets an error for each, and for later ones."""
-        self._run = None
+        self._turn = None
         for call in self._calls:
             call.cancel()
 
@@ -87,11 +90,11 @@ class ToolServer:
 
     async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
         """Run a call. Always returns a result."""
-        if self._run is None:
-            return _error("The request that this call belongs to has ended.")
+        if self._turn is None:
+            return _error(_ENDED)
+        calls, run = self._turn
         call = CLICall(call_id, name, cast("dict[str, JsonValue]", dict(arguments)))
-        self._come.add(call_id or "")
-        running = asyncio.ensure_future(_result(self._run, call))
+        running = asyncio.ensure_future(self._result(calls, run, call))
         self._calls.add(running)
         try:
             return await running
@@ -104,6 +107,22 @@ class ToolServer:
             return _error("CancelledError: The call was cancelled.")
         finally:
             self._calls.discard(running)
+
+    async def _result(self, calls: TurnCalls, run: Run, call: CLICall) -> CallToolResult:
+        if not await calls.has(call.id):
+            return _error(_ENDED)
+        self._come.add(call.id or "")
+        try:
+            result = CallToolResult.model_validate(dict(await run(call)))
+            check_length(result.content)
+            return result
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        # A panic of a tool in Rust would end the server's task. The `KeyboardInterrupt` of a tool belongs to the
+        # caller's loop, which has raised it, and would end the background loop here.
+        except BaseException as error:
+            logger.error("The tool %r failed", call.name, exc_info=error)
+            return _error(f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS])
 
     def _handler(self, name: str) -> Callable[[dict[str, object]], Awaitable[dict[str, object]]]:
         async def handle(arguments: dict[str, object]) -> dict[str, object]:
@@ -123,20 +142,6 @@ class ToolServer:
     ) -> CallToolResult:
         call_id = cast("Mapping[str, object]", params.meta or {}).get(TOOL_CALL_ID)
         return await self._answer(params.name, params.arguments or {}, str(call_id) if call_id else None)
-
-
-async def _result(run: Run, call: CLICall) -> CallToolResult:
-    try:
-        result = CallToolResult.model_validate(dict(await run(call)))
-        check_length(result.content)
-        return result
-    except (asyncio.CancelledError, GeneratorExit):
-        raise
-    # A panic of a tool in Rust would end the server's task. The `KeyboardInterrupt` of a tool belongs to the caller's
-    # loop, which has raised it, and would end the background loop here.
-    except BaseException as error:
-        logger.error("The tool %r failed", call.name, exc_info=error)
-        return _error(f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS])
 
 
 def _is_cancelled() -> bool:

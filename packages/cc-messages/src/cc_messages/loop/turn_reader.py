@@ -15,6 +15,7 @@ from .answer import LoopAnswer
 from .approvals import Approvals
 from .cli_tools import ToolServerKey
 from .conversation import Block
+from .turn_calls import TurnCalls
 
 __all__ = ["LoopReading"]
 
@@ -27,6 +28,7 @@ class LoopReading(Reading):
         own: The tools that the CLI calls by itself.
         approvals: The calls of the CLI's own tools that wait for an approval.
         doubtful: The names of tools of its own that the CLI may not have.
+        calls: Gets the tool calls of the turn.
     """
 
     def __init__(
@@ -34,9 +36,11 @@ class LoopReading(Reading):
         server: ToolServerKey | None,
         own: frozenset[str],
         approvals: Approvals | None,
-        doubtful: frozenset[str] = frozenset(),
+        doubtful: frozenset[str],
+        calls: TurnCalls,
     ) -> None:
         super().__init__()
+        self._calls = calls
         self._doubtful = doubtful
         self._missing = frozenset[str]()
         names = {server.cli_name(name): name for name in server.names()} if server is not None else {}
@@ -54,7 +58,8 @@ class LoopReading(Reading):
         return False  # the limit is the CLI's own here, and a second attempt would not have the history
 
     @override
-    def feed(self, message: Message) -> Sequence[Event]:
+    def _feed(self, message: Message) -> Sequence[Event]:
+        self._calls.note(message)
         match message:
             case StreamEvent() | AssistantMessage() | UserMessage() if message.parent_tool_use_id is not None:
                 return ()  # from a sub-agent
@@ -66,7 +71,7 @@ class LoopReading(Reading):
                 self.is_broken |= bool(self._missing)
                 return ()
             case _:
-                return super().feed(message)
+                return super()._feed(message)
 
     @override
     def failure(self, address: str) -> ClaudeCodeError:

@@ -23,8 +23,10 @@ class Abilities:
     def __init__(self) -> None:
         self.can_rewind = True
         """True if a message can be dropped from the conversation. Since CLI 2.1.191."""
-        self.can_claim = True
-        """True if a process can get its system prompt later."""
+        self.can_prove = True
+        """True if its log has the numbers of API calls."""
+        self.has_proven = False
+        """True if a log with such a number was seen."""
         self._is_probed = False
 
     async def probe(self, session: Session) -> None:
@@ -40,11 +42,14 @@ class Abilities:
             await self._look_at_rewind(session)
             self._is_probed = True
 
-    def cannot_claim(self) -> None:
-        """Record that no process waits for its system prompt."""
-        if self.can_claim:
-            logger.warning("This Claude Code CLI has no spare processes: it is started for each system prompt")
-        self.can_claim = False
+    def cannot_prove(self, session: Session) -> None:
+        """Record that the log of `session`'s CLI has no numbers."""
+        self.can_prove = False
+        logger.warning(
+            "%s does not log the time limit of its API calls, so nothing proves that a call has the parameters of its "
+            "request",
+            _name(session),
+        )
 
     async def _check_parameters(self, session: Session) -> None:
         await session.set_env({_PROBE: "1"})

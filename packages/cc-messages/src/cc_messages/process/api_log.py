@@ -4,6 +4,8 @@ The messages on the CLI's stdout lack data that an API client needs: the wait af
 API's own text for some errors. With debug logging the API client inside the CLI writes them to stderr, keys masked and
 contents left out. That costs 0.2 ms a request here, and nothing measurable there. Measured on CLI 2.1.329; a version
 with another log format only gives less. Lives on the background loop.
+
+Only calls with the number of the current request count (`call_number.py`): lines of an earlier one may come late.
 """
 
 import asyncio
@@ -14,24 +16,26 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
 
-__all__ = ["LOG_ARGUMENTS", "LOG_ENV", "APILog", "retry_after"]
+__all__ = ["BEHIND_SECONDS", "LOG_ARGUMENTS", "LOG_ENV", "APILog", "retry_after"]
 
 LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error"}
 """Environment variables for the start: its API client logs everything, and it itself only errors."""
 LOG_ARGUMENTS: Mapping[str, str | None] = {"debug-to-stderr": None}
 """Command-line arguments for it."""
 
-# These lines are written before the CLI's message on stdout; they come through another pipe.
-_BEHIND_SECONDS = 0.1
+# The lines are written before the CLI's message on stdout; they come through another pipe.
+BEHIND_SECONDS = 0.1
+"""The usual delay of the log, at most."""
 
 _ENTRY = re.compile(r"\[Anthropic SDK \w+\] (?P<text>.*)")
 _SENDING = re.compile(r"\[log_\w+\] sending request \{$")
 _ANSWERED = re.compile(r"\[log_\w+\] response (?:start|error \(.*\)) \{$")
+_NUMBER = re.compile(r"    timeout: (?P<number>\d+),$")
 _HEADER = re.compile(r'    "?(?P<name>[\w-]+)"?: (?P<value>"(?:[^"\\]|\\.)*"),$')
 _ERROR = re.compile(
     r"\[ERROR\] (?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
@@ -46,18 +50,28 @@ class APILog:
     """Reads a process's stderr, line by line."""
 
     def __init__(self) -> None:
-        self.headers: dict[str, str] = {}
-        """Useful headers of the last response; empty after `forget()`."""
-        self.error: dict[str, JsonValue] | None = None
-        """The API's last error, as in its body; None after `forget()`."""
-        self.status: int | None = None
-        """The status of that error, if the response had it."""
         self.on_refusal: Callable[[], object] | None = None
         """Called when the API has refused the request, before the CLI's attempt at a different one."""
-        self._is_in_entry = self._is_in_answer = False
-        self._is_sending = False
-        self._has_answer = asyncio.Event()
-        self._has_error = asyncio.Event()
+        self._entry: Literal["sending", "answer", "other"] | None = None
+        self._has_call, self._has_answer, self._has_error = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.expect("")
+
+    def expect(self, number: str) -> None:
+        """Begin the data of a request, whose API calls have this number."""
+        self._expected, self._number = number, ""
+        self._is_mine = self._is_proven = False
+        self.is_mixed = False
+        """True if a later call of the request had another number."""
+        if self._entry is not None:  # the rest of it is about an earlier request
+            self._entry = "other"
+        self.headers: dict[str, str] = {}
+        """Useful headers of the last response."""
+        self.error: dict[str, JsonValue] | None = None
+        """The API's last error, as in its body, if any."""
+        self.status: int | None = None
+        """The status of that error, if the response had it."""
+        for event in (self._has_call, self._has_answer, self._has_error):
+            event.clear()
 
     @property
     def request_id(self) -> str | None:
@@ -69,55 +83,74 @@ class APILog:
         """Seconds to wait before a retry, set by the API."""
         return retry_after(self.headers)
 
-    def forget(self) -> None:
-        """Reset the data, which belongs to an earlier request."""
-        self.headers, self.error, self.status, self._is_sending = {}, None, None, False
-        self._has_answer.clear()
-        self._has_error.clear()
+    @property
+    def has_answer(self) -> bool:
+        """True if the log has the headers of a response."""
+        return self._has_answer.is_set()
+
+    async def called(self, seconds: float) -> bool:
+        """Wait up to `seconds` seconds for an API call of the request; return True if there is one with its number."""
+        await _wait_for(self._has_call, seconds)
+        return self._is_proven
 
     async def answered(self) -> None:
         """Wait for the headers of a response that is known to exist, up to a time limit."""
-        if self._is_sending:
-            await _wait_for(self._has_answer)
+        if self._has_call.is_set():
+            await _wait_for(self._has_answer, BEHIND_SECONDS)
 
     async def failed(self) -> None:
         """Wait likewise for the body of an error."""
-        if self._is_sending:
-            await _wait_for(self._has_error)
+        if self._has_call.is_set():
+            await _wait_for(self._has_error, BEHIND_SECONDS)
 
     def take(self, line: str) -> None:
         """Read a line."""
-        if self._is_in_entry and line.startswith((" ", "}")):
-            self._take_detail(line)
+        if self._entry is not None and line.startswith((" ", "}")):
+            self._take_detail(self._entry, line)
         elif entry := _ENTRY.match(line):
-            self._is_in_entry = line.endswith("{")
-            self._is_in_answer = _ANSWERED.match(entry["text"]) is not None
-            self._is_sending = self._is_sending or _SENDING.match(entry["text"]) is not None
+            is_sending, is_answer = _SENDING.match(entry["text"]), _ANSWERED.match(entry["text"])
+            if is_sending:
+                self._number, self._is_mine = "", False
+            self._entry = ("sending" if is_sending else "answer" if is_answer else "other") if line[-1] == "{" else None
         else:
-            self._is_in_entry = False
+            self._entry = None
             self._take_error(line)
 
-    def _take_detail(self, line: str) -> None:
+    def _take_detail(self, entry: str, line: str) -> None:
         if line.startswith("}"):
-            if self._is_in_answer:
+            self._entry = None
+            if entry == "sending":
+                self._has_sent()
+            elif entry == "answer" and self._is_mine:
                 self._has_answer.set()
-            self._is_in_entry = self._is_in_answer = False
-        elif self._is_in_answer and (header := _HEADER.match(line)) and _PASSED_ON.fullmatch(header["name"]):
-            with suppress(ValueError):
-                self.headers[header["name"]] = str(json.loads(header["value"]))
+        elif entry == "sending" and (number := _NUMBER.match(line)):
+            self._number = number["number"]
+        elif entry == "answer" and self._is_mine and (header := _HEADER.match(line)):
+            if _PASSED_ON.fullmatch(header["name"]):
+                with suppress(ValueError):
+                    self.headers[header["name"]] = str(json.loads(header["value"]))
+
+    def _has_sent(self) -> None:
+        # A log without numbers proves nothing, and is of use all the same.
+        self._is_mine = self._number in ("", self._expected)
+        if self._is_mine:
+            self._is_proven = self._number == self._expected
+            self._has_call.set()
+        elif self._is_proven:  # and an earlier request's call cannot come after one of this request
+            self.is_mixed = True
 
     def _take_error(self, line: str) -> None:
-        found = _ERROR.search(line)
-        if found is None:
+        entry = _ERROR.search(line)
+        if entry is None or not self._is_mine:
             return
         with suppress(ValueError):
-            body = cast("dict[str, JsonValue]", json.loads(found["body"]))
+            body = cast("dict[str, JsonValue]", json.loads(entry["body"]))
             if not isinstance(error := body.get("error"), dict):
                 return
             self.error = error
             self._has_error.set()
-            if found["status"] is not None:
-                self.status = int(found["status"])
+            if entry["status"] is not None:
+                self.status = int(entry["status"])
                 if self.status in _REFUSALS and self.on_refusal is not None:
                     self.on_refusal()
 
@@ -141,7 +174,7 @@ def _number(text: str | None) -> float | None:
     return None
 
 
-async def _wait_for(event: asyncio.Event) -> None:
+async def _wait_for(event: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(_BEHIND_SECONDS):
+        async with asyncio.timeout(seconds):
             await event.wait()

@@ -22,7 +22,6 @@ from ..loop.cli_tools import ToolServerKey
 from ..loop.request import LoopRequest
 from .abilities import Abilities
 from .api_log import LOG_ARGUMENTS, LOG_ENV
-from .claim import CLAIM_ARGUMENTS
 from .single_call import LIMIT_ENV, Allowance
 
 __all__ = ["NO_COMMANDS", "LaunchBuilder", "RequestLaunch"]
@@ -68,7 +67,8 @@ class LaunchBuilder:
 
     Args:
         env: Environment variables for the processes, on top of this one's.
-        cwd: Their working folder; an empty private one if None.
+        cwd: Working folder of Claude Code's own tools; an empty private one if None. Processes without them have a
+            private one in any case: in a repository the CLI would start git, with the request in its environment.
         cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
         timeouts: The time limits of all waits.
     """
@@ -104,21 +104,11 @@ class LaunchBuilder:
         """Return the launch of a process for `request`."""
         if request.loop is not None:
             return self._loop(request, request.loop)
-        launch = self._whole(request.system, request.process_model, _betas(request))
-        can_claim = self.abilities.can_claim and not self.login.owns_prompt and not request.betas
-        return replace(launch, spare=self._claimable()) if can_claim else launch
+        return self._whole(request.system, request.process_model, _betas(request))
 
-    def spare(self) -> RequestLaunch:
-        """Return the launch of a process for future requests."""
-        return self._claimable() if self.abilities.can_claim and not self.login.owns_prompt else self._plain()
-
-    def _plain(self) -> RequestLaunch:
+    def plain(self) -> RequestLaunch:
+        """Return the launch of a process for any request without betas of its own, as far as the login allows."""
         return self._whole((), PLAIN_MODEL, {})
-
-    def _claimable(self) -> RequestLaunch:
-        plain = self._plain()
-        options = replace(plain.options, extra_args={**plain.options.extra_args, **CLAIM_ARGUMENTS})
-        return replace(plain, options=options, is_spare=True)
 
     def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
         options = self._sealed(system, model, {**env, **LIMIT_ENV})
@@ -130,13 +120,11 @@ class LaunchBuilder:
         plain = _PLAIN_NAMES if loop.tool_server is not None and loop.tool_server.is_plain else {}
         options = self._sealed(request.system, request.process_model, {**_betas(request), **_LOOP_ENV, **plain})
         if loop.claude_code_tools is not None:
-            options = with_claude_code_tools(options, loop.claude_code_tools)
+            options = with_claude_code_tools(replace(options, cwd=self._cwd), loop.claude_code_tools)
         return self._launch(options, loop)
 
     def _sealed(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> ClaudeAgentOptions:
-        options = sealed_options(
-            system_prompt="\n\n".join(system), model=model, env=self._env, cwd=self._cwd, cli_path=self._cli_path
-        )
+        options = sealed_options(system_prompt="\n\n".join(system), model=model, env=self._env, cli_path=self._cli_path)
         # The caller's own variables take precedence, except the betas of a request.
         betas = {name: value for name, value in env.items() if name == _BETAS}
         return replace(options, env={**options.env, **env, **self._env, **betas})

@@ -7,7 +7,8 @@ request of its launch key.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Self, cast
@@ -16,15 +17,15 @@ from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
 from typing_extensions import override
 
 from cc_session import Content, TurnError, TurnStream
-from cc_session.internals import Launch, PooledSession, ResetBy, Worker, api_address
+from cc_session.internals import Launch, PooledSession, ResetBy, Worker, api_address, variable
 from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue, RateLimits
 
 from ..api.cost import with_cost
 from ..api.failure import as_logged, with_limits
 from ..api.message import Event
 from ..api.request import MessagesRequest
-from .api_log import APILog
-from .claim import claim
+from .api_log import LOG_ENV, APILog
+from .call_number import NUMBER_VARIABLE, CallNumbers
 from .launch import NO_COMMANDS, RequestLaunch
 from .single_call import MOST_TOKENS, STEP_TOKENS, allow_prompt
 from .turn_reader import Reading
@@ -35,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 # The CLI's prompt in place of the conversation.
 _PROMPT = "."
+
+# The log comes with the first event. It is late on an overloaded machine only, and without it there is no proof.
+_PROOF_SECONDS = 5.0
 
 # The time limit at shutdown for the last messages of an answered turn.
 _LAST_WORDS_SECONDS = 1.0
@@ -58,13 +62,13 @@ class RequestProcess(Worker):
         """The log of the process's last API call."""
         self._allowance, self._abilities = launch.allowance, launch.abilities
         self._allowed = 0
-        self._is_unclaimed = launch.is_spare
-        self._applied: dict[str, str] = {}
-        self._forgotten: str | None = None
+        self._numbers = CallNumbers({**os.environ, **launch.options.env})
+        self._was_left = False
+        self._is_mixed = False
         self._request: MessagesRequest | None = None
         self.on_limits: Callable[[RateLimits], object] | None = None
         """Called with the limits of an API response."""
-        self._has_log = launch.claude_code_tools is None
+        self._has_log = LOG_ENV.items() <= launch.options.env.items()
         self._heard: RateLimits | None = None
         self._reading = Reading()
         self._stream: TurnStream | None = None
@@ -77,14 +81,13 @@ class RequestProcess(Worker):
         session = await cls.open(launch, replace(launch.options, stderr=log.take))
         process = cls(launch, session, log)
         try:
-            if not launch.is_spare:  # which cannot be claimed after a message or a rewind
-                await process.begin()
+            await process.set_up()
         except BaseException:
             await session.close()
             raise
         return process
 
-    async def begin(self) -> None:
+    async def set_up(self) -> None:
         """Prepare the process for requests.
 
         Raises:
@@ -118,24 +121,15 @@ class RequestProcess(Worker):
             ClaudeCodeError: The process failed.
         """
         self._request = request
-        self.log.forget()
-        if self._is_unclaimed:
-            await claim(self.session, request.system)
-            self._is_unclaimed = False
-            await self.begin()
-        await self._apply_parameters(launch.options.model, request.env)
-
-    async def _apply_parameters(self, model: str | None, env: Mapping[str, str]) -> None:
-        """Set the model and the variables, if they differ, in one control request: it takes some 6 ms."""
-        changed = {name: value for name, value in env.items() if self._applied.get(name) != value}
-        settings: dict[str, JsonValue] = {"env": {**changed}} if changed else {}
-        if model != self.model:
-            settings["model"] = model
-        if settings:
-            await self.session.control("apply_flag_settings", settings=settings)
-            self._applied |= changed
-            self.model = model
-        else:
+        wanted: dict[str, JsonValue] = {"model": launch.options.model, "system_prompt": launch.prompt}
+        wanted |= {variable(name): value for name, value in request.env.items()}
+        if self._was_left or self.session.settings.missing(wanted):
+            self._numbers.advance()
+        self._was_left = True
+        self.log.expect(self._numbers.current)
+        if self._has_log:
+            wanted[variable(NUMBER_VARIABLE)] = self._numbers.current
+        if not await self.session.apply(wanted):
             await self.ping()
 
     async def answer(self) -> AsyncIterator[Event]:
@@ -149,14 +143,42 @@ class RequestProcess(Worker):
         try:
             async for event in self._events():
                 if event["type"] == "message_start":
+                    await self._prove()
                     await self.log.answered()
                     self._note_limits()
+                elif self.log.is_mixed:
+                    raise self._mixed()
                 yield event
                 if event["type"] == "message_stop":
                     return
         except ClaudeCodeError as error:
+            if self._reading.has_status:
+                await self._prove()
             await self.log.failed()
             raise with_limits(as_logged(error, self.log), self._note_limits()) from error.__cause__
+
+    async def _prove(self) -> None:
+        """Check that the API was called with the parameters of this request.
+
+        Raises:
+            CLIConnectionError: It was not; the process is of no further use.
+        """
+        if not self._has_log or not self._abilities.can_prove:
+            return
+        if await self.log.called(_PROOF_SECONDS):
+            self._abilities.has_proven = True
+        elif self._abilities.has_proven:
+            raise self._mixed()
+        else:
+            self._abilities.cannot_prove(self.session)
+
+    def _mixed(self) -> CLIConnectionError:
+        self._is_mixed = True
+        logger.error("Process %s called the API with other parameters than those of its request", self.pid)
+        return CLIConnectionError(
+            reason="Claude Code called the API with the parameters of another request, so its answer was dropped",
+            advice="Send the request again.",
+        )
 
     def _note_limits(self) -> RateLimits | None:
         """Report the limits of the last response, as far as known, and return them."""
@@ -183,7 +205,9 @@ class RequestProcess(Worker):
 
     @override
     def unfit(self, by: ResetBy) -> str | None:
-        return "dead" if self.session.state == "dead" else None
+        if self.session.state == "dead":
+            return "dead"
+        return "mixed" if self._is_mixed else None
 
     @override
     async def reset(self, by: ResetBy) -> None:
@@ -229,8 +253,10 @@ class RequestProcess(Worker):
         try:
             early: list[Message] = []
             async for message in stream:
-                self._note_limit_event(message)
                 events = self._reading.feed(message)
+                if not self._reading.has_begun:
+                    continue
+                self._note_limit_event(message)
                 early.append(message)
                 # A turn stopped before its API call is not reported.
                 if self._reading.answer.has_begun or (self._reading.has_ended and not self._reading.was_blocked):
@@ -277,8 +303,9 @@ class RequestProcess(Worker):
                 async for message in stream:
                     self._note_limit_event(message)
                     self._deliver(message)
+                self._was_left = self._has_log and not self.log.has_answer
         except ClaudeCodeError as error:
-            logger.debug("A turn was ended: %s", error)
+            logger.debug("A turn was ended by an error: %s", type(error).__name__)
         finally:
             await self._turn.aclose()
         await self.session.vacate()
@@ -292,12 +319,7 @@ class RequestProcess(Worker):
         if not self._abilities.can_rewind:
             await self._clear()
             return
-        prompt = self.session.last_user_uuid
-        if prompt == self._forgotten:  # the request was cancelled before it was sent
-            return
-        if not await self.session.rewind(str(prompt)):
-            raise CLIConnectionError(reason="Claude Code did not rewind the conversation")
-        self._forgotten = prompt
+        await self.session.drop_messages()
 
     async def _clear(self) -> None:
         if NO_COMMANDS.keys() <= self.launch.options.extra_args.keys():  # the first process, used for the probe

@@ -5,11 +5,11 @@ Drops events of a second API call, and an end that the API did not send. Pure: m
 
 from collections.abc import Sequence
 
-from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent
+from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent, SystemMessage
 
 from cc_types import ClaudeCodeError, CLIConnectionError
 
-from ..api.failure import turn_error
+from ..api.failure import UnreadableEventError, turn_error
 from ..api.message import Answer, Event
 
 __all__ = ["Reading"]
@@ -26,11 +26,23 @@ class Reading:
         """The message as sent to the caller."""
         self.is_broken = False
         """True if there will be no complete answer."""
+        self.has_begun = False
+        """True if the CLI has begun the turn; messages before that are about an earlier one."""
         self._apology: AssistantMessage | None = None
         self._result: ResultMessage | None = None
 
     def feed(self, message: Message) -> Sequence[Event]:
-        """Process the CLI's next message; return the events for the caller."""
+        """Process the CLI's next message; return the events for the caller.
+
+        Raises:
+            UnreadableEventError: It has an event that the Messages API does not have.
+        """
+        self.has_begun |= isinstance(message, SystemMessage) and message.subtype == "init"
+        if isinstance(message, StreamEvent) and not _has_type(message.event):
+            raise UnreadableEventError(message.event)
+        return self._feed(message) if self.has_begun else ()
+
+    def _feed(self, message: Message) -> Sequence[Event]:
         match message:
             case StreamEvent(event=event) if not self.answer.is_complete and not self.is_broken:
                 if not self.has_apology or not _is_made_up(event):
@@ -47,6 +59,11 @@ class Reading:
     def has_ended(self) -> bool:
         """True if the CLI has ended the turn."""
         return self._result is not None
+
+    @property
+    def has_status(self) -> bool:
+        """True if the turn ended with an error that the API has sent."""
+        return self._result is not None and self._result.api_error_status is not None
 
     @property
     def was_blocked(self) -> bool:
@@ -92,12 +109,20 @@ class Reading:
         return (event,)
 
 
+def _has_type(event: object) -> bool:
+    match event:
+        case {"type": str()}:
+            return True
+        case _:
+            return False
+
+
 def _is_made_up(event: Event) -> bool:
     """Return True if the CLI closed a stream that the API did not: it has no reason for the end."""
     match event["type"]:
         case "content_block_stop":
             return True
         case "message_delta":
-            return event["delta"].get("stop_reason") is None
+            return event.get("delta", {}).get("stop_reason") is None
         case _:
             return False

@@ -3,20 +3,18 @@
 Lives on the server's event loop. Every refusal is an error in the API's form.
 """
 
-import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from cc_types import APIError
 
 from .clients import Client, ClientTable
-from .usage_store import UsageStore
+from .usage_ledger import RETRY_SECONDS, UsageLedger
+from .usage_store import UsageTotal
 
 __all__ = ["Admission", "BudgetSpentError"]
-
-logger = logging.getLogger(__name__)
 
 # A place is free as soon as one of the answers has ended.
 _BUSY_RETRY_SECONDS = 1.0
@@ -31,13 +29,13 @@ class Admission:
 
     Args:
         clients: Returns the current clients.
-        store: Their usage.
+        ledger: Their usage.
         max_requests: The maximum number of requests in progress, of all clients.
     """
 
-    def __init__(self, clients: Callable[[], ClientTable], store: UsageStore, max_requests: int) -> None:
+    def __init__(self, clients: Callable[[], ClientTable], ledger: UsageLedger, max_requests: int) -> None:
         self.clients = clients
-        self.store = store
+        self.ledger = ledger
         self.max_requests = max_requests
         self.in_progress: Counter[str] = Counter()
         """The number of requests in progress by client."""
@@ -83,7 +81,7 @@ class Admission:
         finally:
             self.in_progress[client.name] -= 1
 
-    def check_budget(self, client: Client) -> None:
+    async def check_budget(self, client: Client) -> None:
         """Check that a client has budget left. The request that crosses a budget is answered, the next one is refused.
 
         Raises:
@@ -93,27 +91,29 @@ class Admission:
         if not client.has_budget:
             return
         try:
-            spent = self.store.today(client.name)
+            spent = await self.ledger.today(client.name)
         except sqlite3.Error as error:
-            raise APIError(status=503, message=f"This server cannot count the usage of its clients: {error}") from error
+            message = f"This server cannot count the usage of its clients: {error}"
+            raise APIError(status=503, message=message, retry_after=RETRY_SECONDS) from error
         dollars, tokens = client.dollars_per_day, client.tokens_per_day
         if dollars is not None and spent.dollars >= dollars:
             raise self._spent(402, client, f"${spent.dollars:,.4f} of ${dollars:,.4f}")
         if tokens is not None and spent.tokens >= tokens:
             raise self._spent(429, client, f"{spent.tokens:,} of {tokens:,} tokens")
 
-    def write_usage(self) -> None:
-        """Store the usage that was added. If that fails, the reason is logged, and the next call stores it."""
-        try:
-            self.store.flush()
-        except sqlite3.Error as error:
-            logger.error("The usage of the clients could not be stored yet: %s", error)
+    async def usage(self) -> dict[str, UsageTotal]:
+        """Return the usage of each client in this UTC day; without those whose usage cannot be read."""
+        totals: dict[str, UsageTotal] = {}
+        with suppress(sqlite3.Error):  # logged
+            for client in self.clients().clients:
+                totals[client.name] = await self.ledger.today(client.name)
+        return totals
 
     def _spent(self, status: int, client: Client, amount: str) -> BudgetSpentError:
         return BudgetSpentError(
             status=status,
             message=f"The client {client.name} has used {amount} of today's budget, which begins anew at 00:00 UTC",
-            retry_after=round(self.store.seconds_left()),
+            retry_after=round(self.ledger.store.seconds_left()),
         )
 
 

@@ -16,6 +16,7 @@ from ..transport import ClaudeCodeTransport
 from .admission import Admission
 from .client_file import ClientFile
 from .clients import check_login, single_client
+from .usage_ledger import UsageLedger
 from .usage_store import UsageStore
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def create_app(
         path = Path(clients)
         file = ClientFile(path, lambda table: check_login(table, is_subscription=own.uses_subscription))
         table, store = file.table(), UsageStore(Path(usage_file or path.with_suffix(_USAGE_SUFFIX)))
-    admission = Admission(file.table if file is not None else lambda: table, store, max_requests)
+    admission = Admission(file.table if file is not None else lambda: table, UsageLedger(store), max_requests)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
@@ -104,7 +105,7 @@ def create_app(
                 watching.cancel()
             if transport is None:
                 await own.aclose()
-            admission.write_usage()
+            await admission.ledger.close()
 
     gate = Gate(own, admission, _metrics(own, admission), limits)
     app = Starlette(routes=[Route("/{path:path}", gate)], lifespan=lifespan)

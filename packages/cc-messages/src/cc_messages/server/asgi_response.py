@@ -106,7 +106,8 @@ async def _send(send: Send, message: Message) -> None:
 
 def _server_error(error: httpx2.TransportError) -> APIError:
     """Return the error between this server and the API."""
-    logger.warning("A request failed: %s", error)
+    # Without the text, which can be the API's and quote the request.
+    logger.warning("A request failed: %s", type(error.__cause__ or error).__name__)
     status = 500 if isinstance(error.__cause__, CLINotFoundError) else 502
     return APIError(status=status, message=str(error), error_type="api_error")
 

@@ -75,10 +75,13 @@ class ClientFile:
 
     def _read(self) -> ClientTable:
         try:
-            with self._path.open("rb") as file:
-                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            with open(self._path, "rb", opener=_open_at_once) as file:
+                mode = os.fstat(file.fileno()).st_mode
+                if not stat.S_ISREG(mode):
+                    raise ValueError("it is not a regular file")
                 if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-                    raise ValueError(f"other users have access to it (mode {mode:o}): chmod 600 takes it away")
+                    permissions = stat.S_IMODE(mode)
+                    raise ValueError(f"other users have access to it (mode {permissions:o}): chmod 600 takes it away")
                 table = parse_clients(tomllib.load(file))
             self._check(table)
         except OSError as error:
@@ -86,6 +89,11 @@ class ClientFile:
         except ValueError as error:  # also bytes that are not UTF-8, and TOML that is invalid
             raise ClientFileError(f"{self._path}: {error}") from error
         return table
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # To open a named pipe would wait for its writer.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def parse_clients(document: Mapping[str, object]) -> ClientTable:

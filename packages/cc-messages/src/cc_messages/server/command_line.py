@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     claude = serve.add_argument_group("Claude Code")
     claude.add_argument("--cli-path", type=Path, metavar="FILE", help="the CLI to run (that of the SDK)")
-    claude.add_argument("--cwd", type=Path, metavar="DIR", help="where it runs (an empty private folder)")
+    claude.add_argument("--cwd", type=Path, metavar="DIR", help="where its own tools work (an empty private folder)")
     levels = ("debug", "info", "warning", "error")
     claude.add_argument("--log-level", choices=levels, default="warning", help="what is logged to stderr (warning)")
     return parser

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import ClassVar
 
+import h11
 from starlette.types import Scope
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -68,7 +69,9 @@ class _Connection(H11Protocol):
 
     def _time_out(self) -> None:
         self._head_timer = None
-        self.transport.write(_TIMED_OUT)
+        # The bytes can also be the rest of a request that has its answer.
+        if self.conn.their_state is h11.IDLE and (not self.cycle or self.conn.trailing_data[0]):
+            self.transport.write(_TIMED_OUT)
         self.transport.close()
 
 

@@ -6,19 +6,22 @@ sends the answers, and `server/admission.py` decides about clients.
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import httpx2
 from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from cc_types import APIError
 
 from ..api.cost import has_price
+from ..api.long_body import run_on_body
 from ..api.response import REQUEST_ID, error_response, new_request_id
 from ..loop.cli_tools import request_context
 from ..transport import ClaudeCodeTransport
@@ -26,6 +29,7 @@ from .admission import Admission, BudgetSpentError
 from .asgi_response import relay, send_response
 from .clients import Client
 from .connections import trust_connection
+from .json_values import check_values
 from .request_body import ClientGone, RequestBody
 from .request_record import ObservedSend, RequestRecord
 from .usage_meter import Usage, UsageMeter
@@ -111,29 +115,48 @@ class Gate:
             await self._show_metrics(scope, receive, send)
             return
         with self._admission.place(client):
-            request = _as_request(scope, await body.read(self._limits.max_body_bytes))
+            content = await body.read(self._limits.max_body_bytes)
+            await run_on_body(check_values, content)
+            request = _as_request(scope, content)
             if (request.method, request.url.path) == ("POST", "/v1/messages"):
-                self._admission.check_budget(client)
-                _check_price(client, request.content)
+                await self._admission.check_budget(client)
+                if client.dollars_per_day is not None:
+                    await run_on_body(partial(_check_price, client), content)
             await self._answer(client, request, receive, send, record)
 
     async def _answer(
         self, client: Client, request: httpx2.Request, receive: Receive, send: Send, record: RequestRecord
     ) -> None:
-        loop = asyncio.get_running_loop()
+        loop, ledger = asyncio.get_running_loop(), self._admission.ledger
+        has_left, is_counted = asyncio.Event(), asyncio.Event()
 
         def count(usage: Usage, requests: int) -> None:
-            self._admission.store.add(client.name, UsageTotal(requests, usage.tokens, usage.dollars))
+            ledger.add(client.name, UsageTotal(requests, usage.tokens, usage.dollars))
             if self._metrics is not None:
                 self._metrics.count_usage(client.name, usage)
             with suppress(RuntimeError):  # the server has ended
                 # Before the event with these counts, which takes the same way.
-                loop.call_soon_threadsafe(self._admission.write_usage)
+                loop.call_soon_threadsafe(ledger.write)
+                loop.call_soon_threadsafe(is_counted.set)
+
+        async def deliver(message: Message) -> None:
+            if client.has_budget:
+                await ledger.written()
+            if has_left.is_set():
+                raise ClientGone
+            await send(message)
 
         with request_context(on_usage=UsageMeter(count)) as context:
-            work = relay(self._transport, request, send, self._limits.ping_seconds)
+
+            async def leaving() -> None:
+                await _disconnected(receive)
+                has_left.set()
+                if client.has_budget and context.report is not None:  # a process has the request
+                    await is_counted.wait()
+
+            work = relay(self._transport, request, deliver, self._limits.ping_seconds)
             try:
-                await _while_there(receive, asyncio.ensure_future(work))
+                await _unless(leaving(), asyncio.ensure_future(work))
             finally:
                 record.report = context.report
 
@@ -141,18 +164,18 @@ class Gate:
         if self._metrics is None:
             raise APIError(status=404, message=_NO_METRICS)
         accept = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"), "")
-        content, content_type = self._metrics.write(accept)
+        content, content_type = self._metrics.write(accept, await self._admission.usage())
         headers = {REQUEST_ID: new_request_id(), "content-type": content_type}
         await Response(content, headers=headers)(scope, receive, send)
 
 
-async def _while_there(receive: Receive, work: asyncio.Future[None]) -> None:
-    """Await `work`, and cancel it when the client disconnects.
+async def _unless(leaving: Coroutine[None, None, None], work: asyncio.Future[None]) -> None:
+    """Await `work`, and cancel it when `leaving` ends.
 
     Raises:
-        ClientGone: The client has disconnected.
+        ClientGone: `leaving` has ended first.
     """
-    gone = asyncio.ensure_future(_disconnected(receive))
+    gone = asyncio.ensure_future(leaving)
     gone.add_done_callback(lambda _: work.cancel())
     try:
         await work
@@ -197,7 +220,12 @@ def _as_request(scope: Scope, body: bytes) -> httpx2.Request:
     headers = [(name, value) for name, value in scope["headers"] if name in _PASSED_ON]
     path = scope.get("raw_path") or quote(scope["path"]).encode()
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
-    url = httpx2.URL("http://claude").copy_with(raw_path=path + query)
+    try:
+        url = httpx2.URL("http://claude").copy_with(raw_path=path + query)
+    except httpx2.InvalidURL as error:
+        raise APIError(
+            status=400, message=f"The path of the request is invalid: {path.decode(errors='replace')[:100]}"
+        ) from error
     return httpx2.Request(scope["method"], url, headers=headers, content=body)
 
 
@@ -209,8 +237,6 @@ def _check_price(client: Client, body: bytes) -> None:
     Raises:
         APIError: It has none (status 400).
     """
-    if client.dollars_per_day is None:
-        return
     try:
         model = from_json(body).get("model")
     except (ValueError, AttributeError):  # which the transport refuses

@@ -5,6 +5,7 @@ The only modules that know prometheus-client are this one and `server/state_coll
 """
 
 import math
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -14,6 +15,7 @@ from .admission import Admission
 from .request_record import RequestRecord
 from .state_collector import StateCollector
 from .usage_meter import Usage
+from .usage_store import UsageTotal
 
 __all__ = ["Metrics"]
 
@@ -57,7 +59,8 @@ class Metrics:
     def __init__(self, transport: ClaudeCodeTransport, admission: Admission) -> None:
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        registry.register(StateCollector(transport, admission))
+        self._state = StateCollector(transport, admission)
+        registry.register(self._state)
         self._requests = Counter(
             "cc_messages_requests",
             "Finished requests, by client, path and HTTP status; 499: the client left before the response",
@@ -120,7 +123,13 @@ class Metrics:
         if math.isfinite(usage.dollars):
             self._dollars.labels(client).inc(max(0.0, usage.dollars))
 
-    def write(self, accept: str) -> tuple[bytes, str]:
-        """Return all figures in the format that a header `Accept` asks for, and its content type."""
+    def write(self, accept: str, usage: Mapping[str, UsageTotal]) -> tuple[bytes, str]:
+        """Return all figures and their content type.
+
+        Args:
+            accept: The header `Accept`, for the format.
+            usage: The usage of the clients in this UTC day.
+        """
+        self._state.usage = usage
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type

@@ -1,8 +1,8 @@
 """Figures that are read when Prometheus asks: processes, requests in progress, budgets, and the limits of the API."""
 
 import math
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -10,6 +10,9 @@ from typing_extensions import override
 
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
+
+if TYPE_CHECKING:
+    from .usage_store import UsageTotal
 
 __all__ = ["StateCollector"]
 
@@ -26,6 +29,8 @@ class StateCollector(Collector):
 
     def __init__(self, transport: ClaudeCodeTransport, admission: Admission) -> None:
         self._transport, self._admission = transport, admission
+        self.usage: Mapping[str, UsageTotal] = {}
+        """The usage of the clients in this UTC day, as far as it could be read."""
 
     @override
     def collect(self) -> Iterator[Metric]:
@@ -67,9 +72,7 @@ class StateCollector(Collector):
         for client in self._admission.clients().clients:
             progress.add_metric([client.name], self._admission.in_progress[client.name])
             budgets = {"tokens": client.tokens_per_day, "dollars": client.dollars_per_day}
-            try:
-                spent = self._admission.store.today(client.name)
-            except sqlite3.Error:  # logged with the next request
+            if (spent := self.usage.get(client.name)) is None:
                 continue
             for unit, limit in budgets.items():
                 used.add_metric([client.name, unit], getattr(spent, unit))

@@ -2,6 +2,7 @@
 
 Amounts are added in any thread, in memory, and written by the next `flush()`. An amount that could not be written stays
 for the one after. A power failure can lose the last seconds; the end of the process loses none that was flushed.
+`flush()` and `today()` wait for SQLite, and are called in one thread at a time.
 """
 
 import os
@@ -17,7 +18,7 @@ from pathlib import Path
 __all__ = ["UsageStore", "UsageTotal", "seconds_to_midnight", "utc_now"]
 
 # Another server that writes holds the lock for a millisecond.
-_LOCK_SECONDS = 2.0
+_LOCK_SECONDS = 1.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
@@ -68,13 +69,13 @@ class UsageStore:
     """
 
     def __init__(self, path: Path | None = None, now: Callable[[], datetime] = utc_now) -> None:
-        self._now = now
+        self._path, self._now = path, now
         self._lock = threading.Lock()
         self._unwritten: dict[tuple[str, str], UsageTotal] = {}
         try:
             if path is not None:
                 _make_private(path)
-            # An application may be created in another thread than that of its event loop; only the latter uses it.
+            # Created in another thread than that in which it is used.
             self._database = sqlite3.connect(path or ":memory:", timeout=_LOCK_SECONDS, check_same_thread=False)
             weakref.finalize(self, self._database.close)
             with self._database:
@@ -83,10 +84,16 @@ class UsageStore:
                 self._database.execute("PRAGMA synchronous = NORMAL")
                 self._database.execute(_SCHEMA)
                 self._database.execute(_READ, ("", ""))
+            self._file = self._identity()
         except (OSError, sqlite3.Error) as error:
             raise ValueError(
                 f"the usage of the clients cannot be stored in {path}: {error}; --usage-file names another place"
             ) from error
+
+    @property
+    def has_unwritten(self) -> bool:
+        """True if there are amounts for the next `flush()`."""
+        return bool(self._unwritten)
 
     def add(self, client: str, amount: UsageTotal) -> None:
         """Add an amount to the usage of a client. May be called in any thread; makes no I/O."""
@@ -100,6 +107,7 @@ class UsageStore:
         Raises:
             sqlite3.Error: They cannot be written, and stay for the next time.
         """
+        self._check_file()
         with self._lock:
             amounts, self._unwritten = self._unwritten, {}
         if not amounts:
@@ -120,13 +128,29 @@ class UsageStore:
         Raises:
             sqlite3.Error: It cannot be read.
         """
-        self.flush()
-        row = self._database.execute(_READ, (self._day(), client)).fetchone()
-        return UsageTotal() if row is None else UsageTotal(*row)
+        self._check_file()
+        key = (self._day(), client)
+        row = self._database.execute(_READ, key).fetchone()
+        with self._lock:
+            return UsageTotal(*(row or ())) + self._unwritten.get(key, UsageTotal())
 
     def seconds_left(self) -> float:
         """Return the seconds to the end of this UTC day."""
         return seconds_to_midnight(self._now())
+
+    def _check_file(self) -> None:
+        """Check that the file is still the one that was opened: SQLite goes on with a deleted one."""
+        if self._identity() != self._file:
+            raise sqlite3.OperationalError(f"{self._path} was deleted or replaced: restart the server")
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            facts = None if self._path is None else self._path.stat()
+        except FileNotFoundError:
+            facts = None
+        except OSError as error:
+            raise sqlite3.OperationalError(str(error)) from error
+        return None if facts is None else (facts.st_dev, facts.st_ino)
 
     def _day(self) -> str:
         return self._now().date().isoformat()

@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import inspect
 import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
@@ -35,11 +36,16 @@ class QuitError(RuntimeError):
         super().__init__(f"it raised {error!r}")
 
 
+# A turn's hooks are called during the turn, or shortly after a turn that was left.
+_TURNS_REMEMBERED = 100
+
+
 class CallbackRunner:
-    """Event loop of a session's caller; one caller at a time has a turn."""
+    """Event loops of a session's callers; one caller at a time has a turn."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self._loop = loop
+        self._loops: OrderedDict[str, asyncio.AbstractEventLoop | None] = OrderedDict()
         self.mark: Mapping[str, str] = {}
         """Environment variable that makes called programs end with the session."""
 
@@ -47,38 +53,56 @@ class CallbackRunner:
         """Use the loop of the present call to the session for the turn that begins."""
         self._loop = caller_loop.get()
 
-    async def call_here(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
+    async def call_here(self, _turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
         """Call as `call()`, but run a coroutine function on this loop; set `mark_of_programs`."""
         mark_of_programs.set(self.mark)
-        return await CallbackRunner(None).call(function, *args)
+        return await CallbackRunner(None).call(None, function, *args)
 
-    async def call(self, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
-        """Call a function, and await its result if it is awaitable."""
+    async def call(self, turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
+        """Call a function, and await its result if it is awaitable.
+
+        Args:
+            turn: The CLI's id of the turn, `prompt_id`. A late call about an earlier turn goes to that turn's caller.
+                An old CLI sends none; then the last turn counts.
+            function: The callback.
+            *args: Its arguments.
+        """
+        loop = self._loop_of(turn)
         if not _is_async(function):
             result = await in_thread(function, *args)
-            return await self._awaited(result) if inspect.isawaitable(result) else cast(T, result)
-        return await self._awaited(cast("Callable[..., Awaitable[T]]", function), *args)
+            return await _awaited(loop, result) if inspect.isawaitable(result) else cast(T, result)
+        return await _awaited(loop, cast("Callable[..., Awaitable[T]]", function), *args)
 
-    async def _awaited(self, what: Awaitable[T] | Callable[..., Awaitable[T]], *args: object) -> T:
-        async def run() -> T:
-            try:
-                return await (what(*args) if callable(what) else what)
-            except _NOT_FOR_US as error:
-                task = asyncio.current_task()
-                if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                    raise
-                raise QuitError(error) from error
+    def _loop_of(self, turn: str | None) -> asyncio.AbstractEventLoop | None:
+        if turn is None:
+            return self._loop
+        loop = self._loops.setdefault(turn, self._loop)
+        if len(self._loops) > _TURNS_REMEMBERED:
+            self._loops.popitem(last=False)
+        return loop
 
-        loop = self._loop
-        if loop is None or loop is asyncio.get_running_loop():
-            return await run()
-        coroutine = run()
+
+async def _awaited(
+    loop: asyncio.AbstractEventLoop | None, work: Awaitable[T] | Callable[..., Awaitable[T]], *args: object
+) -> T:
+    async def run() -> T:
         try:
-            future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-        except RuntimeError:  # it was closed
-            coroutine.close()
-            raise
-        return await asyncio.wrap_future(future)
+            return await (work(*args) if callable(work) else work)
+        except _NOT_FOR_US as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            raise QuitError(error) from error
+
+    if loop is None or loop is asyncio.get_running_loop():
+        return await run()
+    coroutine = run()
+    try:
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    except RuntimeError:  # it was closed
+        coroutine.close()
+        raise
+    return await asyncio.wrap_future(future)
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:

@@ -61,7 +61,7 @@ def for_the_cli(hook: Hook[Any], callback_runner: CallbackRunner) -> HookMatcher
         limit = asyncio.timeout(hook.timeout)
         try:
             async with limit:
-                returned = await call(hook.function, input)
+                returned = await call(input.get("prompt_id"), hook.function, input)
             return _json(hook.event, returned)
         except Exception as error:
             if limit.expired() and isinstance(error, TimeoutError):

@@ -41,8 +41,8 @@ class StdioServer:
     args: Sequence[str] = field(default=(), repr=False)
     """Its arguments. Every user of the machine can read them."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Environment variables, in addition to the CLI's. The CLI's login and request data are excluded: a server that
-    needs `ANTHROPIC_API_KEY` gets it here."""
+    """Environment variables, in addition to the CLI's, which come without logins, also those of clouds, and without
+    request data: a server that needs `ANTHROPIC_API_KEY` or `AWS_ACCESS_KEY_ID` gets it here."""
 
     def __post_init__(self) -> None:
         if isinstance(self.args, str):

@@ -52,6 +52,8 @@ class _Call:
     """Name of its tool in the rules."""
     is_to_ask: bool = False
     """True if a hook decided to ask about it."""
+    turn: str | None = None
+    """The CLI's id of its turn, if known."""
 
 
 class PolicyGate:
@@ -112,7 +114,7 @@ class PolicyGate:
             return PermissionResultAllow()
         if verdict.behavior == "ask":
             context = replace(context, decision_reason=verdict.reason)
-        return await self._asked(call.name, input, context)
+        return await self._asked(call, input, context)
 
     async def _before_tool(self, call: Mapping[str, Any]) -> HookResult:
         verdict = await self._verdict(self._remembered(call).name, call["tool_input"])
@@ -126,7 +128,7 @@ class PolicyGate:
         """Return a call's record; the first hook makes it."""
         key = str(call.get("tool_use_id")), str(call.get("tool_name"))
         known = self._calls.setdefault(key, _Call(""))
-        known.name = tool_name_of(call)
+        known.name, known.turn = tool_name_of(call), call.get("prompt_id")
         if len(self._calls) > _REMEMBERED_CALLS:
             self._calls.popitem(last=False)
         return known
@@ -160,12 +162,13 @@ class PolicyGate:
                 return {}
         return cast(HookJSONOutput, output)
 
-    async def _asked(self, tool: str, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+    async def _asked(self, call: _Call, input: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:
+        tool = call.name
         if self._ask is None:
             return PermissionResultDeny(message=f"{tool} needs a permission. {_NO_CALLBACK}")
         try:
             async with asyncio.timeout(self._ask_seconds):
-                answer = await self._callback_runner.call(self._ask, tool, input, context)
+                answer = await self._callback_runner.call(call.turn, self._ask, tool, input, context)
             if isinstance(answer, PermissionResultAllow) and answer.updated_input is not None:
                 verdict = await self._verdict(tool, answer.updated_input)
                 if verdict.behavior == "deny":

@@ -1,164 +1,77 @@
-"""Pool logic on the background loop: assign processes to leases.
+"""Pool logic on the background loop: processes for leases.
 
 It decides without awaiting, so its data cannot change meanwhile, and again whenever a process becomes free, ends or
 fails. Leases are a queue in order of arrival: the first takes the next free process, or its place; later leases get
-only processes that it cannot use.
+only processes that it cannot use. Starts, resets and ends run in tasks.
 """
 
 import asyncio
+import contextvars
 import logging
 import time
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Hashable
-from enum import Enum, auto
-from math import inf
-from typing import Generic, Protocol, TypeVar
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from typing import Any
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
 from ..errors import QueueTimeoutError
+from ..process import connection
 from ..session.session import Session
 from ..session.turn import Turn
 from .launch import Launch
-from .processes import PoolLimits, PoolMember, ProcessSet
-from .stats import PoolStats
+from .leases import Lease, Step, next_step
+from .processes import PoolLimits, Processes
+from .stats import Figures, PoolStats
+from .worker import Worker
 
-__all__ = ["Lease", "PoolCore"]
-
-
-class LeasableProcess(PoolMember, Protocol):
-    """A process from a lease's point of view; `Worker` is one."""
-
-    @property
-    def has_answered(self) -> bool:
-        """True if an answer has begun in this lease."""
-        ...
-
-    async def prepare(self, launch: Launch, /) -> None:
-        """Check that it answers, and apply the settings of a lease."""
-        ...
-
-    def lend(self) -> Session:
-        """Return a session object that is valid for one lease."""
-        ...
-
-    def keep(self) -> Session:
-        """Return the session itself, for internal use."""
-        ...
-
-
-W = TypeVar("W", bound=LeasableProcess)
+__all__ = ["PoolCore"]
 
 logger = logging.getLogger(__name__)
 
-_WAITS_REMEMBERED = 100
+# Interval of checks for dead, grown, long idle and missing processes.
+_LOOK_SECONDS = 1.0
 
-# A start takes a whole processor, of which a lease that has just begun has more need. The pool decides again when the
-# lease ends, and once a second.
-_SPARE_DELAY_SECONDS = 0.25
-
-
-class Step(Enum):
-    """Next step for a waiting lease."""
-
-    TAKE = auto()
-    """It gets a clean process with its own launch key."""
-    TAKE_SPARE = auto()
-    """It gets a clean process that can be adapted."""
-    WAIT = auto()
-    """It waits for a process that is starting or resetting."""
-    START = auto()
-    """A process is started for it, in place of idle ones of other keys if necessary, as soon as there is room."""
+# A reset takes milliseconds; where it ends a turn, up to the close timeout; where the process hangs, up to the control
+# timeout. After this, in seconds, the process is abandoned.
+_RESET_SECONDS = 15.0
 
 
-def next_step(*, has_idle: bool, has_resetting: bool, has_spare: bool, has_starting: bool) -> Step:
-    """Decide the next step for the first waiting lease. Pure.
-
-    A reset takes milliseconds, the adaptation of a spare process tens of them, a start hundreds.
-
-    | clean process with its key | one that is resetting | spare process | one that is starting | step |
-    | --- | --- | --- | --- | --- |
-    | yes | | | | `TAKE` |
-    | no | yes | | | `WAIT` |
-    | no | no | yes | | `TAKE_SPARE` |
-    | no | no | no | yes | `WAIT` |
-    | no | no | no | no | `START` |
-    """
-    if has_idle:
-        return Step.TAKE
-    if has_resetting:
-        return Step.WAIT
-    if has_spare:
-        return Step.TAKE_SPARE
-    return Step.WAIT if has_starting else Step.START
-
-
-class Lease(Generic[W]):
-    """A request for a process, from its creation until the process is returned.
-
-    Args:
-        launch: Start parameters of the process.
-        prepare: Makes a process ready for this lease; `Worker.prepare()` if None. If the process fails meanwhile, the
-            lease gets another one.
-    """
-
-    def __init__(self, launch: Launch, prepare: Callable[[W], Awaitable[None]] | None = None) -> None:
-        self.launch = launch
-        self._prepare = prepare
-        self.is_over = False
-        self.worker: W | None = None
-        self.coming: asyncio.Future[W] | None = None
-        """Set while it waits."""
-        self.asked_at = 0.0
-        """Time of the request for a process, on the monotonic clock."""
-        self.queue_length = 0
-        """Number of leases that waited before it at its request."""
-        self.wait_seconds = 0.0
-        """Wait for its process, a start included."""
-
-    async def prepare(self, worker: W) -> None:
-        """Make a process ready.
-
-        Raises:
-            ClaudeCodeError: The process failed or refused.
-        """
-        await (worker.prepare(self.launch) if self._prepare is None else self._prepare(worker))
-
-
-class PoolCore(Generic[W]):
+class PoolCore:
     """Leases, and the processes that serve them. Call nothing in here from another loop, except `stats()`.
 
     Args:
-        spare: Returns the start parameters of spare processes; called each time, because the login may have changed.
+        launch: Returns the start parameters of the processes that `prewarm` keeps; called each time, because the login
+            may have changed.
         limits: Limits on processes.
         start: Starts a process.
     """
 
     def __init__(
-        self, spare: Callable[[], Launch], limits: PoolLimits, start: Callable[[Launch], Awaitable[W]]
+        self,
+        launch: Callable[[], Launch],
+        limits: PoolLimits,
+        start: Callable[[Launch], Awaitable[Worker]] = Worker.start,
     ) -> None:
-        self._spare = spare
-        self._limits = limits
-        self._processes = ProcessSet(limits, self._spares, self._decide, self._fail, start)
-        self._waiting: list[Lease[W]] = []
+        self._launch, self._limits, self._start_worker = launch, limits, start
+        self._processes = Processes(limits)
+        self._waiting: list[Lease] = []
         self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
-        self._keeps_spares = False
-        self._lent_at = -inf
+        self._is_prewarmed = False
+        self._starts: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.TimerHandle | None = None
         self.is_closed = False
-        self._leases = 0
-        self._reuses = 0
-        self._waits = 0
-        self._queue_seconds: deque[float] = deque(maxlen=_WAITS_REMEMBERED)
-        self._queue_timeouts = 0
+        self._figures = Figures()
 
-    async def acquire(self, lease: Lease[W]) -> W:
+    async def acquire(self, lease: Lease) -> Worker:
         """Return a clean process. Always `give_back()` the lease, also after an error.
 
         Raises:
             QueueTimeoutError: None became free within the launch's `timeouts.queue`.
             ClaudeCodeError: A process could not be started, or the pool is closed.
         """
-        self._keeps_spares = True
+        self._is_prewarmed = True
         lease.asked_at = time.monotonic()
         waits, failures = False, 0
         lease.queue_length = len(self._waiting)
@@ -174,29 +87,25 @@ class PoolCore(Generic[W]):
                 raise  # another process would refuse it as well
             except ClaudeCodeError:
                 lease.worker = None
-                self._processes.end(worker, "dead")
+                self._end(worker, "dead")
                 failures += 1
                 if failures > self._limits.size:  # more than all idle ones that may have died
                     raise
-        self._leases += 1
-        if waits:
-            self._waits += 1
-            self._queue_seconds.append(time.monotonic() - lease.asked_at)
-        self._reuses += worker.uses > 0
+        self._figures.count_lease(time.monotonic() - lease.asked_at if waits else None, is_reuse=worker.uses > 0)
         return worker
 
-    async def lend(self, lease: Lease[W]) -> Session:
+    async def lend(self, lease: Lease) -> Session:
         """Acquire a process, and return the facade of its session."""
         return (await self.acquire(lease)).lend()
 
-    async def release(self, lease: Lease[W]) -> None:
+    async def release(self, lease: Lease) -> None:
         """Call `give_back()` from other threads."""
         self.give_back(lease)
 
     async def run(self, launch: Launch, ask: Callable[[Session], Awaitable[Turn]], retries: int) -> Turn:
         """Run one turn in its own session; if its process dies before it answers, retry that often in others."""
         while True:
-            lease = Lease[W](launch)
+            lease = Lease(launch)
             try:
                 return await ask((await self.acquire(lease)).keep())
             except ProcessExitedError:
@@ -206,7 +115,7 @@ class PoolCore(Generic[W]):
             finally:
                 self.give_back(lease)
 
-    def give_back(self, lease: Lease[W]) -> None:
+    def give_back(self, lease: Lease) -> None:
         """End a lease in any state. Idempotent."""
         if lease.is_over:
             return
@@ -216,14 +125,14 @@ class PoolCore(Generic[W]):
         if lease.coming is not None:
             lease.coming.cancel()
         if lease.worker is not None:
-            self._processes.give_back(lease.worker)
-        else:
-            self._decide()
+            self._take_back(lease.worker)
+        self._decide()
+        self._start_prewarmed()
 
     async def warm(self, launch: Launch, count: int) -> None:
         """Return when there are `count` processes for `launch`, leased ones included."""
         self._check_open()
-        self._keeps_spares = True
+        self._is_prewarmed = True
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         target = (launch, count, done)
         self._warming.append(target)
@@ -233,10 +142,10 @@ class PoolCore(Generic[W]):
         finally:
             self._warming.remove(target)
 
-    async def keep_spares(self) -> None:
-        """Start the spare processes before the first lease needs one."""
-        self._keeps_spares = True
-        self._decide()
+    async def prewarm(self) -> None:
+        """Start the processes that `prewarm` keeps before the first lease needs one."""
+        self._is_prewarmed = True
+        self._start_prewarmed()
 
     async def aclose(self) -> None:
         """Fail all waiting leases and end all processes. When it returns, none of them is left."""
@@ -246,7 +155,16 @@ class PoolCore(Generic[W]):
         for future in (*waiting, *(done for _, _, done in self._warming)):
             if future is not None and not future.done():
                 future.set_exception(_closed())
-        await self._processes.aclose()
+        if self._looking is not None:
+            self._looking.cancel()
+        for task in self._starts:
+            task.cancel()
+        for worker in self._processes.workers.copy():
+            self._end(worker, "closed")
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        # Processes whose start was cancelled end by themselves.
+        await connection.closing_ones_closed()
 
     def pids(self) -> list[int]:
         """Return the running processes. May be called from any thread."""
@@ -254,30 +172,22 @@ class PoolCore(Generic[W]):
 
     def stats(self) -> PoolStats:
         """Return the current figures. May be called from any thread."""
-        processes = self._processes
-        states = Counter(worker.state for worker in processes.workers.copy())
-        return PoolStats(
+        workers = self._processes.workers.copy()
+        states = Counter(worker.state for worker in workers)
+        return self._figures.with_present(
             size=self._limits.size,
             idle=states["idle"],
             busy=states["busy"],
             resetting=states["resetting"],
-            starting=len(processes.starting),
+            starting=len(self._processes.starting),
             waiting=len(self._waiting),
-            leases=self._leases,
-            reuses=self._reuses,
-            waits=self._waits,
             waiting_seconds=max((time.monotonic() - lease.asked_at for lease in self._waiting.copy()), default=0.0),
-            queue_seconds=tuple(self._queue_seconds.copy()),
-            queue_timeouts=self._queue_timeouts,
-            starts=processes.starts,
-            failed_starts=processes.failed_starts,
-            resets=processes.resets,
-            recycled=dict(processes.recycled),
-            start_seconds=tuple(processes.start_seconds.copy()),
-            memory_mb=processes.memory_mb(),
+            memory_mb=self._processes.memory_mb(),
         )
 
-    def _ask_for(self, lease: Lease[W], *, first: bool) -> asyncio.Future[W]:
+    # Leases.
+
+    def _ask_for(self, lease: Lease, *, first: bool) -> asyncio.Future[Worker]:
         self._check_open()
         if lease.is_over:  # returned before it began
             raise asyncio.CancelledError
@@ -286,7 +196,7 @@ class PoolCore(Generic[W]):
         self._decide()
         return lease.coming
 
-    async def _queued(self, coming: asyncio.Future[W], lease: Lease[W]) -> W:
+    async def _queued(self, coming: asyncio.Future[Worker], lease: Lease) -> Worker:
         """Wait for the process of a lease, also in a repeated wait, within the limit."""
         seconds = lease.launch.timeouts.queue
         try:
@@ -295,7 +205,7 @@ class PoolCore(Generic[W]):
         except TimeoutError as error:
             if seconds is None or isinstance(error, ClaudeCodeError):
                 raise
-            self._queue_timeouts += 1
+            self._figures.queue_timeouts += 1
             raise QueueTimeoutError(
                 seconds=seconds,
                 size=self._limits.size,
@@ -307,35 +217,26 @@ class PoolCore(Generic[W]):
         """Assign available processes to waiting leases, and start missing ones."""
         if self.is_closed:
             return
-        self._processes.end_unfit()
-        resetting, starting = self._processes.resetting_soon(), Counter(self._processes.starting.values())
+        for worker, reason in self._processes.unfit():
+            self._end(worker, reason)
+        coming = self._processes.coming()
         for lease in [*self._waiting]:
             if lease.coming is not None and lease.coming.cancelled():
                 continue  # its caller was cancelled, and returns it in its next step
-            key = lease.launch.key
-            idle, spare = self._processes.idle_with(lease.launch), self._processes.idle_with(lease.launch.spare)
-            step = next_step(
-                has_idle=bool(idle),
-                has_resetting=resetting[key] > 0,
-                has_spare=bool(spare),
-                has_starting=starting[key] > 0,
-            )
-            match step:
-                case Step.TAKE:
-                    self._hand_over(lease, self._processes.take(idle, lease.launch))
-                case Step.TAKE_SPARE:
-                    self._hand_over(lease, self._processes.take(spare, lease.launch))
+            worker, key = self._processes.best_for(lease.launch), lease.launch.key
+            match next_step(has_idle=worker is not None, is_coming=coming[key] > 0):
+                case Step.TAKE if worker is not None:
+                    self._hand_over(lease, worker)
                 case Step.WAIT:
-                    (resetting if resetting[key] > 0 else starting)[key] -= 1
-                case Step.START:
-                    self._processes.start(lease.launch, may_evict=True)
+                    coming[key] -= 1
+                case _:
+                    self._start(lease.launch, may_evict=True)
         self._warm_up()
-        self._start_spares()
 
-    def _hand_over(self, lease: Lease[W], worker: W) -> None:
+    def _hand_over(self, lease: Lease, worker: Worker) -> None:
         self._waiting.remove(lease)
-        self._lent_at = time.monotonic()
         lease.worker = worker
+        worker.begin(lease.launch)
         if lease.coming is not None:
             lease.coming.set_result(worker)
 
@@ -345,30 +246,18 @@ class PoolCore(Generic[W]):
                 continue
             missing = count - self._processes.count(launch.key)
             if missing > 0:
-                for _ in range(missing - self._processes.count_starting(launch.key)):
-                    self._processes.start(launch, may_evict=True)
+                for _ in range(missing - self._processes.starting_by_key()[launch.key]):
+                    self._start(launch, may_evict=True)
                 return  # one after another: they might take the places from each other for ever
             done.set_result(None)
 
-    def _start_spares(self) -> None:
-        if not self._keeps_spares or self._waiting or not self._limits.prewarm:
+    def _start_prewarmed(self) -> None:
+        if not self._is_prewarmed or self._waiting or not self._limits.prewarm or self.is_closed:
             return
-        if self._processes.busy_seconds() and time.monotonic() < self._lent_at + _SPARE_DELAY_SECONDS:
-            return
-        launch = self._spare()
-        key = launch.key
-        idle = self._processes.idle
-        clean = sum(worker.launch.key == key for worker in idle)
-        # A process that can be adapted is worth more than the longest unused of several that cannot.
-        may_evict = launch.is_spare and len(idle) - clean > 1
-        for _ in range(self._limits.prewarm - clean - self._processes.coming(key)):
-            self._processes.start(launch, may_evict=may_evict)
-
-    def _spares(self, key: Hashable) -> int:
-        wanted = [count for launch, count, done in self._warming if launch.key == key and not done.done()]
-        if self._is_spare(key):
-            wanted.append(self._limits.prewarm)
-        return max(wanted, default=0)
+        launch = self._launch()
+        ready = self._processes.count_idle(launch.key) + self._processes.coming()[launch.key]
+        for _ in range(self._limits.prewarm - ready):
+            self._start(launch, may_evict=False)
 
     def _fail(self, key: Hashable, error: Exception) -> None:
         """Report to the first lease that waits for such a process why there is none."""
@@ -383,13 +272,126 @@ class PoolCore(Generic[W]):
             if launch.key == key and not done.done():
                 done.set_exception(error)
                 return
-        if is_spare := self._is_spare(key):
-            self._keeps_spares = False  # it is retried with the next lease; here it would fail repeatedly
-        kind = "A spare Claude Code process" if is_spare else "A process that is not needed any more"
-        logger.warning("%s could not be started: %s", kind, error)
+        if key == self._launch().key:  # tried again with the next lease; here it would fail repeatedly
+            self._is_prewarmed = False
+        logger.warning("A Claude Code process for later requests could not be started: %s", error)
 
-    def _is_spare(self, key: Hashable) -> bool:
-        return self._limits.prewarm > 0 and key == self._spare().key
+    # Processes.
+
+    def _start(self, launch: Launch, *, may_evict: bool) -> None:
+        """Begin to start a process, in place of idle ones if necessary, if that is allowed now."""
+        if (victims := self._processes.room(may_evict=may_evict)) is None:
+            return
+        for victim in victims:
+            self._end(victim, "evicted")
+        start = object()
+        self._processes.starting[start] = launch.key
+        task = self._go_on_with(self._started(launch, start))
+        self._starts.add(task)
+        task.add_done_callback(lambda _: self._is_started(start))  # also if it was cancelled before its first step
+        task.add_done_callback(self._starts.discard)
+
+    async def _started(self, launch: Launch, start: object) -> None:
+        begun = time.monotonic()
+        failure = None
+        try:
+            worker = await self._start_worker(launch)
+        except Exception as error:
+            failure = error
+            self._figures.failed_starts += 1
+        else:
+            self._figures.starts += 1
+            self._figures.start_seconds.append(time.monotonic() - begun)
+            self._processes.measure([worker])
+            self._settle(worker)
+        self._is_started(start)
+        if failure is not None:
+            self._fail(launch.key, failure)
+        self._decide()
+
+    def _is_started(self, start: object) -> None:
+        self._processes.starting.pop(start, None)
+
+    def _take_back(self, worker: Worker) -> None:
+        """Take a process back, which is then reset and idle, or replaced."""
+        worker.take_back()
+        reason = worker.unfit(self._limits.reset)
+        if reason is None and worker.uses >= self._limits.max_uses:
+            reason = "uses"
+        if reason is not None:
+            self._end(worker, reason)
+        elif worker.is_untouched:
+            self._settle(worker)
+        else:
+            worker.enter("resetting")
+            self._go_on_with(self._reset(worker))
+
+    async def _reset(self, worker: Worker) -> None:
+        reason = None
+        try:
+            async with asyncio.timeout(_RESET_SECONDS):
+                await worker.reset(self._limits.reset)
+            self._figures.resets += 1
+            self._processes.measure([worker])
+        except (Exception, asyncio.CancelledError) as error:
+            logger.info("A Claude Code process is replaced, since its reset failed: %s", type(error).__name__)
+            reason = "dead" if worker.unfit(self._limits.reset) == "dead" else "reset"
+        if reason is None and worker.memory.resident > self._limits.max_rss_mb:
+            reason = "memory"
+        if reason is None:
+            self._settle(worker)
+        else:
+            self._end(worker, reason)
+        self._decide()
+
+    def _settle(self, worker: Worker) -> None:
+        if self.is_closed:
+            self._go_on_with(worker.close())
+            return
+        worker.enter("idle")
+        self._processes.workers.add(worker)
+        self._look_later()
+
+    def _end(self, worker: Worker, reason: str) -> None:
+        """End a process, and count it under `reason`."""
+        self._processes.workers.discard(worker)
+        if not self.is_closed:
+            self._figures.recycled[reason] += 1
+        self._go_on_with(worker.close())
+
+    def _look_later(self) -> None:
+        if self._looking is None and not self.is_closed:
+            self._looking = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        self._processes.measure(self._processes.workers)
+        for worker in self._processes.expired(self._kept()):
+            self._end(worker, "idle")
+        self._decide()
+        self._start_prewarmed()
+        if self._processes.workers or self._processes.starting:
+            self._look_later()
+
+    def _kept(self) -> Counter[Hashable]:
+        """Return the number of idle processes per key that are not ended for being idle."""
+        kept = Counter({self._launch().key: self._limits.prewarm})
+        for launch, count, done in self._warming:
+            if not done.done():
+                kept[launch.key] = max(kept[launch.key], count)
+        return kept
+
+    def _go_on_with(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        # Not in the context of the caller: a process serves many callers, and outlives them.
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._has_ended)
+        return task
+
+    def _has_ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("Looking after a Claude Code process failed", exc_info=error)
 
     def _check_open(self) -> None:
         if self.is_closed:

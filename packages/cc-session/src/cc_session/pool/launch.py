@@ -13,8 +13,10 @@ from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
 from ..policy.policy import Policy
 from ..process.options import sealed_options
+from ..process.settings import EXACT_MODES, SettingValues
 from ..timeouts import Timeouts
 from . import launch_key as _keys
+from .changes import prompt_of
 
 __all__ = ["Defaults", "Launch", "LeaseOverrides"]
 
@@ -52,15 +54,11 @@ class Launch:
     mcp_servers: Mapping[str, McpServer] | None
     require_mcp: bool
     timeouts: Timeouts
-    spare: "Launch | None" = field(default=None, compare=False, repr=False)
-    """Start parameters of a process that can be adapted to this launch; None if there is no such process."""
-    is_spare: bool = field(default=False, compare=False)
-    """True if processes are started so that they can be adapted."""
     key: Hashable = field(init=False, repr=False)
     """Equal for two launches whose processes can serve each other's leases."""
 
     def __post_init__(self) -> None:
-        extensions = (self.policy, self.hooks, self.mcp_servers, self.require_mcp, self.timeouts)
+        extensions = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts)
         key = (_keys.frozen((self._fixed(), *extensions)), _keys.environment(), self._companions())
         object.__setattr__(self, "key", key)
 
@@ -68,12 +66,34 @@ class Launch:
         """The rest of the key, for launches that start more than a session."""
         return None
 
+    @property
+    def prompt(self) -> str | None:
+        """The system prompt that is a setting of the process; None if there is none, or if it is fixed at the start."""
+        return prompt_of(self.options)
+
+    @property
+    def settings(self) -> SettingValues:
+        """The settings of a process for this launch."""
+        options = self.options
+        settings: dict[str, object] = {
+            "model": options.model,
+            "permission_mode": options.permission_mode,
+            "system_prompt": self.prompt,
+        }
+        if options.cwd is not None and _keys.can_move(options):
+            settings["cwd"] = str(options.cwd)
+        if self.mcp_servers is not None:
+            settings["mcp_servers"] = self.mcp_servers
+        return settings
+
     def _fixed(self) -> ClaudeAgentOptions:
-        mode, model = self.options.permission_mode, self.options.model
+        options, mode = self.options, self.options.permission_mode
         return replace(
-            self.options,
-            model=model if _keys.model_is_fixed(self.options) else None,
-            permission_mode="default" if mode in _keys.EXACT_MODES else mode,
+            options,
+            system_prompt=None if isinstance(options.system_prompt, str) else options.system_prompt,
+            model=options.model if _keys.model_is_fixed(options) else None,
+            permission_mode="default" if mode in EXACT_MODES else mode,
+            cwd="any" if options.cwd is not None and _keys.can_move(options) else options.cwd,
         )
 
 

@@ -5,6 +5,9 @@ Settings that the CLI can change on a warm process without a trace in its reques
 
 - The model, on an empty conversation; later a `/model` echo would stand in it. But Claude Code's own system prompt is
   written for the model that the process began with.
+- The system prompt, if it is the caller's alone, but a process with one cannot go back to none.
+- MCP servers beside those of the options.
+- The working folder, where the CLI's configuration is not the user's: the CLI records in it that the folder is trusted.
 - The permission mode, among those in `EXACT_MODES`. `auto` and `plan` leave a header or a reminder behind, and
   `bypassPermissions` has to be allowed at the start.
 """
@@ -17,10 +20,10 @@ from typing import cast
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-__all__ = ["EXACT_MODES", "environment", "frozen", "model_is_fixed", "serves_once"]
+from ..process.login import Login, login_of
+from ..process.options import is_sealed
 
-EXACT_MODES = frozenset({"default", "acceptEdits", "dontAsk"})
-"""Permission modes between which a process changes without a trace."""
+__all__ = ["can_move", "environment", "frozen", "model_is_fixed", "serves_once"]
 
 # Variables of this process's environment that choose a login or an API. The rest is read when a process starts.
 _LOGIN = ("ANTHROPIC_", "AWS_", "AZURE_", "CLAUDE_", "GOOGLE_", "HOME")
@@ -70,6 +73,11 @@ def frozen(value: object) -> Hashable:
 def environment() -> Hashable:
     """Return the part of this process's environment that belongs to the key."""
     return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(_LOGIN)))
+
+
+def can_move(options: ClaudeAgentOptions) -> bool:
+    """Return true if a process can change its working folder: its configuration is its own, or that of the caller."""
+    return is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION
 
 
 def model_is_fixed(options: ClaudeAgentOptions) -> bool:

@@ -9,27 +9,14 @@ import os
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
 
 from ..background import at_exit, tell_background
+from .core import PoolCore
 
 __all__ = ["PoolOwner"]
 
 
-class Core(Protocol):
-    """A core from its owner's point of view; `PoolCore` is one."""
-
-    is_closed: bool
-
-    async def aclose(self) -> None:
-        """End all processes."""
-        ...
-
-
-C = TypeVar("C", bound=Core)
-
-
-class PoolOwner(Generic[C]):
+class PoolOwner:
     """Holds the core of a pool.
 
     Args:
@@ -37,7 +24,7 @@ class PoolOwner(Generic[C]):
         make: Makes a core. It must not refer to `face`.
     """
 
-    def __init__(self, face: object, make: Callable[[], C]) -> None:
+    def __init__(self, face: object, make: Callable[[], PoolCore]) -> None:
         self._make = make
         self.core = make()
         """The current core."""
@@ -45,7 +32,7 @@ class PoolOwner(Generic[C]):
         finalizer.atexit = False  # when Python ends, all are closed together
         _owners.add(self)
 
-    def renew(self) -> C:
+    def renew(self) -> PoolCore:
         """Make a new core, and return the previous one, which the caller must close."""
         before, self.core = self.core, self._make()
         return before
@@ -54,7 +41,7 @@ class PoolOwner(Generic[C]):
         tell_background(self.core.aclose)
 
 
-_owners: "weakref.WeakSet[PoolOwner[Any]]" = weakref.WeakSet()
+_owners: "weakref.WeakSet[PoolOwner]" = weakref.WeakSet()
 
 
 async def _close_all() -> None:

@@ -18,12 +18,13 @@ from ..process.frames import Content
 from ..session.session import Session
 from ..session.turn import Turn
 from ..timeouts import Timeouts
-from .core import Lease, PoolCore
+from .core import PoolCore
 from .launch import Defaults, LeaseOverrides
+from .leases import Lease
 from .owner import PoolOwner
-from .processes import PoolLimits, ResetBy
+from .processes import PoolLimits
 from .stats import PoolStats
-from .worker import Worker
+from .worker import ResetBy
 
 __all__ = ["SessionPool", "query"]
 
@@ -91,9 +92,9 @@ class SessionPool:
     ) -> None:
         self._limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, reset)
         self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts())
-        spare = functools.partial(self._defaults.launch, None, {})
-        spare()  # raises if the options are invalid
-        self._owner = PoolOwner(self, functools.partial(PoolCore[Worker], spare, self._limits, Worker.start))
+        launch = functools.partial(self._defaults.launch, None, {})
+        launch()  # raises if the options are invalid
+        self._owner = PoolOwner(self, functools.partial(PoolCore, launch, self._limits))
 
     @asynccontextmanager
     async def lease(
@@ -112,7 +113,7 @@ class SessionPool:
             QueueTimeoutError: No process became free within `Timeouts.queue`.
             ClaudeCodeError: A process could not be started, as in `Session.open()`, or the pool is closed.
         """
-        lease = Lease[Worker](self._defaults.launch(options, overrides))
+        lease = Lease(self._defaults.launch(options, overrides))
         core = self._core
         try:
             yield await on_background(core.lend, lease)
@@ -194,14 +195,14 @@ class SessionPool:
         run_on_background(self._core.aclose)
 
     async def __aenter__(self) -> Self:
-        await on_background(self._core.keep_spares)
+        await on_background(self._core.prewarm)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def __enter__(self) -> Self:
-        run_on_background(self._core.keep_spares)
+        run_on_background(self._core.prewarm)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -211,7 +212,7 @@ class SessionPool:
         return f"<SessionPool {self.stats().summary}>"
 
     @property
-    def _core(self) -> PoolCore[Worker]:
+    def _core(self) -> PoolCore:
         return self._owner.core
 
 

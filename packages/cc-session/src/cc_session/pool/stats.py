@@ -1,9 +1,13 @@
 """Figures of a pool's present and past work."""
 
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["PoolStats"]
+__all__ = ["Figures", "PoolStats"]
+
+_REMEMBERED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +66,38 @@ class PoolStats:
     def running(self) -> int:
         """Processes that are ready: idle, busy or resetting."""
         return self.idle + self.busy + self.resetting
+
+
+class Figures:
+    """Counts of a pool's past work. Written on the background loop, read from any thread."""
+
+    def __init__(self) -> None:
+        self._leases = self._reuses = self._waits = 0
+        self._queue_seconds: deque[float] = deque(maxlen=_REMEMBERED)
+        self.queue_timeouts = self.starts = self.failed_starts = self.resets = 0
+        self.recycled: Counter[str] = Counter()
+        self.start_seconds: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def count_lease(self, waited: float | None, *, is_reuse: bool) -> None:
+        """Count a lease that got a process, after so many seconds in the queue, if any."""
+        self._leases += 1
+        self._reuses += is_reuse
+        if waited is not None:
+            self._waits += 1
+            self._queue_seconds.append(waited)
+
+    def with_present(self, **present: Any) -> PoolStats:
+        """Return all figures: the counts, and those given."""
+        return PoolStats(
+            leases=self._leases,
+            reuses=self._reuses,
+            waits=self._waits,
+            queue_seconds=tuple(self._queue_seconds.copy()),
+            queue_timeouts=self.queue_timeouts,
+            starts=self.starts,
+            failed_starts=self.failed_starts,
+            resets=self.resets,
+            recycled=dict(self.recycled),
+            start_seconds=tuple(self.start_seconds.copy()),
+            **present,
+        )

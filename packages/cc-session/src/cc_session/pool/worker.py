@@ -14,22 +14,26 @@ from typing import Literal, Self, TypeAlias
 
 from claude_agent_sdk import ClaudeAgentOptions
 
-from cc_types import ControlRequestError, JsonValue
+from cc_types import CLIConnectionError, ControlRequestError
 
+from ..background import on_background
 from ..process.memory import Memory
+from ..process.settings import Settings, SettingValues
 from ..process.side_effects import SideEffects
 from ..session.lease import LeasedObject, LeaseTerm
 from ..session.session import Session
 from . import launch_key as _keys
+from .changes import Changes, without_snapshot
 from .launch import Launch
-from .processes import ResetBy
 
-__all__ = ["PooledSession", "Worker", "WorkerState"]
+__all__ = ["PooledSession", "ResetBy", "Worker", "WorkerState"]
 
 # A killed or hanging process gives no answer. The check takes a millisecond, so it is skipped after a recent answer.
 _SURE_SECONDS = 0.05
 _PING_SECONDS = 2.0
 
+ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
+"""Method of a reset to an empty conversation."""
 WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 """Idle is clean, busy is leased, resetting is being emptied."""
 
@@ -41,6 +45,29 @@ class PooledSession(Session):
     def side_effects(self) -> SideEffects:
         """Side effects on the process that a rewind does not undo."""
         return self._core.side_effects
+
+    @property
+    def settings(self) -> Settings:
+        """The confirmed settings of the process."""
+        return self._core.settings
+
+    async def apply(self, wanted: SettingValues) -> bool:
+        """Set the settings that the process is not known to have; return False if there are none.
+
+        Raises:
+            ControlRequestError: The CLI refused.
+            ClaudeCodeError: The process failed.
+        """
+        return await on_background(self._core.apply, wanted)
+
+    async def drop_messages(self) -> None:
+        """Drop all user messages, and all that follows the first of them. Messages before it stay.
+
+        Raises:
+            ControlRequestError: The CLI refused.
+            ClaudeCodeError: The process failed.
+        """
+        await on_background(self._core.drop_messages)
 
     @property
     def cwd(self) -> str | None:
@@ -73,8 +100,6 @@ class Worker:
     def __init__(self, launch: Launch, session: PooledSession) -> None:
         self.launch = launch
         self.session = session
-        self.model = launch.options.model
-        self.mode = launch.options.permission_mode
         self.memory = Memory(0)
         """Its memory as last measured."""
         self.uses: int = 0
@@ -86,6 +111,7 @@ class Worker:
         """Time of its last change of state."""
         self.started_at = self.since
         """Time when its process was ready, on the monotonic clock."""
+        self._changes = Changes.of(launch.options)
         self._day = datetime.date.today()
         self._term = LeaseTerm()
 
@@ -98,13 +124,18 @@ class Worker:
     async def open(launch: Launch, options: ClaudeAgentOptions) -> PooledSession:
         """Open a session as in `launch`, with these options. Raises the errors of `Session.open()`."""
         return await PooledSession.open(
-            options,
+            without_snapshot(options),
             policy=launch.policy,
             hooks=launch.hooks,
             mcp_servers=launch.mcp_servers,
             require_mcp=launch.require_mcp,
             timeouts=launch.timeouts,
         )
+
+    def begin(self, launch: Launch) -> None:
+        """Begin a lease; only its pool may do so."""
+        self.launch = launch
+        self.enter("busy")
 
     def enter(self, state: WorkerState) -> None:
         """Change the state; only its pool may do so."""
@@ -134,9 +165,26 @@ class Worker:
         """True if the CLI would report to the model a changed date, which a fresh process would not."""
         return self._day != datetime.date.today()
 
+    def fits(self, launch: Launch) -> bool:
+        """Return true if the process can serve `launch`, with other settings if necessary."""
+        if self.launch.key != launch.key:
+            return False
+        changes = self.session.settings.missing(launch.settings)
+        if "cwd" in changes and not self._changes.of_folder:
+            return False
+        if "system_prompt" not in changes or (launch.prompt is not None and self._changes.of_prompt):
+            return True
+        if launch.prompt is not None:
+            self._changes.warn(self.session)
+        return False
+
     def matches(self, launch: Launch) -> bool:
-        """Return true if nothing must be set for `launch`, which has the same key."""
-        return (self.model, self.mode) == (launch.options.model, launch.options.permission_mode)
+        """Return true if nothing must be set for `launch`, which the process fits."""
+        return not self.session.settings.missing(self._wanted(launch))
+
+    def is_like(self, launch: Launch) -> bool:
+        """Return true if both have a system prompt, or none: one that never had a prompt serves all leases."""
+        return (self.session.settings["system_prompt"] is None) == (launch.prompt is None)
 
     async def prepare(self, launch: Launch) -> None:
         """Check that the process answers, and apply the settings of `launch`.
@@ -145,18 +193,31 @@ class Worker:
             ClaudeCodeError: The process failed or refused.
         """
         await self.ping()
-        model, mode = launch.options.model, launch.options.permission_mode
-        if model != self.model:
-            await self._set_model(model)
-            self.model = model
-        if mode != self.mode:
-            await self.session.control("set_permission_mode", mode=mode)
-            self.mode = mode
+        await self.apply(self._wanted(launch))
         self.session.side_effects.clear()
 
-    async def _set_model(self, model: str | None) -> None:
-        # Not by `set_model`: for a model that is new to the process the CLI then makes its own API call.
-        await self.session.control("apply_flag_settings", settings={"model": model})
+    async def apply(self, wanted: SettingValues) -> bool:
+        """Set the settings that the process is not known to have; return False if there are none.
+
+        Raises:
+            ControlRequestError: The CLI refused.
+            ClaudeCodeError: The process failed, or keeps its system prompt.
+        """
+        missing = self.session.settings.missing(wanted)
+        if "system_prompt" in missing:
+            await self._changes.probe_prompt(self.session, self.session.settings["model"])
+        if "cwd" in missing and not await asyncio.to_thread(os.path.isdir, str(missing["cwd"])):
+            raise ControlRequestError(subtype="set_cwd", message=f"there is no folder {missing['cwd']}")
+        try:
+            return await self.session.apply(wanted)
+        except ControlRequestError as error:
+            if error.subtype != "set_cwd":
+                raise
+            self._changes.of_folder = False
+            raise CLIConnectionError(reason="The process keeps the folder of its start") from error
+
+    def _wanted(self, launch: Launch) -> SettingValues:
+        return {**self.session.settings.at_start(), **launch.settings}
 
     async def ping(self) -> None:
         """Check that the process answers, unless it did a moment ago.
@@ -187,7 +248,12 @@ class Worker:
     @property
     def is_untouched(self) -> bool:
         """True if the lease did nothing that must be undone."""
-        return self.session.state == "idle" and self.session.side_effects.is_empty and not self._term.calls
+        return (
+            self.session.state == "idle"
+            and self.session.side_effects.is_empty
+            and self.matches(self.launch)
+            and not self._term.calls
+        )
 
     def unfit(self, by: ResetBy) -> str | None:
         """Return the reason why a reset cannot equal a fresh process, or None if it can."""
@@ -200,7 +266,7 @@ class Worker:
             return None
         if by == "fresh" or _keys.serves_once(self.launch.options):
             return "fresh"
-        if side_effects.others or side_effects.mode not in (None, *_keys.EXACT_MODES):
+        if side_effects.others:
             return "changed"
         if side_effects.called_tools and not _forgets_tools(self.launch.options):
             return "tools"
@@ -217,20 +283,11 @@ class Worker:
         await self.session.vacate()
         side_effects = self.session.side_effects
         await self.session.reset(tools_changed=by == "clear")
-        if side_effects.model:
-            await self._set_model(self.model)
-        if side_effects.mode is not None:
-            await self.session.control("set_permission_mode", mode=self.mode)
-        if side_effects.env:
-            await self.session.control("apply_flag_settings", settings={"env": self._env_before(side_effects.env)})
+        await self.apply(self._wanted(self.launch))
         if self.session.state != "idle":
             raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")
         self.session.forget_figures()
         side_effects.clear()
-
-    def _env_before(self, names: set[str]) -> dict[str, JsonValue]:
-        env = {**os.environ, **self.launch.options.env}
-        return {name: env.get(name) for name in names}
 
     async def close(self) -> None:
         """End the process."""

@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from ..errors import CLIConnectionError, CLIJSONDecodeError, ProcessExitedError
 from .last_words import LastWords
-from .process_tree import end_all, family_of
+from .process_tree import end_all, family_of, set_limit
 from .watchdog import Watchdog
 
 __all__ = ["CLIProcess", "Phase"]
@@ -113,6 +113,7 @@ class CLIProcess(Transport):
     async def connect(self) -> None:
         await self._inner.connect()
         if self._process is not None and not self._is_closing:
+            set_limit(self._process.pid, self._folder)
             self._watchdog = await Watchdog.over(self._process.pid, self._folder)
         if self._is_closing:
             # Closed during its start, when there was nothing to close yet.

@@ -64,7 +64,7 @@ class CLIConnection:
                     advice = "Make room in the folder for temporary files, or raise the limit of open files."
                     raise CLIConnectionError(reason=reason, advice=advice) from error
                 raise
-        self.transport = ControlTransport(transport, close_seconds=_CLOSE_FACTOR * timeouts.close)
+        self.transport = ControlTransport(transport, options, close_seconds=_CLOSE_FACTOR * timeouts.close)
         self.client = ClaudeSDKClient(client_options, transport=self.transport)
         self._connecting: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None

@@ -1,7 +1,8 @@
 """Control requests that the SDK has no method for, over any SDK transport.
 
 The CLI accepts more control requests than the SDK offers. A transport sees all messages, so this one sends its own
-requests, with its own ids, and hides their answers from the SDK.
+requests, with its own ids, and hides their answers from the SDK. A request is always sent whole and its answer always
+awaited, also if its caller was cancelled: so the record of the settings is right.
 """
 
 import asyncio
@@ -12,12 +13,13 @@ from contextlib import suppress
 from typing import Any, NoReturn, cast
 from uuid import uuid4
 
-from claude_agent_sdk import Transport
+from claude_agent_sdk import ClaudeAgentOptions, Transport
 from typing_extensions import override
 
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
 from .activity import Activity, is_response
+from .settings import Settings
 from .side_effects import SideEffects
 
 __all__ = ["ControlTransport"]
@@ -34,13 +36,15 @@ _REASON_SECONDS = 1.0
 class ControlTransport(Transport):
     """Wrapper that passes all data to `inner` and adds `request()`."""
 
-    def __init__(self, inner: Transport, *, close_seconds: float) -> None:
+    def __init__(self, inner: Transport, options: ClaudeAgentOptions, *, close_seconds: float) -> None:
         self.inner = inner
+        self.settings = Settings(options)
         self.side_effects = SideEffects()
         self.activity = Activity()
         self._close_seconds = close_seconds
         self._closing: asyncio.Future[None] | None = None
         self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
+        self._exchanges: set[asyncio.Task[dict[str, JsonValue]]] = set()
         self._has_ended = asyncio.Event()
         self._end: Exception | None = None
 
@@ -54,23 +58,44 @@ class ControlTransport(Transport):
         """
         if self._end is not None:
             raise self._end
-        request_id = f"cc_{uuid4().hex}"
-        answer = self._pending[request_id] = asyncio.get_running_loop().create_future()
-        frame = {"type": "control_request", "request_id": request_id, "request": {"subtype": subtype, **fields}}
+        request_id, request = f"cc_{uuid4().hex}", {"subtype": subtype, **fields}
+        line = json.dumps({"type": "control_request", "request_id": request_id, "request": request}) + "\n"
+        self.settings.sent(request_id, request)
+        self.side_effects.requested(request)
+        self._pending[request_id] = asyncio.get_running_loop().create_future()
+        exchange = asyncio.ensure_future(self._exchange(request_id, subtype, line, seconds))
+        self._exchanges.add(exchange)
+        exchange.add_done_callback(self._has_finished)
+        return await asyncio.shield(exchange)
+
+    async def settled(self) -> None:
+        """Wait for the answers to all requests, also of callers that have left. Bounded by the requests' own limits."""
+        while self._exchanges:
+            await asyncio.wait(self._exchanges)
+
+    async def _exchange(self, request_id: str, subtype: str, line: str, seconds: float) -> dict[str, JsonValue]:
+        answer, is_success = self._pending[request_id], False
         try:
             async with asyncio.timeout(seconds):
-                await self.write(json.dumps(frame) + "\n")
+                await self.write(line)
                 response = await answer
+            is_success = response.get("subtype") != "error"
         except TimeoutError as error:
             raise ControlTimeoutError(subtype=subtype, seconds=seconds) from error
         finally:
+            self.settings.answered(request_id, is_success=is_success)
             del self._pending[request_id]
             if answer.done() and not answer.cancelled():
                 answer.exception()  # mark as retrieved, also if the process ended during the write
-        if response.get("subtype") == "error":
+        if not is_success:
             raise ControlRequestError(subtype=subtype, message=str(response.get("error", "no reason given")))
         payload = response.get("response")
         return cast("dict[str, JsonValue]", payload) if isinstance(payload, dict) else {}
+
+    def _has_finished(self, exchange: "asyncio.Task[dict[str, JsonValue]]") -> None:
+        self._exchanges.discard(exchange)
+        if not exchange.cancelled():
+            exchange.exception()  # mark as retrieved: its caller may have left
 
     def end(self, error: Exception) -> None:
         """Make all current and future requests fail with `error`."""

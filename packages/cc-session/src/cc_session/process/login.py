@@ -22,7 +22,8 @@ CLOUD_VARIABLES = (
 )
 """Variables that make Claude Code use another API than Anthropic's own, with that API's login."""
 
-# Variables of the CLI that a third-party program does not need: logins, and parts of requests.
+# Variables of the CLI that a third-party program does not need: logins, and parts of requests. Measured on CLI 2.1.329:
+# `tests/test_mcp_servers.py` compares them with the CLI's own list for programs that are to have no login.
 _NOT_FOR_OTHERS = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -31,13 +32,49 @@ _NOT_FOR_OTHERS = (
     "ANTHROPIC_FOUNDRY_API_KEY",
     "ANTHROPIC_FOUNDRY_AUTH_TOKEN",
     "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN_FILE",
+    "AWS_ACCESS_KEY_ID",
     "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AZURE_AUTH_LOCATION",
+    "AZURE_CLIENT_CERTIFICATE_PASSWORD",
+    "AZURE_CLIENT_CERTIFICATE_PATH",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_FEDERATED_TOKEN_FILE",
+    "AZURE_PASSWORD",
+    "CLAUDE_CODE_ARTIFACTS_API_TOKEN",
+    "CLAUDE_CODE_CLIENT_KEY",
+    "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
     "CLAUDE_CODE_EXTRA_BODY",
+    "CLAUDE_CODE_MEMORY_API_TOKEN",
+    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
     "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_RUNNER_MODEL_SOCKET",
+    "CLAUDE_CODE_SESSIONS_OAUTH_TOKEN",
+    "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+    "CLAUDE_CODE_SLACK_TAG_TOKEN",
+    "CLOUDSDK_AUTH_ACCESS_TOKEN",
+    "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
+    "CLOUDSDK_AUTH_AUTHORIZATION_TOKEN_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_GHA_CREDS_PATH",
+    "GOOGLE_OAUTH_ACCESS_TOKEN",
+    "IDENTITY_HEADER",
+    "MSI_SECRET",
+    "google_application_credentials",
 )
+# Where a container gets a login. Only emptied where they are set: boto fails with an empty one.
+_CONTAINER_LOGINS = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 
 # Scheme, user with host, and the rest.
 _URL = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/?#]*)(.*)", re.DOTALL)
+
+# The beginning of the OAuth tokens that `claude setup-token` makes.
+_SUBSCRIPTION_TOKEN = "sk-ant-oat"  # noqa: S105 - no token
 
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
@@ -56,11 +93,12 @@ class Login(StrEnum):
     GATEWAY = "gateway"
     """`ANTHROPIC_AUTH_TOKEN` is set: a bearer token for an API that is chosen with `ANTHROPIC_BASE_URL`."""
     SUBSCRIPTION = "subscription"
-    """The login of the `claude` command, or `CLAUDE_CODE_OAUTH_TOKEN`."""
+    """The login of the `claude` command, `CLAUDE_CODE_OAUTH_TOKEN`, or the token of a subscription in
+    `ANTHROPIC_AUTH_TOKEN`."""
 
     @property
     def is_in_environment(self) -> bool:
-        """True if the environment has all of it, so that `--bare` can use it without any configuration."""
+        """True if `--bare`, which reads no configuration, finds it in the environment."""
         return self not in (Login.GATEWAY, Login.SUBSCRIPTION)
 
     @property
@@ -80,14 +118,18 @@ def login_of(env: Mapping[str, str]) -> Login:
 
     if clouds := [name for name in CLOUD_VARIABLES if value(name).lower() not in _OFF]:
         return _CLOUDS.get(clouds[0], Login.CLOUD)
+    bearer = value("ANTHROPIC_AUTH_TOKEN")
+    if bearer.startswith(_SUBSCRIPTION_TOKEN):  # sent beside an API key, too; measured on CLI 2.1.329
+        return Login.SUBSCRIPTION
     if value("ANTHROPIC_API_KEY"):
         return Login.API_KEY
-    return Login.GATEWAY if value("ANTHROPIC_AUTH_TOKEN") else Login.SUBSCRIPTION
+    return Login.GATEWAY if bearer else Login.SUBSCRIPTION
 
 
 def without_login(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a program of the CLI's: `env`, and on top of the CLI's own no login and no request."""
-    return {**dict.fromkeys(_NOT_FOR_OTHERS, ""), **env}
+    """Return the environment of an MCP server: `env`, and on top of the CLI's no login and no part of a request."""
+    names = (*_NOT_FOR_OTHERS, *(name for name in _CONTAINER_LOGINS if name in os.environ))
+    return {**dict.fromkeys(names, ""), **env}
 
 
 _ADDRESSES = {Login.BEDROCK: "ANTHROPIC_BEDROCK_BASE_URL", Login.VERTEX: "ANTHROPIC_VERTEX_BASE_URL"}

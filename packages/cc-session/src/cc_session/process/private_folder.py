@@ -5,7 +5,9 @@ prompt, the settings, and the MCP servers with their tokens. Knows the CLI's opt
 """
 
 import json
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,11 +18,15 @@ from claude_agent_sdk import ClaudeAgentOptions
 from claude_agent_sdk.types import SystemPromptFile, SystemPromptPreset
 
 from ..errors import CLIConnectionError
-from .login import login_of, without_login
+from .login import Login, login_of, without_login
 from .options import is_sealed
 from .process_tree import MARK
 
 __all__ = ["PrivateFolder"]
+
+# In this folder the CLI logs its MCP servers, with arguments and results of failed calls, in files that every user can
+# read, and that stay. It reads the variable only at its start; macOS and Windows have other places. CLI 2.1.329.
+_CACHE = "XDG_CACHE_HOME" if sys.platform not in ("darwin", "win32") else None
 
 # Folders that could not be deleted yet: listing one needs a file descriptor, and there may be none left.
 _to_be_deleted: set[Path] = set()
@@ -36,23 +42,26 @@ class PrivateFolder:
         """Return `options` for the command line, with the folder in use.
 
         Raises:
-            CLIConnectionError: There is a sandbox, and settings that cannot be read.
+            CLIConnectionError: The settings are a text, or there is a sandbox, and they cannot be read.
             ValueError: `mcp_servers` is a text that is no JSON.
         """
-        own = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
-        mark = {MARK: str(self.path)}
-        if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env).is_in_environment):
-            # The login is not there, so the process needs nothing of the user's configuration.
-            own["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
+        default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
+        own = {MARK: str(self.path)}
+        if _CACHE is not None:
+            own[_CACHE] = str(self._folder("cache"))
+        if "bare" in options.extra_args or (is_sealed(options) and login_of(options.env) is not Login.SUBSCRIPTION):
+            # The login is not there, so the process needs nothing of the user's configuration. A key in it would be
+            # sent to a gateway, too.
+            default["CLAUDE_CONFIG_DIR"] = str(self._folder("config"))
         options = self._with_prompt_file(options)
         cwd = options.cwd or self._working_folder(options)
         return replace(
             options,
-            env={**own, **options.env, **mark},
+            env={**default, **options.env, **own},
             cwd=cwd,
             settings=self._settings(options, cwd),
             sandbox=None,
-            mcp_servers=self._mcp_servers(options.mcp_servers),
+            mcp_servers=self._mcp_servers(options.mcp_servers, cwd),
             # The SDK sets it only for its own transport; without it no permission is requested.
             permission_prompt_tool_name="stdio" if options.can_use_tool else options.permission_prompt_tool_name,
         )
@@ -80,20 +89,30 @@ class PrivateFolder:
                 return options
 
     def _settings(self, options: ClaudeAgentOptions, cwd: str | Path) -> str | None:
-        settings = options.settings
+        if options.settings is not None and not _is_json(options.settings) and options.sandbox is None:
+            return options.settings  # its relative paths are relative to it
+        settings = _loaded(options.settings, cwd)
         if options.sandbox is not None:
-            # The SDK would read the settings, and put them with the sandbox on the command line.
-            settings = json.dumps({**_loaded(settings, cwd), "sandbox": options.sandbox})
-        return self._file("settings.json", settings) if _is_json(settings) else settings
+            # The SDK would put both on the command line.
+            settings["sandbox"] = options.sandbox
+        if _CACHE is not None and isinstance(env := settings.get("env", {}), dict):
+            # Programs that the CLI starts have the user's cache.
+            settings["env"] = {_CACHE: _programs_cache(options.env), **env}
+        return self._file("settings.json", json.dumps(settings)) if settings else None
 
-    def _mcp_servers(self, servers: Mapping[str, Any] | str | Path) -> dict[str, Any] | str | Path:
-        if isinstance(servers, str) and _is_json(servers):
-            return self._file("mcp.json", json.dumps(_servers_as_text(servers)))
-        if not isinstance(servers, Mapping):
-            return servers
+    def _mcp_servers(self, servers: Mapping[str, Any] | str | Path, cwd: str | Path) -> dict[str, Any] | str | Path:
         if not servers:
             return {}
-        return self._file("mcp.json", json.dumps({"mcpServers": _for_the_cli(servers)}))
+        if isinstance(servers, Mapping):
+            config = {"mcpServers": _for_the_cli(servers)}
+        elif isinstance(servers, str) and _is_json(servers):
+            config = _servers_as_text(servers)
+        else:
+            try:
+                config = _servers_as_text((Path(cwd) / servers).read_text(encoding="utf-8-sig"))
+            except (OSError, ValueError):
+                return servers  # the CLI says why it cannot read them
+        return self._file("mcp.json", json.dumps(config))
 
     def _working_folder(self, options: ClaudeAgentOptions) -> Path:
         folder = self._folder("cwd")
@@ -121,8 +140,9 @@ def _for_the_cli(servers: Mapping[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for name, server in servers.items():
         plain[name] = {key: value for key, value in server.items() if key != "instance"}
-        if server.get("type", "stdio") == "stdio":
-            plain[name]["env"] = without_login(server.get("env") or {})
+        env: object = server.get("env") or {}
+        if server.get("type", "stdio") == "stdio" and isinstance(env, Mapping):
+            plain[name]["env"] = without_login(cast("Mapping[str, str]", env))
     return plain
 
 
@@ -138,13 +158,19 @@ def _servers_as_text(text: str) -> dict[str, Any]:
             return config  # the CLI says why this is invalid
 
 
+def _programs_cache(env: Mapping[str, str]) -> str:
+    cache = env.get("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME"))
+    # Its default, by name: many programs take an empty variable for a path.
+    return cache or str(Path(env.get("HOME") or Path.home()) / ".cache")
+
+
 def _is_json(text: str | None) -> TypeGuard[str]:
     """Return true if an option has its content in place of a path."""
     return text is not None and text.lstrip().startswith("{")
 
 
 def _loaded(settings: str | None, cwd: str | Path) -> dict[str, Any]:
-    """Return the content of settings, which are JSON or a path relative to `cwd`."""
+    """Return the content of settings, which are JSON or a path relative to `cwd`; empty if None."""
     if settings is None:
         return {}
     try:
@@ -160,5 +186,5 @@ def _loaded(settings: str | None, cwd: str | Path) -> dict[str, Any]:
 def _unreadable(reason: str) -> CLIConnectionError:
     return CLIConnectionError(
         reason=f"The settings cannot be read: {reason}",
-        advice="The option `sandbox` is added to them, so give `settings` as a JSON object or as the path of one.",
+        advice="They go to Claude Code in a private file, so give `settings` as a JSON object or as the path of one.",
     )

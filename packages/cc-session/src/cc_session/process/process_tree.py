@@ -1,11 +1,13 @@
 """All direct and indirect child processes of a CLI: tools, their children, MCP servers.
 
 The CLI gives each command of a tool its own process group, and a command can detach from the process tree, as daemons
-do. So the search also uses a mark in the environment, which all child processes inherit. On a system that does not show
-environments, a detached process is not found.
+do. So the search also uses two marks, which all child processes inherit: an environment variable, and on Linux a
+resource limit, which stays without an environment. On a system that shows neither, a detached process is not found.
 """
 
+import hashlib
 import os
+import sys
 import time
 from collections.abc import Collection
 from contextlib import suppress
@@ -13,19 +15,38 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["MARK", "end_all", "family_of"]
+__all__ = ["MARK", "end_all", "family_of", "limit_of", "set_limit"]
 
 MARK = "CC_SESSION_FOLDER"
 """Environment variable that identifies the session of a process: the path of its private folder."""
+
+# Least value of the limit, in microseconds that a process with a realtime priority may run without a pause: thousands
+# of years, which none reaches.
+_LEAST = 1 << 60
 
 # Interval between checks for ended processes.
 _POLL_SECONDS = 0.01
 
 
+def limit_of(folder: Path) -> int:
+    """Return the resource limit that identifies the processes of a private folder."""
+    return _LEAST + int.from_bytes(hashlib.sha256(os.fsencode(folder)).digest()[:7], "big")
+
+
+def set_limit(pid: int, folder: Path) -> None:
+    """Give a process that has no such limit the one of `folder`, before it starts others; only on Linux."""
+    if sys.platform == "linux":
+        with suppress(psutil.Error, OSError):
+            process = psutil.Process(pid)
+            if process.rlimit(psutil.RLIMIT_RTTIME)[1] == psutil.RLIM_INFINITY:
+                process.rlimit(psutil.RLIMIT_RTTIME, (limit_of(folder), limit_of(folder)))
+
+
 def family_of(pid: int | None, folder: Path) -> list[psutil.Process]:
-    """Return all running processes that descend from `pid` or have the mark of `folder`, without `pid`."""
+    """Return all running processes that descend from `pid` or have a mark of `folder`, without `pid`."""
     if os.name != "posix":
         return []
+    limit = limit_of(folder)
     found: dict[int, psutil.Process] = {}
     with suppress(psutil.Error):
         if pid is not None:
@@ -33,9 +54,15 @@ def family_of(pid: int | None, folder: Path) -> list[psutil.Process]:
     # Not `process_iter`, whose cache can hold data of an earlier process with the same id.
     for other in psutil.pids():
         with suppress(psutil.Error, OSError):
-            if other not in found and (process := psutil.Process(other)).environ().get(MARK) == str(folder):
+            if other not in found and _is_marked(process := psutil.Process(other), str(folder), limit):
                 found[other] = process
     return [process for process in found.values() if process.pid not in {pid, os.getpid()} and _is_running(process)]
+
+
+def _is_marked(process: psutil.Process, folder: str, limit: int) -> bool:
+    if sys.platform == "linux" and process.rlimit(psutil.RLIMIT_RTTIME)[1] == limit:
+        return True
+    return process.environ().get(MARK) == folder
 
 
 def end_all(processes: Collection[psutil.Process], seconds: float) -> None:

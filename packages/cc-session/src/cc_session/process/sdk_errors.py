@@ -57,6 +57,15 @@ def _ours(error: Exception) -> ClaudeCodeError | None:
         case _ if type(error) is Exception and str(error).startswith(_TIMEOUT):
             return ControlTimeoutError(subtype=str(error).removeprefix(_TIMEOUT), seconds=_TIMEOUT_SECONDS)
         case _ if isinstance(error, (sdk.ClaudeSDKError, ConnectionError)) or type(error) is Exception:
-            return CLIConnectionError(reason=str(error).rstrip("."))
+            return CLIConnectionError(reason=_reason(error))
         case _:
             return None
+
+
+def _reason(error: Exception) -> str:
+    """Return the SDK's sentence. At the end it quotes its cause, which may have no text."""
+    words = str(error).strip().rstrip(".")
+    if words and not words.endswith(":"):
+        return words
+    cause = type(error.__cause__ or error).__name__
+    return f"{words or 'Claude Code cannot be used:'} {cause}, without a reason"

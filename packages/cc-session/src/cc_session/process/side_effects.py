@@ -1,13 +1,16 @@
 """Side effects on a process that a rewind to an empty conversation does not undo.
 
-A rewind drops messages. It does not undo settings of a control request, a permission granted for the session, a change
-of the Bash tool's folder, or effects of a slash command. All these pass, as text or as a message, through the
-transport, which records them, whatever their cause. Control requests not in `_HARMLESS` count as side effects.
+A rewind drops messages. It does not undo a permission granted for the session, a change of the Bash tool's folder, or
+effects of a slash command. All these pass, as text or as a message, through the transport, which records them, whatever
+their cause. Control requests not in `_HARMLESS` count as side effects, except those of settings that can be set back.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, cast
+
+from cc_types import JsonValue
+
+from .settings import EXACT_MODES
 
 __all__ = ["SideEffects"]
 
@@ -26,11 +29,10 @@ _HARMLESS = frozenset(
     }
 )
 
-# Read again for each request, and restored by sending the earlier value; null is none.
+# The CLI reads these again for each request, so the earlier value undoes a change.
 _PER_REQUEST = frozenset({"CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"})
 
-# Prefixes of the lines that are parsed. Prompts can have megabytes.
-_CONTROL_REQUEST = '{"type": "control_request"'
+# Prefixes of lines. Prompts can have megabytes, so they are not parsed.
 _CONTROL_RESPONSE = '{"type": "control_response"'
 _USER = '{"type": "user"'
 _ASSISTANT = '{"type": "assistant"'
@@ -40,7 +42,7 @@ _VERBATIM = ('"client_composed": true}', '"client_composed": true, "shouldQuery"
 
 
 class SideEffects:
-    """Side effects to undo, and those that cannot be undone. Kept by the transport of each session."""
+    """Side effects of a lease. Kept by the transport of each session."""
 
     def __init__(self) -> None:
         self.clear()
@@ -51,12 +53,6 @@ class SideEffects:
         """True if there is a conversation."""
         self.answered = False
         """True if the model began to answer."""
-        self.model = False
-        """True if another model was set."""
-        self.mode: str | None = None
-        """Last permission mode that was set, if any."""
-        self.env: set[str] = set()
-        """Variables that were set and can be restored."""
         self.called_tools = False
         """True if the model has called a tool."""
         self.others: set[str] = set()
@@ -65,13 +61,25 @@ class SideEffects:
     @property
     def is_empty(self) -> bool:
         """True if there are no effects."""
-        return not (self.talked or self.model or self.mode or self.env or self.called_tools or self.others)
+        return not (self.talked or self.called_tools or self.others)
+
+    def requested(self, request: Mapping[str, JsonValue]) -> None:
+        """Record a control request."""
+        match request:
+            case {"subtype": "set_model"}:
+                pass
+            case {"subtype": "set_permission_mode", "mode": mode} if mode in EXACT_MODES:
+                pass
+            case {"subtype": "apply_flag_settings", "settings": {**settings}} if _can_be_set_back(settings):
+                pass
+            case {"subtype": str(subtype)} if subtype not in _HARMLESS:
+                self.others.add(subtype)
+            case _:
+                pass
 
     def sent(self, line: str) -> None:
-        """Record a line that was written to the CLI."""
-        if line.startswith(_CONTROL_REQUEST):
-            self._requested(json.loads(line)["request"])
-        elif line.startswith(_CONTROL_RESPONSE):
+        """Record another line that was written to the CLI."""
+        if line.startswith(_CONTROL_RESPONSE):
             # In a string of JSON the quotes would be escaped, so this is a field.
             if '"updatedPermissions"' in line:
                 self.others.add("permissions")
@@ -89,20 +97,10 @@ class SideEffects:
             case _:
                 pass  # without a message the parser reports it
 
-    def _requested(self, request: Mapping[str, Any]) -> None:
-        match request:
-            case {"subtype": "set_model"}:
-                self.model = True
-            case {"subtype": "set_permission_mode", "mode": str(mode)}:
-                self.mode = mode
-            case {"subtype": "apply_flag_settings", "settings": {"env": {**names}, **others}} if (
-                not others and names.keys() <= _PER_REQUEST
-            ):
-                self.env |= names.keys()
-            case {"subtype": str(subtype)} if subtype not in _HARMLESS:
-                self.others.add(subtype)
-            case _:
-                pass
+
+def _can_be_set_back(settings: Mapping[str, JsonValue]) -> bool:
+    env = settings.get("env", {})
+    return settings.keys() <= {"env", "model"} and isinstance(env, dict) and env.keys() <= _PER_REQUEST
 
 
 def _is_call(block: object) -> bool:

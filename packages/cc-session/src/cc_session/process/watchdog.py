@@ -15,7 +15,7 @@ from subprocess import DEVNULL
 import anyio
 from anyio.abc import Process
 
-from .process_tree import MARK
+from .process_tree import MARK, limit_of
 
 __all__ = ["Watchdog"]
 
@@ -29,7 +29,7 @@ family() {
         { parent[$1] = $2 }
         $3 !~ /^Z/ { running[$1] }
         END { for (pid in running) { p = pid; while (p > 1 && p != root) p = parent[p]; if (p == root) print pid } }'
-    grep -lsF "$3=$2" /proc/[0-9]*/environ | tr -dc '0-9\n'
+    { grep -lsF "$3=$2" /proc/[0-9]*/environ; grep -ls "realtime timeout *$4 " /proc/[0-9]*/limits; } | tr -dc '0-9\n'
 }
 for signal in TERM KILL KILL; do
     for pid in $(family "$@") "$1"; do
@@ -62,10 +62,21 @@ class Watchdog:
             return None
         stdin, word = os.pipe()
         try:
-            command = ["/bin/sh", "-c", _SCRIPT, "claude-code-guard", str(pid), str(folder), MARK]
+            command = [
+                "/bin/sh",
+                "-c",
+                _SCRIPT,
+                "claude-code-guard",
+                str(pid),
+                str(folder),
+                MARK,
+                str(limit_of(folder)),
+            ]
+            # Our environment may hold keys.
+            env = {"PATH": os.environ.get("PATH", os.defpath)}
             # In its own session, so that a signal to our process group does not reach it.
             shell = await anyio.open_process(
-                command, stdin=stdin, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+                command, stdin=stdin, stdout=DEVNULL, stderr=DEVNULL, env=env, start_new_session=True
             )
             return cls(shell, word)
         except BaseException as error:

@@ -4,10 +4,11 @@
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import os
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from claude_agent_sdk import Message, ResultMessage, Transport
 from claude_agent_sdk.types import ConversationResetMessage
@@ -20,6 +21,7 @@ from ..policy.gate import without_warnings
 from ..process.cli_process import CLIProcess
 from ..process.connection import CLIConnection
 from ..process.frames import Content, assistant_frame, frame_line, user_frame
+from ..process.settings import Settings, SettingValues, control_requests
 from ..process.side_effects import SideEffects
 from ..timeouts import Timeouts
 from .extensions import Extensions
@@ -27,6 +29,9 @@ from .history import History
 from .sent_message import SentMessage
 from .spending import CostLedger
 from .turn_state import TurnEvent, TurnState
+
+if TYPE_CHECKING:
+    from ..mcp.servers import McpServer
 
 __all__ = ["SessionCore"]
 
@@ -99,6 +104,11 @@ class SessionCore:
     def side_effects(self) -> SideEffects:
         """Side effects on the process that a rewind does not undo."""
         return self.connection.transport.side_effects
+
+    @property
+    def settings(self) -> Settings:
+        """The confirmed settings of the process."""
+        return self.connection.transport.settings
 
     @property
     def info(self) -> dict[str, JsonValue]:
@@ -194,6 +204,10 @@ class SessionCore:
         """Return to an exactly empty conversation."""
         self.connection.check()
         self.history.check_can_be_emptied()
+        await self.drop_messages()
+
+    async def drop_messages(self) -> None:
+        """Drop all user messages of the conversation, and all that follows the first of them."""
         while (first := self.history.first) is not None:
             answer = await self._rewind(first)
             if answer.get("rewound") is True:
@@ -250,6 +264,48 @@ class SessionCore:
         """Send a control request and return its answer."""
         return await self.connection.request(subtype, fields, seconds)
 
+    async def apply(self, wanted: SettingValues) -> bool:
+        """Set the settings that the process is not known to have; return False if there are none.
+
+        It waits for requests of callers that have left, whose order with later ones would be uncertain.
+        """
+        await self.connection.transport.settled()
+        changes = self.settings.missing(wanted)
+        if "cwd" in changes:
+            await self._move(str(changes["cwd"]))
+        if "system_prompt" in changes and not self.settings.is_known("model"):  # its request names the model
+            await self.control("apply_flag_settings", {"settings": {"model": cast("str | None", wanted.get("model"))}})
+        for subtype, fields in control_requests(changes, self.settings["model"]):
+            try:
+                await self.control(subtype, fields)
+            except ControlRequestError:
+                if not fields.get("only_if_model_is_current"):
+                    raise
+                # The name stands for several models, as `haiku` does.
+                await self.control(subtype, {**fields, "only_if_model_is_current": False})
+        if "mcp_servers" in changes:
+            servers = cast("Mapping[str, McpServer]", changes["mcp_servers"])
+            await self.extensions.serve(servers, loop=asyncio.get_running_loop())
+        return bool(changes)
+
+    async def _move(self, folder: str) -> None:
+        """Change the working folder of an empty conversation.
+
+        The CLI reports a move to the model, at the end of the conversation: so there is a message for a moment, which
+        is dropped with the report. Measured on CLI 2.1.329: requests and permissions are those of a fresh process.
+        """
+        with self.settings.changing("cwd", folder):
+            await self.add_user("The working folder changes.")
+            trusted = await asyncio.to_thread(os.path.realpath, folder)
+            trust: dict[str, JsonValue] = {"trust_accepted": True, "trusted_directory": trusted}
+            answer = await self.control("set_cwd", {"path": folder, **trust})
+            if answer.get("status") != "ok":
+                reason = (
+                    f"Claude Code did not change to the folder {folder}: {answer.get('message', 'no reason given')}"
+                )
+                raise CLIConnectionError(reason=reason)
+            await self.drop_messages()
+
     async def usage(self) -> dict[str, JsonValue]:
         """Return the spending that the CLI reports, also in the middle of a turn; nothing if it reports none."""
         with suppress(ControlRequestError):
@@ -275,7 +331,7 @@ class SessionCore:
         if sent is None or sent.has_ended.is_set():
             self._between.append(message)
             return
-        sent.put(message, self.ledger.end_turn)
+        sent.put(message, self.ledger.last)
         if sent.has_ended.is_set():
             self.connection.set_phase(None)
             self.calls.cancel()

@@ -7,12 +7,13 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from claude_agent_sdk import (
     CanUseTool,
     ClaudeAgentOptions,
     HookMatcher,
+    McpServerStatus,
     PermissionMode,
     PermissionResult,
     ToolPermissionContext,
@@ -33,6 +34,9 @@ from ..policy.policy import Policy
 from ..process.connection import CLIConnection
 from ..process.options import is_sealed
 from ..timeouts import Timeouts
+
+if TYPE_CHECKING:
+    from ..process.settings import Settings
 
 __all__ = ["Extensions", "check_mode", "check_together", "hooked", "turn_hooks_on", "without_bare"]
 
@@ -172,10 +176,13 @@ class Extensions:
         if has_tools:
             self._keeps.append(SERVER_NAME)
         self._taken = {*self._others, *self._keeps}
-        self._servers = None if mcp_servers is None else self.checked(mcp_servers)
+        self._servers = mcp_servers
+        if mcp_servers is not None:
+            self._checked(mcp_servers)
         # A sealed process is given a server only for its tools, so allow them.
         self._breaks_seal = mcp_servers is not None and is_sealed(options)
         self._mcp: McpControl | None = None
+        self.settings: Settings
         gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callback_runner, timeouts)
         if self._has_hooks:
             check_together(options, policy)
@@ -189,9 +196,32 @@ class Extensions:
         self.options = replace(options, env={**patience, **options.env})
         """Options to start the process with."""
 
-    def checked(self, servers: Mapping[str, McpServer]) -> WireServers:
+    def _checked(self, servers: Mapping[str, McpServer]) -> WireServers:
         """Return servers in the CLI's format. Raises the errors of the class."""
         return wire_servers(servers, taken=self._taken)
+
+    async def serve(
+        self,
+        servers: Mapping[str, McpServer],
+        *,
+        require: bool | None = None,
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> list[McpServerStatus]:
+        """Replace the MCP servers, and wait until the new ones are ready.
+
+        Args:
+            servers: The new ones.
+            require: If true, a server that is not ready is an error; if None, as for the first servers.
+            loop: Where servers of this process run.
+
+        Raises:
+            McpServerFailedError: A server is not ready. The set is replaced all the same.
+            ValueError: A name or a value is invalid.
+            TypeError: An object is no server.
+        """
+        require, checked = self._require_mcp if require is None else require, self._checked(servers)
+        with self.settings.changing("mcp_servers", dict(servers)):
+            return await self.mcp.replace(checked, require=require, loop=loop)
 
     async def unpack(self, connection: CLIConnection) -> None:
         """Send the CLI, now that it runs, the settings that are no options.
@@ -205,9 +235,11 @@ class Extensions:
         self._mcp = McpControl(connection, keeps=self._keeps, allows_tools=allows_tools)
         if self._has_hooks:
             await turn_hooks_on(connection, has_policy=self._has_policy)
+        self.settings = connection.transport.settings
         if self._servers is not None:
-            await self._mcp.replace(self._servers, require=self._require_mcp, loop=self._loop)
+            await self.serve(self._servers, loop=self._loop)
         # This is its initial state, and no change by a caller.
+        self.settings.begin()
         connection.transport.side_effects.clear()
 
     @property

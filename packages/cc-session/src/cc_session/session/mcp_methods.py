@@ -55,9 +55,8 @@ class McpMethods:
             ValueError: A name or a value is invalid.
             TypeError: An object is no server.
         """
-        extensions = self._core.extensions
-        checked, loop = extensions.checked(servers), asyncio.get_running_loop()
-        return await on_background(extensions.mcp.replace, checked, require=require, loop=loop)
+        loop = asyncio.get_running_loop()
+        return await on_background(self._core.extensions.serve, servers, require=require, loop=loop)
 
     async def reconnect_mcp(self, name: str) -> None:
         """Reconnect an MCP server.

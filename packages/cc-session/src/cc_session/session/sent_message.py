@@ -6,7 +6,7 @@ messages may be read from any thread.
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import cast
 
 from claude_agent_sdk import Message, ResultMessage
@@ -68,18 +68,18 @@ class SentMessage:
         """Add messages received before this one was sent."""
         self.messages.extend(messages)
 
-    def put(self, message: Message, end_turn: Callable[[], Spent]) -> None:
+    def put(self, message: Message, spent: Spent) -> None:
         """Add a message received while this was the last one sent.
 
         Args:
             message: The message. If it is the result, this ends.
-            end_turn: Returns the spending until then.
+            spent: The spending that the last result has reported.
         """
         keeps = self.asks and self.state is not TurnState.LEFT
         # In this order: other threads read the messages, and must find all facts about the last one when they see it.
         if isinstance(message, ResultMessage) and self.result is None and self._is_mine(message):
             if self.asks:
-                self.spent = end_turn()
+                self.spent = spent
             self.result = message
             self.enter(TurnEvent.END)
         if keeps:

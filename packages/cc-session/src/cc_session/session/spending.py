@@ -36,7 +36,6 @@ class CostLedger:
         self._session_id: str | None = None
         self._cost = 0.0
         self._models: Mapping[str, ModelUsage] = {}
-        self._unreported = Spent()
         self.last = Spent()
         """Amount added by the last result."""
 
@@ -52,7 +51,7 @@ class CostLedger:
     def forget(self) -> None:
         """Count from zero; the CLI's totals continue."""
         self.cost_usd = 0.0
-        self.last = self._unreported = Spent()
+        self.last = Spent()
 
     def take(self, result: ResultMessage) -> None:
         """Record the totals of a result."""
@@ -66,7 +65,8 @@ class CostLedger:
         totals = convert_sdk_messages_to_cli_response([result])
         cost = max(totals.total_cost_usd or 0.0, self._cost)
         models = {**self._models, **(totals.model_usage or {})}
-        self._add(cost - self._cost, _difference(models, self._models))
+        self.last = Spent(round(cost - self._cost, _DIGITS), _difference(models, self._models))
+        self.cost_usd = round(self.cost_usd + self.last.cost_usd, _DIGITS)
         self._cost, self._models = cost, models
 
     @property
@@ -74,36 +74,18 @@ class CostLedger:
         """The CLI's own total, as of its last result, in US dollars."""
         return self._cost
 
-    def end_turn(self) -> Spent:
-        """Return the spending since the last call."""
-        spent, self._unreported = self._unreported, Spent()
-        return spent
-
-    def _add(self, cost: float, models: Mapping[str, ModelUsage]) -> None:
-        self.cost_usd = round(self.cost_usd + cost, _DIGITS)
-        self.last = Spent(round(cost, _DIGITS), models)
-        before = self._unreported
-        self._unreported = Spent(round(before.cost_usd + cost, _DIGITS), _sum(before.models, models))
-
 
 def _difference(now: Mapping[str, ModelUsage], before: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
-    differences = {name: _combined(usage, before.get(name), -1) for name, usage in now.items()}
+    differences = {name: _less(usage, before.get(name)) for name, usage in now.items()}
     return {name: usage for name, usage in differences.items() if any(_amounts(usage).values())}
 
 
-def _sum(one: Mapping[str, ModelUsage], other: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:
-    return {**one, **{name: _combined(usage, one.get(name), 1) for name, usage in other.items()}}
-
-
-def _combined(usage: ModelUsage, other: ModelUsage | None, sign: int) -> ModelUsage:
-    if other is None:
+def _less(usage: ModelUsage, before: ModelUsage | None) -> ModelUsage:
+    if before is None:
         return usage
-    others = _amounts(other)
+    amounts = _amounts(before)
     return usage.model_copy(
-        update={
-            name: max(0, round(amount + sign * others.get(name, 0), _DIGITS))
-            for name, amount in _amounts(usage).items()
-        }
+        update={name: max(0, round(amount - amounts.get(name, 0), _DIGITS)) for name, amount in _amounts(usage).items()}
     )
 
 

@@ -151,7 +151,8 @@ class Run:
                 if any(map(_ends_api_call, news)) and await self._cost() - before > limit:
                     await self._core.interrupt_turn(self.sent)
         except Exception as error:
-            logger.debug("The cost of a turn is not watched any more: %s", error)  # its reader gets the same error
+            # Its reader gets the same error.
+            logger.debug("The cost of a turn is not watched any more: %s", type(error).__name__)
 
     async def _cost(self) -> float:
         match await self._core.usage():

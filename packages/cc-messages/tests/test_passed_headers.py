@@ -1,0 +1,116 @@
+"""Headers of a request reach the API as they are, and bring and replace no other."""
+
+from itertools import product
+from string import ascii_letters, digits
+
+import httpx2
+
+from cc_loopback import LoopbackServer
+from cc_messages import create_app
+
+from .conftest import BODY, MESSAGES, Client, Connect
+
+Header = tuple[bytes, bytes]
+
+TOKEN = ascii_letters + digits + "!#$%&'*+-.^_`|~"
+# Line breaks and colons with a name behind them, and each other character, at the beginning, inside and at the end.
+NOT_IN_A_NAME = [bytes([code]) for code in range(256) if chr(code) not in TOKEN]
+NAMES = [b"", b"\xe2\x84\xaa", b"x-a\r\nx-evil", b"x-a: 1\nx-evil", b"x-evil: 1\nx-b", b"x-evil: 1\r\n\r\nx-b"] + [
+    b"%b%b%b" % (begin, character, end)
+    for character, (begin, end) in product(
+        NOT_IN_A_NAME, [(b"", b"x-api-key"), (b"x-api-", b"key"), (b"x-api-key", b"")]
+    )
+]
+CONTROL = [bytes([code]) for code in (*range(9), *range(10, 32), 127)]
+VALUES = ["€".encode(), "\u2028x-evil: 1".encode(), b"1\nx-api-key: stolen", b"1\r\nx-api-key: stolen"] + [
+    b"%b%b%b" % (begin, character, end)
+    for character, (begin, end) in product(CONTROL, [(b"", b"x-evil: 1"), (b"1", b"x-evil: 1"), (b"1", b"")])
+]
+REFUSED = [(name, b"1") for name in NAMES] + [(b"x-mine", value) for value in VALUES]
+
+
+async def send(client: Client, *headers: Header) -> httpx2.Response:
+    request = httpx2.Request("POST", f"http://claude{MESSAGES}", json=BODY, headers=[*headers])
+    response = await client.transport.handle_async_request(request)
+    await response.aread()
+    return response
+
+
+async def arrived(client: Client, *headers: Header) -> dict[str, str]:
+    """Send a request that must be answered, and return the headers that the API gets."""
+    client.api.calls.clear()
+    assert (await send(client, *headers)).status_code == 200
+    [call] = client.api.calls
+    return {name: value for name, value in call.headers.items() if name != "x-claude-code-session-id"}
+
+
+async def test_no_name_and_no_value_brings_another_header_or_replaces_the_login(client: Client) -> None:
+    """MSG-115. Each is refused before anything is sent, and the next request has the login's header alone."""
+    assert len(REFUSED) > 500
+    before = await arrived(client)
+    client.api.calls.clear()
+    for name, value in REFUSED:
+        response = await send(client, (name, value))
+        error = response.json()["error"]
+        assert (response.status_code, error["type"]) == (400, "invalid_request_error"), (name, value)
+        assert "name of a header" in error["message"] or "value of the header x-mine" in error["message"]
+        assert "stolen" not in error["message"]
+    assert not client.api.calls
+    assert await arrived(client) == before
+
+
+async def test_every_other_name_and_value_arrives_as_it_is(client: Client) -> None:
+    """MSG-67, MSG-115."""
+    before = await arrived(client)
+    names = {f"x-{character}-y".lower(): str(index) for index, character in enumerate(TOKEN)}
+    ascii_codes, others = (*range(32, 127), 9), range(128, 256)
+    values = [{f"x-value-{code}": f"a{chr(code)}b" for code in codes} for codes in (ascii_codes, others)]
+    for wanted in (names, *values):
+        raw = [(name.encode(), value.encode()) for name, value in wanted.items()]
+        assert await arrived(client, *raw) == {**before, **wanted}
+    assert await arrived(client) == before
+
+
+async def test_no_header_of_the_cli_itself_can_be_replaced(client: Client) -> None:
+    """MSG-115. The login is one of them, whichever login it is."""
+    before = await arrived(client)
+    assert before["x-api-key"] and len(before) == 20
+    logins = [b"authorization", b"proxy-authorization", b"cookie", b"x-amz-security-token", b"x-amz-content-sha256"]
+    for name in (*(name.encode() for name in before), *logins):
+        if name not in (b"anthropic-beta", b"content-length", b"transfer-encoding"):
+            assert await arrived(client, (name, b"stolen"), (name.title(), b"stolen")) == before
+
+
+async def test_more_headers_than_the_cli_can_send_are_refused(connect: Connect, shared_api: LoopbackServer) -> None:
+    """MSG-115. Those of the environment count, too; beyond its own limit the CLI would leave out the login."""
+    env = {**shared_api.env(), "ANTHROPIC_CUSTOM_HEADERS": "x-always: 1\nx-too: 2"}
+    client = connect(size=1, env=env)
+    before = await arrived(client)
+    # They sort before the CLI's own, and it sends as many as fit.
+    wanted = {f"a-{index}": "1" * 200 for index in range(198)}
+    raw = [(name.encode(), value.encode()) for name, value in wanted.items()]
+    assert await arrived(client, *raw) == {**before, **wanted}
+    refused = await send(client, *raw, (b"a-last", b"1"))
+    assert (refused.status_code, refused.json()["error"]["type"]) == (400, "invalid_request_error")
+    assert "at most 200 headers, and there are 201" in refused.json()["error"]["message"]
+
+
+async def test_the_server_refuses_the_same_values_and_passes_on_no_other_name(client: Client) -> None:
+    """MSG-115. Under any ASGI server, also one that checks no header."""
+    server = httpx2.ASGITransport(create_app(client.transport, token="t"))
+    before = await arrived(client)
+    client.api.calls.clear()
+
+    async def status(*headers: Header) -> int:
+        request = httpx2.Request(
+            "POST", f"http://server{MESSAGES}", json=BODY, headers=[(b"x-api-key", b"t"), *headers]
+        )
+        return (await server.handle_async_request(request)).status_code
+
+    for name, value in product((b"anthropic-beta", b"anthropic-version", b"traceparent", b"tracestate"), VALUES):
+        assert await status((name, value)) == 400, (name, value)
+    assert not client.api.calls
+    assert await status(*((name, b"stolen") for name in NAMES), *((b"x-mine", value) for value in VALUES)) == 200
+    [call] = client.api.calls
+    assert {**before, **call.headers} == {**call.headers, **before}
+    assert call.headers.keys() - before.keys() <= {"x-claude-code-session-id"}

@@ -1,0 +1,82 @@
+"""The record of a process's settings: confirmed values, and unknown ones."""
+
+from typing import Any
+
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cc_session.process.settings import Settings, control_requests, settings_in, variable
+
+LIMIT = variable("LIMIT")
+values = st.none() | st.text()
+changes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": values,
+        "permission_mode": values,
+        "system_prompt": st.text(min_size=1),
+        LIMIT: values,
+        variable("OTHER"): values,
+    },
+)
+
+
+def settings() -> Settings:
+    return Settings(ClaudeAgentOptions(model="m", permission_mode="default", env={"LIMIT": "1"}))
+
+
+def setting(**env: Any) -> dict[str, Any]:
+    return {"subtype": "apply_flag_settings", "settings": {"env": env}}
+
+
+@given(changes)
+def test_the_requests_of_changes_have_these_changes(wanted: dict[str, Any]) -> None:
+    requests = [settings_in({"subtype": subtype, **fields}) for subtype, fields in control_requests(wanted, "m")]
+    made = {name: value for request in requests for name, value in request.items()}
+    # A prompt for the default model, which has no name, sets the model as well.
+    assert made == wanted | ({"model": None} if wanted.get("model", "m") is None else {})
+
+
+def test_the_values_of_the_start_are_known() -> None:
+    assert settings().missing({"model": "m", "permission_mode": "default", LIMIT: "1"}) == {}
+    assert settings().missing({"model": "n", LIMIT: "1"}) == {"model": "n"}
+
+
+@pytest.mark.parametrize("is_success", [True, False])
+def test_a_setting_is_unknown_until_the_cli_confirms_it(is_success: bool) -> None:
+    """SES-92: also its earlier value, and after a refusal."""
+    record = settings()
+    record.sent("a", setting(LIMIT="2"))
+    assert record.missing({LIMIT: "1"}) == {LIMIT: "1"}
+    assert record.missing({LIMIT: "2"}) == {LIMIT: "2"}
+    record.answered("a", is_success=is_success)
+    assert (record.missing({LIMIT: "2"}) == {}) is is_success
+    assert record.missing({LIMIT: "1"}) == {LIMIT: "1"}
+    record.sent("b", setting(LIMIT="1"))
+    record.answered("b", is_success=True)
+    assert record.missing({LIMIT: "1"}) == {}
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_none_of_two_requests_at_the_same_time_confirms_their_common_setting(order: str) -> None:
+    """SES-92."""
+    record = settings()
+    record.sent("a", {"subtype": "set_model", "model": "a"})
+    record.sent("b", {"subtype": "apply_flag_settings", "settings": {"model": "b", "env": {"LIMIT": "2"}}})
+    for name in order:
+        record.answered(name, is_success=True)
+    assert record.missing({"model": "a"}) and record.missing({"model": "b"})
+    assert not record.missing({LIMIT: "2"})
+
+
+def test_the_first_values_of_changed_settings_are_kept() -> None:
+    """SES-61."""
+    record = settings()
+    record.sent("a", setting(LIMIT="2", NEW="3"))
+    record.answered("a", is_success=True)
+    record.sent("b", {"subtype": "set_permission_mode", "mode": "plan"})
+    assert record.at_start() == {LIMIT: "1", variable("NEW"): None, "permission_mode": "default"}
+    record.begin()
+    assert record.missing({LIMIT: "2", variable("NEW"): "3"}) == {}
