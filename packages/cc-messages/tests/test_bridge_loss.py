@@ -48,12 +48,14 @@ async def test_a_bridge_without_a_folder_for_its_files_is_an_error_with_a_reason
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """MSG-35."""
-    monkeypatch.setattr(tempfile, "tempdir", "/missing")
-    with (
-        request_context(tools=CLITools(names=frozenset({"look"}), call=look, transport="stdio")),
-        pytest.raises(httpx2.ReadError, match=r"files for the tools of Claude Code cannot be written: .*/missing"),
-    ):
+    with request_context(tools=CLITools(names=frozenset({"look"}), call=look, transport="stdio")):
         await client.ask("Look.", tools=TOOLS)
+        monkeypatch.setattr(tempfile, "tempdir", "/missing")
+        with pytest.raises(httpx2.ReadError, match=r"tools: its files cannot be written: .*/missing"):
+            await client.ask("Look.", tools=[{**TOOLS[0], "description": "Look again."}])
+        monkeypatch.undo()
+        assert (await client.ask("Look.", tools=TOOLS)).status == 200
+    assert client.starts == 1
     assert not [record for record in caplog.records if record.exc_info]
 
 

@@ -4,7 +4,7 @@ No public interface: a name may change in any release.
 """
 
 from .background import on_background, run_on_background, start_on_background, tell_background
-from .mcp.tool_calls import TOOL_CALL_ID, TOOL_META, check_length, with_tool_server
+from .mcp.tool_calls import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
 from .policy.rules import is_below, is_known_tool
 from .pool.core import PoolCore
 from .pool.launch import Launch
@@ -14,7 +14,7 @@ from .pool.processes import PoolLimits
 from .pool.worker import PooledSession, ResetBy, Worker
 from .process.cli_file import bundled_cli, find_cli, login_advice
 from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
-from .process.settings import variable
+from .process.settings import SettingValues, variable
 
 __all__ = [
     "CLOUD_VARIABLES",
@@ -28,9 +28,11 @@ __all__ = [
     "PoolOwner",
     "PooledSession",
     "ResetBy",
+    "SettingValues",
     "Worker",
     "api_address",
     "bundled_cli",
+    "calling_freely",
     "check_length",
     "find_cli",
     "is_below",
@@ -42,5 +44,4 @@ __all__ = [
     "start_on_background",
     "tell_background",
     "variable",
-    "with_tool_server",
 ]

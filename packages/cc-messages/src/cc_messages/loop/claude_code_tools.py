@@ -5,6 +5,7 @@ the folder, MCP servers, sub-agents, skills. Everything not allowed is denied wi
 question.
 """
 
+import os
 import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,10 @@ _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClaudeCodeTools:
-    """Claude Code's own tools that a request may use. Two instances are never equal: they share no processes.
+    """Claude Code's own tools that a request may use.
+
+    Requests share processes if theirs differ in nothing but the folder and the definitions of MCP servers, as long as
+    there are no skills. Policies and callbacks are compared by identity.
 
     Raises:
         ValueError: An entry of `tools` is not a tool name, or misspells one.
@@ -78,6 +82,21 @@ class ClaudeCodeTools:
         return list(dict.fromkeys(tool.partition("(")[0] for tool in self.tools))
 
     @property
+    def key(self) -> object:
+        """The values that a process fixes at its start. Skills are read in the folder."""
+        folder = str(self.cwd) if self.skills else None
+        return (
+            self.tools,
+            self.policy,
+            self.defers,
+            {*self.mcp_servers},
+            self.agents,
+            self.skills,
+            folder,
+            self.max_turns,
+        )
+
+    @property
     def unknown_names(self) -> frozenset[str]:
         """Names unknown to all tested CLIs. A newer CLI may have them, and lists its tools when a turn begins."""
         return frozenset(name for name in self.names if not is_known_tool(name))
@@ -87,6 +106,7 @@ def with_claude_code_tools(options: ClaudeAgentOptions, claude_code_tools: Claud
     """Return the options of a sealed process, opened as far as `claude_code_tools` allows."""
     if not _IN_BARE_MODE.issuperset(claude_code_tools.names):
         options = replace(options, extra_args={name: arg for name, arg in options.extra_args.items() if name != "bare"})
+    folder = claude_code_tools.cwd or options.cwd
     return replace(
         options,
         tools=[name for name in claude_code_tools.names if not name.startswith("mcp__")],
@@ -96,7 +116,7 @@ def with_claude_code_tools(options: ClaudeAgentOptions, claude_code_tools: Claud
             *(f"mcp__{name}" for name in claude_code_tools.mcp_servers),
         ],
         max_turns=claude_code_tools.max_turns,
-        cwd=claude_code_tools.cwd or options.cwd,
+        cwd=None if folder is None else os.path.abspath(folder),
         agents=dict(claude_code_tools.agents) or None,
     )
 

@@ -9,9 +9,8 @@ from typing import Self, cast
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from typing_extensions import override
 
-from cc_session import Content
-from cc_session.internals import Launch, PooledSession, ResetBy, with_tool_server
-from cc_types import CLIConnectionError
+from cc_session import Content, McpServer, McpServerFailedError
+from cc_session.internals import Launch, PooledSession, ResetBy, SettingValues, calling_freely
 
 from ..api.request import MessagesRequest
 from ..process.api_log import APILog
@@ -35,9 +34,9 @@ class LoopProcess(RequestProcess):
 
     _has_history = True
     _caller: PermissionAsker
-    _tools: ToolServer | None
+    _tools: ToolServer | None = None
     _belongings: AsyncExitStack
-    """The server, the folder and the session, closed with the process."""
+    """The folder and the session, closed with the process."""
 
     @override
     @classmethod
@@ -46,32 +45,28 @@ class LoopProcess(RequestProcess):
         caller, log = PermissionAsker(), APILog()
         async with AsyncExitStack() as belongings:
             options = replace(launch.options, stderr=log.take)
-            tools = None
             if launch.tool_server is not None:
-                tools = ToolServer(launch.tool_server)
-                belongings.push_async_callback(tools.stop)
-                try:
-                    options = with_tool_server(options, launch.tool_server.name, await tools.start())
-                except OSError as error:
-                    reason = f"the files for the tools of Claude Code cannot be written: {error}"
-                    raise CLIConnectionError(
-                        reason=reason, advice="Make room in the folder for temporary files."
-                    ) from error
+                options = calling_freely(options, launch.tool_server.name)
             if launch.claude_code_tools is not None:
                 options = _with_skills(options, launch.claude_code_tools, belongings)
             policy = None if launch.claude_code_tools is None else caller.policy(launch.claude_code_tools)
-            session = await cls.open(replace(launch, policy=policy), options)
+            # The servers come with the first request.
+            session = await cls.open(replace(launch, policy=policy, mcp_servers={}), options)
             belongings.push_async_callback(session.close)
-            if launch.tool_server is not None and launch.tool_server.transport == "stdio":
-                await _check_tools(session, launch.tool_server, launch.timeouts.mcp)
             process = cls(launch, session, log)
-            process._caller, process._tools, process._belongings = caller, tools, belongings.pop_all()
+            process._caller, process._belongings = caller, belongings.pop_all()
             return process
 
     @property
     @override
     def has_run_tools(self) -> bool:
         return self._tools is not None and self._tools.has_run
+
+    @override
+    def matches(self, launch: Launch) -> bool:
+        server, tools = cast(RequestLaunch, launch).tool_server, self._tools
+        settings = {name: value for name, value in launch.settings.items() if name != "mcp_servers"}
+        return (tools and tools.key) == server and not self.session.settings.missing(settings)
 
     @override
     async def take(self, launch: Launch, request: MessagesRequest) -> None:
@@ -97,7 +92,29 @@ class LoopProcess(RequestProcess):
         try:
             await super().close()
         finally:
+            if self._tools is not None:
+                await self._tools.stop()
             await self._belongings.aclose()
+
+    @override
+    async def apply(self, wanted: SettingValues) -> bool:
+        key = cast(RequestLaunch, self.launch).tool_server
+        if key is None:
+            return await super().apply(wanted)
+        earlier, self._tools = self._tools, None
+        tools = earlier if earlier is not None and earlier.key == key else ToolServer(key)
+        servers = dict(cast("Mapping[str, McpServer]", wanted.get("mcp_servers") or {}))
+        try:
+            servers[key.name] = await tools.start()
+            has_changed = await super().apply({**wanted, "mcp_servers": servers})
+            if has_changed and key.transport == "stdio":
+                await _check_tools(self.session, key, self.launch.timeouts.mcp)
+            self._tools = tools
+        finally:
+            for server in {earlier, tools} - {self._tools}:
+                if server is not None:
+                    await server.stop()
+        return has_changed
 
     @override
     def _new_reading(self) -> Reading:
@@ -142,14 +159,15 @@ class LoopProcess(RequestProcess):
 
 
 async def _check_tools(session: PooledSession, key: ToolServerKey, seconds: float) -> None:
-    """Raise if the CLI did not get all tools.
+    """Raise McpServerFailedError if the CLI did not get all tools.
 
     If its bridge dies during the connection, it keeps the tools received so far, and would answer all later calls of
     the others itself: with "no such tool".
     """
     [status] = await session.wait_mcp([key.name], timeout=seconds)
     if missing := key.names() - {tool["name"] for tool in status.get("tools", [])}:
-        raise CLIConnectionError(reason=f"the bridge ended before Claude Code knew {', '.join(sorted(missing))}")
+        reason = f"the bridge ended before Claude Code had listed {', '.join(sorted(missing))}"
+        raise McpServerFailedError({key.name: reason})
 
 
 def _with_skills(

@@ -15,6 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, Tool
 
 from cc_ipc import IPCSession, ToolSchema, current_call
+from cc_session import McpServerFailedError
 from cc_session.internals import TOOL_CALL_ID, check_length
 
 from .cli_tools import CLICall, ToolServerKey
@@ -40,7 +41,9 @@ class ToolServer:
     """Lists tools and passes their calls on to the bound function."""
 
     def __init__(self, key: ToolServerKey) -> None:
-        self._key = key
+        self.key = key
+        """Its tools."""
+        self._config: McpServerConfig | None = None
         self._schemas = key.schemas()
         self._turn: tuple[TurnCalls, Run] | None = None
         self._calls: set[asyncio.Future[CallToolResult]] = set()
@@ -48,18 +51,26 @@ class ToolServer:
         self._ipc: IPCSession | None = None
 
     async def start(self) -> McpServerConfig:
-        """Accept calls; return the server's configuration for the CLI.
+        """Accept calls from the first call on; return the server's configuration for the CLI.
 
         Raises:
-            IPCError: The files of the bridge could not be made.
-            OSError: Neither could their folder.
+            McpServerFailedError: The files of the bridge could not be written.
         """
-        if self._key.transport == "sdk":
-            server = Server[dict[str, Any]](self._key.name, on_list_tools=self._list, on_call_tool=self._call)
-            return {"type": "sdk", "name": self._key.name, "instance": server}
+        if self._config is None:
+            self._config = await self._bridge() if self.key.transport == "stdio" else self._in_process()
+        return self._config
+
+    def _in_process(self) -> McpServerConfig:
+        server = Server[dict[str, Any]](self.key.name, on_list_tools=self._list, on_call_tool=self._call)
+        return {"type": "sdk", "name": self.key.name, "instance": server}
+
+    async def _bridge(self) -> McpServerConfig:
         handlers = {schema["name"]: self._handler(schema["name"]) for schema in self._schemas}
         self._ipc = IPCSession(handlers, self._schemas)
-        await self._ipc.start()
+        try:
+            await self._ipc.start()
+        except OSError as error:
+            raise McpServerFailedError({self.key.name: f"its files cannot be written: {error}"}) from error
         config = self._ipc.mcp_server_config()
         return {"type": "stdio", "command": config["command"], "args": config["args"]}
 

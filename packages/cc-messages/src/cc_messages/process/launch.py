@@ -5,7 +5,7 @@ It has the options, and all that the requests of a process must have in common.
 
 import os
 from collections import ChainMap
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -53,8 +53,9 @@ class RequestLaunch(Launch):
     """The abilities of the CLI."""
 
     @override
-    def _companions(self) -> Hashable:
-        return (self.tool_server, self.claude_code_tools)
+    def _companions(self) -> object:
+        server = self.tool_server
+        return server and replace(server, tools=""), self.claude_code_tools and self.claude_code_tools.key
 
     @property
     def has_loop(self) -> bool:

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from cc_session import Content, TurnError, TurnStream
 from cc_session.internals import Launch, PooledSession, ResetBy, Worker, api_address, variable
-from cc_types import ClaudeCodeError, CLIConnectionError, JsonValue, RateLimits
+from cc_types import ClaudeCodeError, CLIConnectionError, RateLimits
 
 from ..api.cost import with_cost
 from ..api.failure import as_logged, with_limits
@@ -121,15 +121,14 @@ class RequestProcess(Worker):
             ClaudeCodeError: The process failed.
         """
         self._request = request
-        wanted: dict[str, JsonValue] = {"model": launch.options.model, "system_prompt": launch.prompt}
-        wanted |= {variable(name): value for name, value in request.env.items()}
+        wanted = {**launch.settings, **{variable(name): value for name, value in request.env.items()}}
         if self._was_left or self.session.settings.missing(wanted):
             self._numbers.advance()
         self._was_left = True
         self.log.expect(self._numbers.current)
         if self._has_log:
             wanted[variable(NUMBER_VARIABLE)] = self._numbers.current
-        if not await self.session.apply(wanted):
+        if not await self.apply(wanted):
             await self.ping()
 
     async def answer(self) -> AsyncIterator[Event]:

@@ -37,9 +37,9 @@ __all__ = [
     "ToolCall",
     "ToolContent",
     "ToolDefinition",
+    "calling_freely",
     "check_length",
     "tool_result",
-    "with_tool_server",
     "with_tools",
 ]
 
@@ -194,25 +194,22 @@ def with_tools(options: ClaudeAgentOptions, calls: SuspendedCalls) -> ClaudeAgen
         ValueError: The options name a file of MCP servers, to which none can be added, or have a server of this name.
     """
     server: McpServerConfig = {"type": "sdk", "name": SERVER_NAME, "instance": calls.server}
-    return with_tool_server(replace(options, env={**_NO_PREFIX, **options.env}), SERVER_NAME, server)
-
-
-def with_tool_server(options: ClaudeAgentOptions, name: str, server: McpServerConfig) -> ClaudeAgentOptions:
-    """Return `options` with an MCP server whose tools the CLI may call without a permission and without a limit.
-
-    The CLI waits for their answers without a limit, and continues by itself after each.
-
-    Raises:
-        ValueError: The options name a file of MCP servers, to which none can be added, or have a server of this name.
-    """
     servers = options.mcp_servers
     if not isinstance(servers, dict):
         raise ValueError(f"tools cannot be added to the MCP servers of the file {servers}: give the servers as a dict")
-    if name in servers:
-        raise ValueError(f"there is already an MCP server {name!r}")
+    if SERVER_NAME in servers:
+        raise ValueError(f"there is already an MCP server {SERVER_NAME!r}")
+    env, servers = {**_NO_PREFIX, **options.env}, {**servers, SERVER_NAME: server}
+    return calling_freely(replace(options, env=env, mcp_servers=servers), SERVER_NAME)
+
+
+def calling_freely(options: ClaudeAgentOptions, name: str) -> ClaudeAgentOptions:
+    """Return options with which the CLI calls the tools of an MCP server without a permission and without a limit.
+
+    The CLI waits for their answers without a limit, and continues by itself after each.
+    """
     return replace(
         options,
-        mcp_servers={**servers, name: server},
         allowed_tools=[*options.allowed_tools, f"mcp__{name}"],
         # The CLI's own loop goes on after an answer, which takes a second API call.
         max_turns=None if options.max_turns == 1 else options.max_turns,

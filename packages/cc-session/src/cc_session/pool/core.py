@@ -15,7 +15,7 @@ from typing import Any
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
-from ..errors import QueueTimeoutError
+from ..errors import McpServerFailedError, QueueTimeoutError
 from ..process import connection
 from ..session.session import Session
 from ..session.turn import Turn
@@ -83,7 +83,7 @@ class PoolCore:
             try:
                 await lease.prepare(worker)
                 break
-            except ControlRequestError:
+            except (ControlRequestError, McpServerFailedError):
                 raise  # another process would refuse it as well
             except ClaudeCodeError:
                 lease.worker = None

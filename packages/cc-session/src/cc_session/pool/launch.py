@@ -59,10 +59,10 @@ class Launch:
 
     def __post_init__(self) -> None:
         extensions = (self.policy, self.hooks, self.mcp_servers is None, self.require_mcp, self.timeouts)
-        key = (_keys.frozen((self._fixed(), *extensions)), _keys.environment(), self._companions())
+        key = (_keys.frozen((self._fixed(), *extensions, self._companions())), _keys.environment())
         object.__setattr__(self, "key", key)
 
-    def _companions(self) -> Hashable:
+    def _companions(self) -> object:
         """The rest of the key, for launches that start more than a session."""
         return None
 

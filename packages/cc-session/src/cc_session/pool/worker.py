@@ -179,8 +179,8 @@ class Worker:
         return False
 
     def matches(self, launch: Launch) -> bool:
-        """Return true if nothing must be set for `launch`, which the process fits."""
-        return not self.session.settings.missing(self._wanted(launch))
+        """Return true if the process has the settings of `launch`, which it fits."""
+        return not self.session.settings.missing(launch.settings)
 
     def is_like(self, launch: Launch) -> bool:
         """Return true if both have a system prompt, or none: one that never had a prompt serves all leases."""
@@ -251,7 +251,7 @@ class Worker:
         return (
             self.session.state == "idle"
             and self.session.side_effects.is_empty
-            and self.matches(self.launch)
+            and not self.session.settings.missing(self._wanted(self.launch))
             and not self._term.calls
         )
 

@@ -284,8 +284,8 @@ class SessionCore:
                 # The name stands for several models, as `haiku` does.
                 await self.control(subtype, {**fields, "only_if_model_is_current": False})
         if "mcp_servers" in changes:
-            servers = cast("Mapping[str, McpServer]", changes["mcp_servers"])
-            await self.extensions.serve(servers, loop=asyncio.get_running_loop())
+            servers = cast("Mapping[str, McpServer] | None", changes["mcp_servers"])
+            await self.extensions.serve(servers or {}, loop=asyncio.get_running_loop())
         return bool(changes)
 
     async def _move(self, folder: str) -> None:

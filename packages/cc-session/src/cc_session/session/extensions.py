@@ -236,7 +236,7 @@ class Extensions:
         if self._has_hooks:
             await turn_hooks_on(connection, has_policy=self._has_policy)
         self.settings = connection.transport.settings
-        if self._servers is not None:
+        if self._servers:
             await self.serve(self._servers, loop=self._loop)
         # This is its initial state, and no change by a caller.
         self.settings.begin()
