@@ -1,16 +1,21 @@
 """Any process answers any request: of another agent, with other instructions, another model, or another client."""
 
 import asyncio
+import json
 import os
+import re
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, FunctionToolset
 
-from api_script import echo
-from cc_loopback import LoopbackServer
-from cc_model import ClaudeCodeModel, ClaudeCodeProvider
+from api_script import call, echo
+from both_ways import comparable
+from cc_loopback import Login, LoopbackServer
+from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
 
 MODELS = ["claude-sonnet-5", "claude-opus-4-8", "claude-haiku-4-5"]
 
@@ -30,6 +35,57 @@ async def test_instructions_and_models_change_on_one_process(
             assert (await agent.run("Go.")).output == f"Instructions {number}. Go. {name}"
     assert len(loopback.requests) == 60
     assert own_provider.transport.stats().starts == 1
+
+
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def feel() -> str:
+    """Feel."""
+    return "soft"
+
+
+async def sent_in_the_clis_loop(
+    loopback: LoopbackServer, login: Login, runs: Sequence[tuple[str, FunctionToolset[object], Path | None]]
+) -> tuple[list[Any], int]:
+    """Run agents one after the other; return the requests, and the number of starts."""
+    loopback.requests.clear()
+    async with ClaudeCodeProvider(env=loopback.env(login), pool=1, max_retries=0) as provider:
+        for words, tools, folder in runs:
+            model = ClaudeCodeModel(provider=provider)
+            own = [] if folder is None else [claude_code(tools=["Bash"], cwd=folder)]
+            agent = Agent(model, instructions=words, toolsets=[tools], capabilities=own)
+            model.set_agent_toolsets(agent.toolsets)
+            assert (await agent.run("Go.")).output == "Done."
+        folders = re.compile(r"[^ \"]*cc-session-\w+")
+        bodies = [comparable([body], login) for body in loopback.requests]
+        return [folders.sub("…", json.dumps(body)) for body in bodies], provider.transport.stats().starts
+
+
+@pytest.mark.parametrize("login", ["api-key", "oauth"])
+@pytest.mark.parametrize("has_own_tools", [False, True])
+async def test_in_the_clis_loop_a_warm_process_sends_what_a_new_one_would(
+    has_own_tools: bool, login: Login, loopback: LoopbackServer, tmp_path: Path
+) -> None:
+    """MSG-116, SES-61: instructions, tools, and the folder where the CLI's configuration is not the user's."""
+
+    def respond(body: dict[str, Any]) -> Any:
+        if "tool_result" in str(body["messages"][-1]):
+            return "Done."
+        name = body["tools"][-1]["name"]
+        return [call(name, command="pwd") if name == "Bash" else call(name)]
+
+    loopback.respond = respond
+    runs: list[tuple[str, FunctionToolset[object], Path | None]] = []
+    for number, tools in enumerate([[look], [feel], [look, feel], [look]]):
+        folder = tmp_path / str(number if login == "api-key" else 0)
+        folder.mkdir(exist_ok=True)
+        runs.append((f"Instructions {number}.", FunctionToolset(tools), folder if has_own_tools else None))
+    warm, starts = await sent_in_the_clis_loop(loopback, login, runs)
+    fresh = [body for run in runs for body in (await sent_in_the_clis_loop(loopback, login, [run]))[0]]
+    assert (warm, starts) == (fresh, 1)
 
 
 @pytest.mark.slow

@@ -55,7 +55,9 @@ class RequestLaunch(Launch):
     @override
     def _companions(self) -> object:
         server = self.tool_server
-        return server and replace(server, tools=""), self.claude_code_tools and self.claude_code_tools.key
+        if server is not None and not server.is_plain:  # plain ones of an earlier request stay in the CLI's list
+            server = replace(server, tools="")
+        return server, self.claude_code_tools and self.claude_code_tools.key
 
     @property
     def has_loop(self) -> bool:
