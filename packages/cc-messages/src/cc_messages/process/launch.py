@@ -80,7 +80,6 @@ class LaunchBuilder:
         self, env: Mapping[str, str], cwd: str | Path | None, cli_path: str | Path | None, timeouts: Timeouts
     ) -> None:
         self._env, self._cwd, self._cli_path, self._timeouts = dict(env), cwd, cli_path, timeouts
-        self._allowances: dict[Login, Allowance] = {}
         self.abilities = Abilities()
         """The abilities of the CLI."""
 
@@ -133,7 +132,7 @@ class LaunchBuilder:
         return replace(options, env={**options.env, **env, **self._env, **betas})
 
     def _launch(self, options: ClaudeAgentOptions, loop: LoopRequest | None) -> RequestLaunch:
-        claude_code_tools, login = None if loop is None else loop.claude_code_tools, self.login
+        claude_code_tools = None if loop is None else loop.claude_code_tools
         if claude_code_tools is None:  # otherwise programs started by its tools would log their API calls, too
             arguments = {**options.extra_args, **LOG_ARGUMENTS}
             options = replace(options, env={**LOG_ENV, **options.env}, extra_args=arguments)
@@ -149,7 +148,7 @@ class LaunchBuilder:
             tool_server=None if loop is None else loop.tool_server,
             claude_code_tools=claude_code_tools,
             abilities=self.abilities,
-            allowance=self._allowances.setdefault(login, Allowance(has_message=not login.is_in_environment)),
+            allowance=Allowance.of(str(self._cli_path), has_message=not self.login.is_in_environment),
         )
 
 

@@ -228,8 +228,9 @@ class RequestProcess(Worker):
         return _PROMPT
 
     async def _events(self) -> AsyncIterator[Event]:
-        # The first retry has the same allowance: a larger one than needed would let the CLI make a second API call.
-        is_retried = False
+        # A used process may hold a rest of an earlier request, so the first retry has the same allowance: a larger one
+        # than needed would let the CLI make a second API call.
+        is_retried = self.uses == 1
         while True:
             self._reading = self._new_reading()
             async for event in self._events_of_turn():

@@ -46,11 +46,16 @@ MOST_TOKENS = 2000
 
 @dataclass
 class Allowance:
-    """The allowed length of the prompt, in the CLI's tokens. The same for all processes of a login."""
+    """The allowed length of the prompt, in the CLI's tokens. The same for all processes of a CLI and a login."""
 
     tokens: int = _FIRST_TOKENS
     has_message: bool = False
     """True if the CLI adds a message about the machine with this login."""
+
+    @classmethod
+    def of(cls, cli_path: str, *, has_message: bool) -> "Allowance":
+        """Return the allowance of all processes of this program with this CLI."""
+        return _by_cli.setdefault((cli_path, has_message), cls(has_message=has_message))
 
     def begin(self, info: Mapping[str, JsonValue]) -> None:
         """Use the facts that a CLI reports about itself at its start."""
@@ -61,6 +66,9 @@ class Allowance:
         """Record that `tokens` were too few; return the tokens to try next."""
         self.tokens = max(self.tokens, tokens + STEP_TOKENS)
         return self.tokens
+
+
+_by_cli: dict[tuple[str, bool], Allowance] = {}
 
 
 async def allow_prompt(session: Session, tokens: int) -> None:
