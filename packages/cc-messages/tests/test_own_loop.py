@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import json
 import os
 import signal
 import sys
@@ -12,14 +11,9 @@ from typing import Any, Literal, cast
 
 import anyio
 import pytest
-from claude_agent_sdk import AssistantMessage, Message, ToolUseBlock
-from mcp.types import CallToolResult
+from claude_agent_sdk import Message
 
 from cc_messages import CLICall, CLITools, request_context
-from cc_messages.loop import turn_calls
-from cc_messages.loop.cli_tools import ToolServerKey
-from cc_messages.loop.tool_server import ToolServer
-from cc_messages.loop.turn_calls import TurnCalls
 
 from .conftest import PNG, Answered, Client, Connect, plain
 
@@ -244,56 +238,6 @@ async def test_a_handler_that_fails_gives_the_model_an_error(several: Client, tr
         assert said in str(content)
         assert "Traceback" not in str(content)
         assert answered.stop_reason == "end_turn"
-
-
-def call_tool(server: ToolServer, call_id: str | None) -> Awaitable[CallToolResult]:
-    """Make a call as the CLI does, whenever it does."""
-    return cast("Awaitable[CallToolResult]", vars(ToolServer)["_answer"](server, "add", {}, call_id))
-
-
-def call_message(call_id: str) -> AssistantMessage:
-    return AssistantMessage(content=[ToolUseBlock(id=call_id, name="add", input={})], model="m")
-
-
-SERVER = ToolServerKey(
-    "tools", "sdk", json.dumps([{"name": "add", "description": "", "input_schema": {}, "sequential": False}])
-)
-
-
-async def test_an_interrupt_in_the_callers_loop_is_an_error_of_the_tool_and_leaves_the_background_loop_running() -> (
-    None
-):
-    """IPC-P-21."""
-
-    async def interrupted(_call: CLICall) -> dict[str, object]:
-        raise KeyboardInterrupt
-
-    server = ToolServer(SERVER)
-    server.bind(TurnCalls(), interrupted)
-    assert (await call_tool(server, None)).is_error
-
-
-async def test_a_call_of_an_earlier_turn_is_refused_in_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSG-111: it can come late; and a call may come before its message."""
-    monkeypatch.setattr(turn_calls, "_BEHIND_SECONDS", 0.05)
-    ran: list[str | None] = []
-
-    async def run(call: CLICall) -> dict[str, object]:
-        ran.append(call.id)
-        return text("ok")
-
-    server = ToolServer(SERVER)
-    for turn in ("first", "second"):
-        turn_messages = TurnCalls()
-        server.bind(turn_messages, run)
-        answer = asyncio.ensure_future(call_tool(server, turn))
-        await asyncio.sleep(0)
-        turn_messages.note(call_message(turn))
-        assert not (await answer).is_error
-    refused = await call_tool(server, "first")
-    assert refused.is_error
-    assert "has ended" in str(refused.content)
-    assert ran == ["first", "second"]
 
 
 async def test_images_reach_the_model(several: Client, transport: Transport) -> None:
