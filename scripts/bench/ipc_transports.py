@@ -1,14 +1,11 @@
 """Measure both transports of tools to the real CLI: the bridge, and the SDK's in-process server.
 
-    python scripts/bench/ipc_transports.py [--quick] [--json FILE]
-
 The preference of `cc_ipc.resolve_transport()` is based on it. The CLI runs offline, against a scripted API. Connect:
 from starting a client to the end of its first turn, without a tool call. Call: a turn with twenty calls, one after
 another, minus a turn without any, divided by twenty.
 """
 
 import json
-import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -16,12 +13,11 @@ from typing import Any, TypeAlias
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage, create_sdk_mcp_server, tool
 from claude_agent_sdk.types import McpServerConfig
-from command_line import main
-from harness.figures import Effort, Figure, Group, Suite
-from harness.measure import rotated
 
 from cc_ipc import IPCSession, ToolSchema
 from cc_loopback import LoopbackServer
+
+from .harness import Effort, Figure, Group, Suite, rotated
 
 STARTS = 10
 TURNS = 4
@@ -114,12 +110,9 @@ async def measure(effort: Effort) -> list[Figure]:
                     for _ in range(effort.times(TURNS, 1)):
                         await add_call(client, calls[name])
     return [
-        *Group("transports", "Connect and first turn, with a tool").figures(connects, SERVER),
-        *Group("transports", "One call of a tool by the CLI").figures(calls, SERVER),
+        *Group("Connect and first turn, with a tool").figures(connects, SERVER),
+        *Group("One call of a tool by the CLI").figures(calls, SERVER),
     ]
 
 
 SUITE = Suite("transports", "Tools for the CLI's own loop: the bridge, and the SDK's in-process server", measure)
-
-if __name__ == "__main__":
-    sys.exit(main([SUITE], __doc__))

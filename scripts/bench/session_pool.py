@@ -1,18 +1,13 @@
 """Measure a session pool in comparison with the SDK's own `query()`.
 
-    python scripts/bench/session_pool.py [--quick] [--json FILE]
-
 Lease (SES-80): the time to get a session that was started ahead. Reset: back to an empty conversation. Queries
 (SES-81): a thousand independent one-shot queries through a pool, its start included, compared with some of the SDK's
 `query()` with the same sealed options, in alternation, each with its own best number at once. Memory (SES-F21): the
 size of the processes over five hundred leases, with and without replacement.
-
-The scripted API runs in a process of its own.
 """
 
 import asyncio
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -22,11 +17,11 @@ from typing import TypeAlias
 import psutil
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from claude_agent_sdk import query as sdk_query
-from command_line import main
-from harness.figures import Effort, Figure, Group, Suite
-from harness.measure import milliseconds
 
 from cc_session import Session, SessionPool, sealed_options
+
+from .arena import scripted_api
+from .harness import Bound, Effort, Figure, Group, Suite, milliseconds
 
 LEASES = 200
 RESETS = 60
@@ -46,28 +41,6 @@ NEVER, FROM_250 = "SessionPool, processes never replaced", "SessionPool, replace
 PAUSE_SECONDS = 0.06
 
 Ask: TypeAlias = Callable[[str], Awaitable[str | None]]
-
-
-@contextmanager
-def scripted_api() -> Generator[dict[str, str]]:
-    """Run the API in a process of its own, and yield the environment variables for it."""
-    command = [sys.executable, "-m", "cc_loopback", "--port", "0", "--print-env"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as api:
-        try:
-            yield dict(_variables(api))
-        finally:
-            api.terminate()
-
-
-def _variables(api: subprocess.Popen[str]) -> Generator[tuple[str, str]]:
-    if api.stdout is None:
-        raise RuntimeError("the API has no output")
-    for line in api.stdout:
-        if line.startswith("export "):
-            name, _, value = line.strip().removeprefix("export ").partition("=")
-            yield name, value.strip("'")
-            if name == "no_proxy":
-                return
 
 
 async def throughput(ask: Ask, count: int, at_once: int) -> float:
@@ -164,7 +137,7 @@ async def measure_lease(options: ClaudeAgentOptions, effort: Effort) -> list[Fig
             async with pool.lease() as session:
                 times.append((time.perf_counter() - begun) * 1_000)
                 await session.run("Hello.")
-    return [Group("session_pool", "Lease of a session that was started ahead").figure(POOL, times)]
+    return [Group("Lease of a session that was started ahead").figure(POOL, times, Bound(5.0))]  # SES-80
 
 
 async def measure_reset(options: ClaudeAgentOptions, effort: Effort) -> list[Figure]:
@@ -174,7 +147,7 @@ async def measure_reset(options: ClaudeAgentOptions, effort: Effort) -> list[Fig
         for _ in range(effort.times(RESETS)):
             await session.run("Hello.")
             times.append(await milliseconds(session.reset))
-    return [Group("session_pool", "Reset of a session after a turn").figure("Session", times)]
+    return [Group("Reset of a session after a turn").figure("Session", times)]
 
 
 async def best_pool_size(options: ClaudeAgentOptions, effort: Effort) -> int:
@@ -209,13 +182,13 @@ async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[F
             with theirs.measured():
                 await throughput(with_sdk(options), sdk_queries // rounds, at_once)
     of_pool, of_sdk = queries / ours.seconds, sdk_queries / theirs.seconds
-    rate = Group("session_pool", "Independent one-shot queries, start included", "per s")
-    work = Group("session_pool", "Processor time for a one-shot query, without the API")
+    rate = Group("Independent one-shot queries, start included", "per s")
+    work = Group("Processor time for a one-shot query, without the API")
     return [
         *rate.figures({POOL: [of_pool], SDK: [of_sdk]}),
-        Group("session_pool", "Throughput of the pool, in multiples of the SDK's", "times").figure(
-            POOL, [of_pool / of_sdk]
-        ),
+        Group("Throughput of the pool, in multiples of the SDK's", "times").figure(
+            POOL, [of_pool / of_sdk], Bound(12.0, least=True)
+        ),  # SES-81
         *work.figures({POOL: [ours.cpu_ms(queries)], SDK: [theirs.cpu_ms(sdk_queries)]}, SDK),
     ]
 
@@ -236,14 +209,12 @@ async def measure_memory(options: ClaudeAgentOptions, effort: Effort) -> list[Fi
         async with SessionPool(options, size=2, prewarm=0, max_rss_mb=limit) as pool:
             await pool.warm(2)
             largest[name] = [await largest_over_leases(pool, effort.times(MEMORY_LEASES, LEASES_PER_LOOK))]
-    return Group("session_pool", "Most resident memory of one of two processes, over many leases", "MB").figures(
-        largest
-    )
+    return Group("Most resident memory of one of two processes, over many leases", "MB").figures(largest)
 
 
 async def measure(effort: Effort) -> list[Figure]:
     """Measure everything."""
-    with scripted_api() as env:
+    async with scripted_api() as (_, env):
         options = sealed_options(system_prompt="You are terse.", model="claude-sonnet-5", env=env)
         return [
             *await measure_lease(options, effort),
@@ -254,6 +225,3 @@ async def measure(effort: Effort) -> list[Figure]:
 
 
 SUITE = Suite("session_pool", "A pool of sessions beside the SDK's query()", measure)
-
-if __name__ == "__main__":
-    sys.exit(main([SUITE], __doc__))
