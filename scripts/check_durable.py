@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
 import tempfile
@@ -28,8 +27,8 @@ from pin import resolve
 from workspace import ROOT, find_uv, read_members, required_name
 
 TESTS = ROOT / "integration-tests" / "durable"
-EXAMPLES = ROOT / "examples" / "durable"
 PINS = TESTS / "engines.txt"
+TYPE_SETTINGS = Path(__file__).with_name("check_durable.pyright.json")
 OVERRIDES = TESTS / "overrides.txt"
 
 # Required by the pytest settings and the fixtures of the workspace, which are used here too.
@@ -70,21 +69,6 @@ async def install(folder: Path) -> str:
     return python
 
 
-def type_settings(folder: Path) -> dict[str, object]:
-    """Return the settings of the type checker, for a file in `folder`; absolute paths are not allowed there."""
-    tests, examples = (os.path.relpath(path, folder) for path in (TESTS, EXAMPLES))
-    return {
-        "include": [tests, examples],
-        "executionEnvironments": [
-            {"root": f"{tests}/apps"},
-            {"root": examples},
-            {"root": f"{tests}/..", "extraPaths": [f"{tests}/../support"]},
-        ],
-        "typeCheckingMode": "strict",
-        "pythonVersion": "3.11",
-    }
-
-
 async def check(folder: Path, engines: list[str], *, collect: bool = False) -> list[str]:
     """Create the environment and run all checks in it, or collect the tests; return the failures."""
     try:
@@ -94,9 +78,7 @@ async def check(folder: Path, engines: list[str], *, collect: bool = False) -> l
             raise
         print("SKIPPED: no package index can be reached, so the engines cannot be installed.")
         return []
-    settings = folder / "pyrightconfig.json"
-    settings.write_text(json.dumps(type_settings(folder)), encoding="utf-8")
-    commands = {"types": [python, "-m", "pyright", f"--project={settings}", f"--pythonpath={python}"]}
+    commands = {"types": [python, "-m", "pyright", f"--project={TYPE_SETTINGS}", f"--pythonpath={python}"]}
     # One test at a time: each starts enough processes. Includes the tests without a specific engine.
     options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
     if collect:

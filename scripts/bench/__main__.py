@@ -15,7 +15,6 @@ sys.path[0] = str(Path(__file__).parents[1])
 from bench import (  # noqa: E402
     convert,
     ipc,
-    ipc_transports,
     logs,
     model_load,
     model_runs,
@@ -32,7 +31,6 @@ SUITES = (
     session_turn.SUITE,
     session_pool.SUITE,
     ipc.SUITE,
-    ipc_transports.SUITE,
     convert.SUITE,
     *logs.SUITES,
     server_sizes.SUITE,

@@ -19,10 +19,14 @@ CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 PLAIN = "AnthropicModel, no Claude Code"
 OURS = "ClaudeCodeModel"
 OURS_IN_CLI = "ClaudeCodeModel, in the CLI's loop"
+OURS_OVER_BRIDGE = "ClaudeCodeModel, in the CLI's loop, over a bridge"
 CLIENT = "SDK's client on a live process"
 QUERY = "claude_agent_sdk.query()"
 PEER = "pydantic-ai-claude-code"
-KINDS = {PLAIN: "plain", OURS: "ours", OURS_IN_CLI: "ours_in_cli", CLIENT: "client", QUERY: "query", PEER: "peer"}
+KINDS = {
+    PLAIN: "plain", OURS: "ours", OURS_IN_CLI: "sdk", OURS_OVER_BRIDGE: "stdio", CLIENT: "client", QUERY: "query",
+    PEER: "peer",
+}  # fmt: skip
 
 
 @asynccontextmanager

@@ -67,10 +67,14 @@ class AgentContender:
 class InCLIContender(AgentContender):
     """The same, with the tool loop in the CLI."""
 
+    def __init__(self, model: Any, transport: str) -> None:
+        super().__init__(model)
+        self._transport = transport
+
     async def begin(self, messages: int, *, tool: bool) -> None:
         """Start a new conversation."""
         await super().begin(messages, tool=tool)
-        self._model.set_agent_toolsets(self._talker.toolsets)
+        self._model.set_agent_toolsets(self._talker.toolsets, transport=self._transport)
 
 
 class ClientContender:
@@ -162,8 +166,8 @@ async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
                 yield AgentContender(_plain())
             case "ours":
                 yield AgentContender(await _ours(stack, pool))
-            case "ours_in_cli":
-                yield InCLIContender(await _ours(stack, pool))
+            case "sdk" | "stdio":
+                yield InCLIContender(await _ours(stack, pool), name)
             case "peer":
                 yield AgentContender(_peer())
             case "client":

@@ -9,10 +9,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-
-import psutil
 
 from line_process import LineProcess
 
@@ -28,9 +25,6 @@ POOL = 8
 STREAMS = 30
 FEW_WORDS, MANY_WORDS = 50, 250
 
-MEMORY_RUNS = 40
-MEMORY_SLOW_RUNS = 4
-
 IMPORTS = 10
 IMPORTED = {
     "nothing": "",
@@ -39,8 +33,6 @@ IMPORTED = {
     OURS: "import cc_model",
     PEER: "import pydantic_ai_claude_code",
 }
-# A CLI with a single answer lives for at least a quarter of a second.
-_SAMPLE_SECONDS = 0.02
 # Longer than any import takes; a hanging one must not block the benchmark.
 _IMPORT_SECONDS = 60.0
 
@@ -91,64 +83,6 @@ async def measure_stream(effort: Effort) -> list[Figure]:
 def _per_hundred(few: Sequence[float], many: Sequence[float]) -> list[float]:
     hundreds = (MANY_WORDS - FEW_WORDS) / 100
     return [(more - less) / hundreds for less, more in zip(few, many, strict=True)]
-
-
-async def measure_memory(effort: Effort) -> list[Figure]:
-    """Compare the peak memory of runs without a conversation, one contender after the other."""
-    python = Group("Most resident memory of the Python process", "MB")
-    cli = Group("Most resident memory of all CLI processes at a time", "MB")
-    peaks: dict[str, Watch] = {}
-    async with arena(effort) as place:
-        for name in place.present((PLAIN, OURS, QUERY, PEER)):
-            runs = effort.times(MEMORY_RUNS if name in (PLAIN, OURS) else MEMORY_SLOW_RUNS)
-            async with place.contenders(name) as workers:
-                peaks[name] = await watched(workers[name], runs)
-    return [
-        *python.figures({name: [peak.python] for name, peak in peaks.items()}, PLAIN),
-        *cli.figures({name: [peak.children] for name, peak in peaks.items() if name != PLAIN}),
-    ]
-
-
-class Watch:
-    """Peak memory in megabytes; shared memory counts in each process."""
-
-    def __init__(self, pid: int) -> None:
-        self._process = psutil.Process(pid)
-        self.python = 0.0
-        """Peak of the process itself."""
-        self.children = 0.0
-        """Peak of all Claude Code processes below it together."""
-
-    async def sample(self) -> None:
-        """Sample the memory until cancelled."""
-        while True:
-            children = [child for child in self._process.children(recursive=True) if _is_cli(child)]
-            self.python = max(self.python, _resident(self._process))
-            self.children = max(self.children, sum(map(_resident, children)))
-            await asyncio.sleep(_SAMPLE_SECONDS)
-
-
-def _is_cli(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return process.name().startswith("claude")
-    return False
-
-
-def _resident(process: psutil.Process) -> float:
-    with suppress(psutil.NoSuchProcess):
-        return process.memory_info().rss / 1e6
-    return 0.0
-
-
-async def watched(worker: LineProcess, runs: int) -> Watch:
-    """Run a contender, and record its memory."""
-    watch = Watch(worker.pid)
-    sampling = asyncio.create_task(watch.sample())
-    for _ in range(runs):
-        await worker.order("run")
-    sampling.cancel()
-    await asyncio.wait({sampling})
-    return watch
 
 
 async def measure_bytes(effort: Effort) -> list[Figure]:
@@ -217,7 +151,6 @@ async def interpreted(python: str, code: str) -> str:
 SUITES = (
     Suite("concurrent", f"{AT_ONCE[0]} to {AT_ONCE[-1]} runs at once", measure_concurrent),
     Suite("stream", "Streams: the first word, and the Python process's work for each", measure_stream),
-    Suite("memory", "Memory of runs", measure_memory),
     Suite("bytes", "Bytes that the API receives", measure_bytes),
     Suite("import", "Imports", measure_imports),
 )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from line_process import LineProcess
 
-from .arena import CLIENT, OURS, OURS_IN_CLI, PEER, PLAIN, QUERY, Rounds, arena
+from .arena import CLIENT, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE, PEER, PLAIN, QUERY, Rounds, arena
 from .harness import Bound, Effort, Figure, Group, Suite, ratios_of_neighbours
 
 CONVERSATIONS = 12
@@ -53,7 +53,9 @@ async def measure_text(effort: Effort) -> list[Figure]:
 
 async def measure_tool(effort: Effort) -> list[Figure]:
     """Compare warm runs with one tool call, which make two requests; `query()` uses the CLI's own loop as well."""
-    played, workers = await conversations(effort, (PLAIN, OURS, OURS_IN_CLI), (QUERY, PEER), tool=True)
+    played, workers = await conversations(
+        effort, (PLAIN, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE), (QUERY, PEER), tool=True
+    )
     times = played.ordered(played.milliseconds, workers)
     bare = played.milliseconds[CLIENT]
     pairs = [first + second for first, second in zip(bare[::2], bare[1::2], strict=True)]
