@@ -3,8 +3,8 @@
     python3 scripts/check_prose.py [PATH …]
 
 Prints for each part how often some words stand in 1,000 words, and how many names in 10,000 lines of code are
-participles such as `found`, which hide the noun that a reader needs. A part fails above the limits. No docstring may begin with
-"what", "who", "whoever", "nobody", "somebody" or "those that".
+participles such as `found`, which hide the noun that a reader needs. A part fails above the limits. No docstring may
+begin with "what", "who", "whoever", "nobody", "somebody" or "those that".
 """
 
 import argparse
