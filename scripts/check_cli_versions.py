@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -230,11 +230,11 @@ Check = Callable[[LoopbackServer, ClaudeCodeProvider, Login], Awaitable[str]]
 CHECKS: tuple[Check, ...] = (exact, warm, prompts, one_api_call, loop, own_tools)
 
 
-async def check(cli: Path, sdk: str, login: str, problems: list[str]) -> Row:
-    """Run all checks with one CLI and one login, each with processes of its own; add failures to `problems`."""
+async def check(cli: Path, sdk: str, login: str, problems: list[str], checks: Sequence[Check] = CHECKS) -> Row:
+    """Run checks with one CLI and one login, each with processes of its own; add failures to `problems`."""
     name = (await run_command([str(cli), "--version"], Path(tempfile.gettempdir()))).split()[0]
     found: list[str] = []
-    for one in CHECKS:
+    for one in checks:
         with LoopbackServer() as api:
             env = api.env(LOGINS[login])
             try:

@@ -111,32 +111,26 @@ async def measure_ready(effort: Effort) -> list[Figure]:
     ]
 
 
-async def echo_json(reader: StreamReader, writer: StreamWriter) -> None:
-    """Decode, encode and send back every frame: the minimum work of a JSON server."""
-    with contextlib.suppress(asyncio.IncompleteReadError):
-        while True:
-            message = await receive(reader)
-            send(writer, message)
-    writer.close()
-
-
-def send(writer: StreamWriter, message: object) -> None:
-    """Write a frame."""
-    payload = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
-    writer.write(len(payload).to_bytes(4, "big") + payload)
-
-
-async def receive(reader: StreamReader) -> Any:
-    """Read a frame."""
-    return json.loads(await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big")))
-
-
 @contextlib.asynccontextmanager
 async def bare_echo(folder: Path, message: object) -> AsyncGenerator[Callable[[], Awaitable[object]]]:
-    """Yield a function that sends a message to a bare echo and returns the answer."""
+    """Yield a function that sends a message to a bare echo, which decodes and encodes it, and returns the answer."""
     if sys.platform == "win32":
         raise NotImplementedError("needs POSIX")
-    async with await asyncio.start_unix_server(echo_json, folder / "echo"):
+
+    def send(writer: StreamWriter, message: object) -> None:
+        payload = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+        writer.write(len(payload).to_bytes(4, "big") + payload)
+
+    async def receive(reader: StreamReader) -> Any:
+        return json.loads(await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big")))
+
+    async def echo(reader: StreamReader, writer: StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                send(writer, await receive(reader))
+        writer.close()
+
+    async with await asyncio.start_unix_server(echo, folder / "echo"):
         reader, writer = await asyncio.open_unix_connection(folder / "echo")
 
         async def exchange() -> object:
