@@ -10,23 +10,19 @@ claude = Anthropic()
 
 
 def request(content: Any) -> Any:
-    """Return the fields of a request."""
     return {"model": abilities.MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": content}]}
 
 
 def ask(content: Any, token: str = abilities.TOKEN) -> str:
-    """Return the text of an answer."""
     return Anthropic(api_key=token).messages.create(**request(content)).content[0].text
 
 
 def stream() -> list[str]:
-    """Return the pieces of an answer."""
     with claude.messages.stream(**request(abilities.HELLO)) as stream:
         return [*stream.text_stream]
 
 
 def tools() -> str:
-    """Return the answer after a call of a tool."""
     runner = claude.beta.messages.tool_runner(**request(abilities.WEATHER), tools=[beta_tool(abilities.weather)])
     return runner.until_done().content[0].text
 

@@ -28,7 +28,6 @@ def result(prompt: str, *options: str, **env: str) -> dict[str, Any]:
 
 
 def ask(prompt: str, token: str = TOKEN) -> str:
-    """Return the text of an answer, without retries."""
     return result(prompt, ANTHROPIC_API_KEY=token, CLAUDE_CODE_MAX_RETRIES="0")["result"]
 
 
@@ -39,13 +38,11 @@ def events(prompt: str, *options: str) -> list[dict[str, Any]]:
 
 
 def stream() -> list[str]:
-    """Return the pieces of an answer."""
     deltas = [line["event"].get("delta", {}) for line in events(HELLO, "--include-partial-messages") if "event" in line]
     return [delta["text"] for delta in deltas if "text" in delta]
 
 
 def images() -> str:
-    """Ask about an image."""
     line = json.dumps({"type": "user", "message": {"role": "user", "content": abilities.IMAGE}})
     return events(f"{line}\n", "--input-format", "stream-json")[-1]["result"]
 

@@ -19,7 +19,6 @@ def curl(content: Any, token: str = TOKEN, *options: str, **fields: Any) -> str:
 
 
 def ask(content: Any, token: str = TOKEN, *options: str, **fields: Any) -> str:
-    """Return the text of an answer."""
     message = json.loads(curl(content, token, *options, **fields))
     if message["type"] == "error":
         raise RuntimeError(message["error"])
@@ -27,14 +26,12 @@ def ask(content: Any, token: str = TOKEN, *options: str, **fields: Any) -> str:
 
 
 def stream() -> list[str]:
-    """Return the pieces of an answer."""
     lines = curl(HELLO, TOKEN, "-N", stream=True).splitlines()
     events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
     return [event["delta"]["text"] for event in events if event["type"] == "content_block_delta"]
 
 
 def tools() -> str:
-    """Return the answer after a call of a tool."""
     offered = [{"name": "weather", "input_schema": abilities.WEATHER_SCHEMA}]
     content = json.loads(curl(abilities.WEATHER, tools=offered))["content"]
     [call] = [block for block in content if block["type"] == "tool_use"]

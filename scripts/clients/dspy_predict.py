@@ -37,7 +37,6 @@ def lm(token: str = abilities.TOKEN) -> dspy.LM:
 
 
 def stream() -> list[str]:
-    """Return the pieces of an answer."""
     listener: Any = dspy.streaming.StreamListener(signature_field_name="answer")
 
     async def run() -> list[str]:
@@ -56,13 +55,11 @@ def tools() -> str:
 
 
 def structured() -> object:
-    """Return an answer of a given type."""
     with dspy.context(adapter=dspy.JSONAdapter()):
         return dspy.Predict(AboutCity)(question=abilities.CITY).city.model_dump()
 
 
 def images() -> str:
-    """Ask about an image."""
     image = dspy.Image(f"data:image/png;base64,{abilities.PNG_BASE64}")
     return dspy.Predict(AboutImage)(image=image, question=abilities.LOOK).answer
 

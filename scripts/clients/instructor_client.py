@@ -10,7 +10,6 @@ from city import City
 
 
 def request(content: Any) -> Any:
-    """Return the fields of a request."""
     return {"model": abilities.MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": content}]}
 
 
@@ -27,7 +26,6 @@ def text(prompt: str = abilities.HELLO) -> str:
 
 
 def stream() -> list[str]:
-    """Return the parts of a city as they come."""
     claude = instructor.from_anthropic(Anthropic())
     return [part.model_dump() for part in claude.create_partial(response_model=City, **request(CITY))]
 

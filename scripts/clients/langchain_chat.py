@@ -16,7 +16,6 @@ def chat(token: str = TOKEN) -> ChatAnthropic:
 
 
 def ask(content: Any, *token: str) -> str:
-    """Return the text of an answer."""
     return chat(*token).invoke([("user", content)]).text
 
 

@@ -9,7 +9,6 @@ from chat_completions import report
 
 
 def complete(messages: list[Any], token: str = TOKEN, **options: Any) -> Any:
-    """Return a completion."""
     return litellm.completion(f"anthropic/{MODEL}", messages, api_base=URL, api_key=token, max_tokens=100, **options)
 
 

@@ -25,7 +25,6 @@ def tools() -> str:
 
 
 def images() -> str:
-    """Ask about an image."""
     blocks = [ImageBlock(image=PNG, image_mimetype="image/png"), TextBlock(text=LOOK)]
     return model().chat([ChatMessage(role="user", blocks=blocks)]).message.content or ""
 

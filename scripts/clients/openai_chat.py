@@ -8,7 +8,6 @@ from litellm_proxy import client
 
 
 def complete(messages: list[Any], token: str = TOKEN, **options: Any) -> Any:
-    """Return a completion."""
     completions = client(token).chat.completions
     make = completions.parse if "response_format" in options else completions.create
     return make(model=MODEL, messages=messages, **options)

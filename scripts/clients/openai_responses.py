@@ -10,18 +10,15 @@ from litellm_proxy import client
 
 
 def ask(content: Any, token: str = TOKEN, **options: Any) -> str:
-    """Return the text of an answer."""
     return client(token).responses.create(model=MODEL, input=content, **options).output_text
 
 
 def stream() -> list[str]:
-    """Return the pieces of an answer."""
     events = client(TOKEN).responses.create(model=MODEL, input=abilities.HELLO, stream=True)
     return [event.delta for event in events if event.type == "response.output_text.delta"]
 
 
 def tools() -> str:
-    """Return the answer after a call of a tool."""
     offered: Any = [{"type": "function", "name": "weather", "parameters": abilities.WEATHER_SCHEMA}]
     items: list[Any] = [{"role": "user", "content": abilities.WEATHER}]
     output = client(TOKEN).responses.create(model=MODEL, input=items, tools=offered).output
@@ -33,7 +30,6 @@ def tools() -> str:
 
 
 def structured() -> object:
-    """Return an answer of a given type."""
     parsed = client(TOKEN).responses.parse(model=MODEL, input=abilities.CITY, text_format=City)
     return parsed.output_parsed.model_dump()
 

@@ -14,14 +14,11 @@ ID = f"anthropic:{abilities.MODEL}"
 
 
 def ask(prompt: Any, token: str = TOKEN) -> str:
-    """Return the text of an answer."""
     model = AnthropicModel(abilities.MODEL, provider=AnthropicProvider(api_key=token))
     return Agent(model).run_sync(prompt).output
 
 
 def stream() -> list[str]:
-    """Return the pieces of an answer."""
-
     async def run() -> list[str]:
         async with Agent(ID).run_stream(HELLO) as result:
             return [piece async for piece in result.stream_text(delta=True, debounce_by=None)]
