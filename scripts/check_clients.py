@@ -21,7 +21,7 @@ import claude_agent_sdk
 
 from cc_loopback import LoopbackServer
 from commands import CheckError, finish, run
-from workspace import ROOT, find_uv
+from workspace import ROOT, find_uv, write_table
 
 sys.path.append(str(ROOT / "scripts" / "clients"))
 sys.path.append(str(ROOT / "integration-tests" / "support"))
@@ -41,21 +41,6 @@ SUNNY = f"It is {abilities.weather('Paris')}."
 SEEN = f"A picture of type image/png with {len(abilities.PNG_BASE64)} characters."
 REFUSAL = "This request was refused for the test."
 """The API's message in an error; a client shows it."""
-
-INTRODUCTION = """\
-# Clients
-
-Made by `scripts/check_clients.py --write`: the newest version of each client, in an environment of its own, asks
-`python -m cc_messages serve`, which is on a loopback API. The programs are in `scripts/clients`;
-[LangChain and other languages](../how-to/other-clients.md) has instructions.
-
-- **text**, **stream**: an answer, whole and in pieces.
-- **tools**: the client runs a tool that the model called, and sends back its result.
-- **structured**: an answer of a given type or schema.
-- **images**: an image in a request.
-- **errors**: an error of the API, and a wrong token, become the client's own errors, with the message; after a 529 the
-  client repeats the request, and gets its answer.
-"""
 
 
 @dataclass(frozen=True)
@@ -255,13 +240,12 @@ async def check(client: Client, api: LoopbackServer, server: MessagesServer) -> 
         return read(client, await run(await command(client, folder), folder, env))
 
 
-def page(rows: list[Row]) -> str:
-    """Return the page of the documentation."""
+def table(rows: list[Row]) -> list[str]:
+    """Return the table of the page, and the notes below it."""
     head = ["client", "versions", *COLUMNS]
-    lines = [head, ["---"] * len(head), *(row.cells() for row in rows)]
+    lines = [f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *(row.cells() for row in rows))]
     notes = [f"- {row.client.title}: {row.client.note}." for row in rows if row.client.note]
-    table = [f"| {' | '.join(line)} |" for line in lines]
-    return "\n".join([INTRODUCTION, *table, "", *notes, *([""] if notes else [])])
+    return [*lines, *([""] if notes else []), *notes]
 
 
 async def work(clients: list[Client], write: bool) -> list[str]:
@@ -279,7 +263,7 @@ async def work(clients: list[Client], write: bool) -> list[str]:
             print(" | ".join(row.cells()), flush=True)
             failed += [f"{client.title}, {name}: {problem}" for name, problem in row.problems.items()]
     if write:
-        PAGE.write_text(page(rows), "utf-8")
+        write_table(PAGE, table(rows))
     return failed
 
 

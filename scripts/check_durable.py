@@ -4,7 +4,8 @@
 The engines bring eighty libraries and three servers, so they stay out of the workspace's environment. This creates one
 outside the repository: the packages from here, the engines in the versions pinned by
 `integration-tests/durable/engines.txt`, all else as pinned by the workspace. It runs the tests of
-`integration-tests/durable`, and the type checker over them and over `examples/durable`.
+`integration-tests/durable`, and the type checker over them and over `examples/durable`. With `--collect` it only
+creates the environment and collects the tests.
 
 Without a connection to an index, nothing is checked, and the output says so.
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
 import tempfile
@@ -22,16 +22,17 @@ from pathlib import Path
 
 from check_alone import strangers
 from commands import CheckError, check_each, finish, run
+from environment import create, workspace_pins
 from pin import resolve
-from workspace import ROOT, find_uv, read_members, read_toml, required_name
+from workspace import ROOT, find_uv, read_members, required_name
 
 TESTS = ROOT / "integration-tests" / "durable"
-EXAMPLES = ROOT / "examples" / "durable"
 PINS = TESTS / "engines.txt"
+TYPE_SETTINGS = Path(__file__).with_name("check_durable.pyright.json")
 OVERRIDES = TESTS / "overrides.txt"
 
-# Required by the pytest settings of the workspace, which are used here too.
-TOOLS = ("anyio", "psutil", "pyright[nodejs]", "pytest", "pytest-timeout", "pytest-xdist")
+# Required by the pytest settings and the fixtures of the workspace, which are used here too.
+TOOLS = ("anyio", "hypothesis", "psutil", "pyright[nodejs]", "pytest", "pytest-timeout", "pytest-xdist")
 
 ENGINES = ("dbos-sqlite", "dbos-postgres", "temporal", "prefect")
 
@@ -56,22 +57,9 @@ def merged(workspace: list[str], engines: list[str]) -> list[str]:
 
 async def install(folder: Path) -> str:
     """Create the environment; return its interpreter."""
-    settings = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]
-    pins = merged(settings["constraint-dependencies"], read_requirements(PINS))
-    for name, lines in (("constraints.txt", pins), ("build.txt", settings["build-constraint-dependencies"])):
-        (folder / name).write_text("\n".join(lines), encoding="utf-8")
-    python = str(folder / "venv" / "bin" / "python")
-    await run([*find_uv(), "venv", "--quiet", "--no-project", f"--python={sys.executable}", "venv"], folder)
-    # Compiled: else each of the many interpreters would compile again, where they may not write the cache. Refreshed:
-    # uv does not check for changed sources of the packages.
-    options = [
-        f"--python={python}",
-        "--compile-bytecode",
-        *(f"--refresh-package={path.name}" for path in read_members()),
-    ]
-    limits = ["--constraints=constraints.txt", "--build-constraints=build.txt", f"--overrides={OVERRIDES}"]
+    pins = merged(workspace_pins(), read_requirements(PINS))
     wanted = [*map(str, read_members()), f"--requirements={PINS}", *TOOLS]
-    await run([*find_uv(), "pip", "install", *options, *limits, *wanted], folder)
+    python = await create(folder, wanted, pins, read_requirements(OVERRIDES))
     listed = json.loads(
         await run([*find_uv(), "pip", "list", "--quiet", "--format=json", f"--python={python}"], folder)
     )
@@ -81,23 +69,8 @@ async def install(folder: Path) -> str:
     return python
 
 
-def type_settings(folder: Path) -> dict[str, object]:
-    """Return the settings of the type checker, for a file in `folder`; absolute paths are not allowed there."""
-    tests, examples = (os.path.relpath(path, folder) for path in (TESTS, EXAMPLES))
-    return {
-        "include": [tests, examples],
-        "executionEnvironments": [
-            {"root": f"{tests}/apps"},
-            {"root": examples},
-            {"root": f"{tests}/..", "extraPaths": [f"{tests}/../support"]},
-        ],
-        "typeCheckingMode": "strict",
-        "pythonVersion": "3.11",
-    }
-
-
-async def check(folder: Path, engines: list[str]) -> list[str]:
-    """Create the environment and run all checks in it; return the failures."""
+async def check(folder: Path, engines: list[str], *, collect: bool = False) -> list[str]:
+    """Create the environment and run all checks in it, or collect the tests; return the failures."""
     try:
         python = await install(folder)
     except CheckError as error:
@@ -105,11 +78,11 @@ async def check(folder: Path, engines: list[str]) -> list[str]:
             raise
         print("SKIPPED: no package index can be reached, so the engines cannot be installed.")
         return []
-    settings = folder / "pyrightconfig.json"
-    settings.write_text(json.dumps(type_settings(folder)), encoding="utf-8")
-    commands = {"types": [python, "-m", "pyright", f"--project={settings}", f"--pythonpath={python}"]}
+    commands = {"types": [python, "-m", "pyright", f"--project={TYPE_SETTINGS}", f"--pythonpath={python}"]}
     # One test at a time: each starts enough processes. Includes the tests without a specific engine.
     options = ["-p", "no:cacheprovider", "-n", "0", "-q", "-o", f"timeout={TEST_SECONDS}"]
+    if collect:
+        return await check_each({"tests": partial(run, [python, "-m", "pytest", *options, "--co", str(TESTS)], ROOT)})
     for name, choice in [*((engine, engine) for engine in engines), ("no engine", f"not ({' or '.join(ENGINES)})")]:
         commands[name] = [python, "-m", "pytest", *options, "-k", choice, str(TESTS)]
     return await check_each({name: partial(run, command, ROOT) for name, command in commands.items()})
@@ -117,7 +90,7 @@ async def check(folder: Path, engines: list[str]) -> list[str]:
 
 def write_pins() -> None:
     """Write new pins of the engines: the newest versions that are compatible with the packages and the tools."""
-    pins: list[str] = read_toml(ROOT / "pyproject.toml")["tool"]["uv"]["constraint-dependencies"]
+    pins = workspace_pins()
     overrides = f"--overrides={OVERRIDES}"
     shared = resolve(TOOLS, pins, overrides, *(f"{path}/pyproject.toml" for path in read_members()))
     engines = resolve(read_requirements(PINS.with_suffix(".in")), shared, overrides)
@@ -131,6 +104,7 @@ def main() -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(description="Run the agent under the durable engines, on real servers.")
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)} (default: all)")
+    parser.add_argument("--collect", action="store_true", help="create the environment and collect the tests, no more")
     parser.add_argument("--pin", action="store_true", help="write new pins of the engines, without checks")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.engines) - set(ENGINES)):
@@ -138,7 +112,7 @@ def main() -> int:
     if arguments.pin:
         return write_pins() or 0
     with tempfile.TemporaryDirectory(prefix="cc-check-", ignore_cleanup_errors=True) as name:
-        return finish(check(Path(name).resolve(), arguments.engines or [*ENGINES]))
+        return finish(check(Path(name).resolve(), arguments.engines or [*ENGINES], collect=arguments.collect))
 
 
 if __name__ == "__main__":

@@ -60,25 +60,18 @@ async def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = Non
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
     """Stop a process and all its child processes."""
-    if sys.platform == "win32":
-        raise NotImplementedError("needs POSIX")
     try:
-        _signal_group(process, signal.SIGINT)
-        await _wait(process)
+        await _signal_group(process, signal.SIGINT)
     finally:
         # Also after the first process has exited, since its children may still run, and when the user does not wait.
-        _signal_group(process, signal.SIGKILL)
-    await _wait(process)
+        await _signal_group(process, signal.SIGKILL)
 
 
-def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+async def _signal_group(process: asyncio.subprocess.Process, number: int) -> None:
     if sys.platform == "win32":
         raise NotImplementedError("needs POSIX")
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
-
-
-async def _wait(process: asyncio.subprocess.Process) -> None:
     # Bounded even after a kill: it also waits for the end of the output, which another process may keep open.
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), INTERRUPT_GRACE)

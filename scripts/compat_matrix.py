@@ -6,13 +6,14 @@ Each version gets an environment of its own from its source distribution, which 
 `uv` and an index. The table in the README of cc-compat is the output of this script.
 """
 
+import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from commands import finish, run
 from workspace import ROOT, find_uv
 
 CHECK = Path(__file__).with_name("compat_matrix_check.py")
@@ -22,25 +23,25 @@ PACKAGES = ("cc-types", "cc-convert", "cc-compat")
 VERSIONS = ["0.0.23", "0.1.37", "0.1.44", "0.2.82", "newest"]
 
 
-def check(version: str) -> dict[str, Any]:
+async def check(version: str) -> dict[str, Any]:
     """Return the row for one version."""
     sdk = "claude-agent-sdk" if version == "newest" else f"claude-agent-sdk=={version}"
-    run = [*find_uv(), "run", "--quiet", "--isolated", "--no-project", "--no-binary-package=claude-agent-sdk"]
-    with_packages = [
-        word for name in PACKAGES for word in (f"--with={ROOT}/packages/{name}", f"--refresh-package={name}")
-    ]
-    command = [*run, f"--python={sys.executable}", f"--with={sdk}", *with_packages, "python", str(CHECK)]
+    isolated = [*find_uv(), "run", "--quiet", "--isolated", "--no-project", "--no-binary-package=claude-agent-sdk"]
+    packages = [word for name in PACKAGES for word in (f"--with={ROOT}/packages/{name}", f"--refresh-package={name}")]
+    command = [*isolated, f"--python={sys.executable}", f"--with={sdk}", *packages, "python", str(CHECK)]
     # Outside the repository, since its pins would apply there.
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=tempfile.gettempdir())
-    return json.loads(done.stdout)
+    return json.loads((await run(command, Path(tempfile.gettempdir()))).splitlines()[-1])
 
 
-def main() -> None:
-    """Check the given versions, or the default ones, and print a table in Markdown."""
-    rows = [check(version) for version in sys.argv[1:] or VERSIONS]
+async def work(versions: list[str]) -> list[str]:
+    """Check versions, and print a table in Markdown."""
+    rows = [await check(version) for version in versions]
     for line in (rows[0], ["---"] * len(rows[0]), *(row.values() for row in rows)):
         print(f"| {' | '.join(map(str, line))} |")
+    return []
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("versions", nargs="*", metavar="VERSION", default=VERSIONS, help="of claude-agent-sdk")
+    sys.exit(finish(work(parser.parse_args().versions)))

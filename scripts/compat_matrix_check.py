@@ -9,8 +9,10 @@ import importlib.metadata
 import inspect
 import json
 import logging
-from collections.abc import AsyncIterator
-from typing import Any, TypeAlias, cast
+from collections.abc import AsyncIterator, Awaitable
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
+from typing import Any, TypeAlias
 
 import claude_agent_sdk
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Transport, query
@@ -23,19 +25,11 @@ ASSISTANT: Frame = {"type": "assistant", "message": {"model": "m", "content": [{
 UNKNOWN: Frame = {"type": "weather_event", "sky": "blue"}
 MALFORMED: Frame = {"type": "assistant", "message": {}}
 RESULT: Frame = {
-    "type": "result",
-    "subtype": "success",
-    "is_error": False,
-    "duration_ms": 1,
-    "duration_api_ms": 1,
-    "num_turns": 1,
-    "session_id": "s1",
-    "result": "Sunny.",
-    "total_cost_usd": 0.25,
-    "usage": {"input_tokens": 3, "output_tokens": 4},
-}
+    "type": "result", "subtype": "success", "is_error": False, "duration_ms": 1, "duration_api_ms": 1, "num_turns": 1,
+    "session_id": "s1", "result": "Sunny.", "total_cost_usd": 0.25, "usage": {"input_tokens": 3, "output_tokens": 4},
+}  # fmt: skip
 CONCURRENT = 200
-TIMEOUT = 60
+SECONDS = 60
 
 
 class ScriptedTransport(Transport):
@@ -49,9 +43,8 @@ class ScriptedTransport(Transport):
         """Do nothing: there is no connection."""
 
     async def write(self, data: str) -> None:
-        """Receive a line from the SDK."""
-        for line in data.splitlines():
-            frame = cast("Frame", json.loads(line))
+        """Receive lines from the SDK."""
+        for frame in map(json.loads, data.splitlines()):
             if frame["type"] == "control_request":
                 response: Frame = {"subtype": "success", "request_id": frame["request_id"], "response": {}}
                 self._queue.put_nowait({"type": "control_response", "response": response})
@@ -59,13 +52,10 @@ class ScriptedTransport(Transport):
                 for reply in (*self._frames, None):
                     self._queue.put_nowait(reply)
 
-    async def _read(self) -> AsyncIterator[Frame]:
+    async def read_messages(self) -> AsyncIterator[Frame]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Yield the scripted output of the CLI."""
         while (frame := await self._queue.get()) is not None:
             yield frame
-
-    def read_messages(self) -> AsyncIterator[Frame]:
-        """Yield the scripted output of the CLI."""
-        return self._read()
 
     async def close(self) -> None:
         """End the stream."""
@@ -79,18 +69,6 @@ class ScriptedTransport(Transport):
         """Do nothing: there is no input to close."""
 
 
-class Counter(logging.Handler):
-    """Counts log records."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Count one record."""
-        self.count += 1
-
-
 async def prompt() -> AsyncIterator[Frame]:
     """Yield one user message; old versions would pass a string on the CLI's command line."""
     yield {"type": "user", "message": {"role": "user", "content": "What is the weather?"}}
@@ -98,57 +76,54 @@ async def prompt() -> AsyncIterator[Frame]:
 
 async def through_query(*frames: Frame) -> list[object]:
     """Return all messages of one query."""
-    messages = query(prompt=prompt(), transport=ScriptedTransport(*frames))
-    async with asyncio.timeout(TIMEOUT):
-        return [message async for message in messages]
+    return [message async for message in query(prompt=prompt(), transport=ScriptedTransport(*frames))]
 
 
 async def through_client(*frames: Frame) -> list[object]:
     """Return all messages of one turn of a client."""
-    options = ClaudeAgentOptions()
-    if "transport" in inspect.signature(ClaudeSDKClient).parameters:
-        client = ClaudeSDKClient(options, transport=ScriptedTransport(*frames))
-    else:  # This version has no public parameter for it.
+    if "transport" not in inspect.signature(ClaudeSDKClient).parameters:
         return [None]
     messages: list[object] = []
-    async with client, asyncio.timeout(TIMEOUT):
+    async with ClaudeSDKClient(ClaudeAgentOptions(), transport=ScriptedTransport(*frames)) as client:
         await client.query("What is the weather?")
         messages += [message async for message in client.receive_response()]
     return messages
 
 
-async def outcome(messages: object) -> str:
+async def outcome(messages: Awaitable[list[object]]) -> str:
     """Return a caller's view: the result, or the error."""
     try:
-        received = await cast("Any", messages)
+        received: list[Any] = await asyncio.wait_for(messages, SECONDS)
     except Exception as error:
         return type(error).__name__
     if received == [None]:
         return "no way in"
-    response = convert_sdk_messages_to_cli_response(received)
-    return f"{response.result}{' and None' if None in received else ''}"
+    return f"{convert_sdk_messages_to_cli_response(received).result}{' and None' if None in received else ''}"
 
 
 async def check() -> dict[str, object]:
     """Return all results, first as installed and then with the patch."""
-    found: dict[str, object] = {"SDK": claude_agent_sdk.__version__, "mcp": importlib.metadata.version("mcp")}
-    found["unknown type, as installed"] = await outcome(through_query(ASSISTANT, UNKNOWN, RESULT))
+    frames = (ASSISTANT, UNKNOWN, RESULT)
+    before = await outcome(through_query(*frames))
 
     import cc_compat
 
-    counter = Counter()
-    logging.getLogger("cc_compat").addHandler(counter)
-    status = cc_compat.status()
-    found["shield"] = "applied" if status.applied else f"not applied: {status.reason}"
-    found["places"] = len(status.patched)
-    found["query()"] = await outcome(through_query(ASSISTANT, UNKNOWN, RESULT))
-    found["client"] = await outcome(through_client(ASSISTANT, UNKNOWN, RESULT))
-    found["malformed message"] = await outcome(through_query(MALFORMED, RESULT))
-    before = counter.count
-    many = await asyncio.gather(*(outcome(through_query(ASSISTANT, UNKNOWN, RESULT)) for _ in range(CONCURRENT)))
-    alike = many.count(str(found["query()"]))
-    found["200 at once"] = f"{alike} results, {counter.count - before} warnings"
-    return found
+    records: SimpleQueue[object] = SimpleQueue()
+    logging.getLogger("cc_compat").addHandler(QueueHandler(records))
+    status, one = cc_compat.status(), await outcome(through_query(*frames))
+    row: dict[str, object] = {
+        "SDK": claude_agent_sdk.__version__,
+        "mcp": importlib.metadata.version("mcp"),
+        "unknown type, as installed": before,
+        "shield": "applied" if status.applied else f"not applied: {status.reason}",
+        "places": len(status.patched),
+        "query()": one,
+        "client": await outcome(through_client(*frames)),
+        "malformed message": await outcome(through_query(MALFORMED, RESULT)),
+    }
+    earlier = records.qsize()
+    many = await asyncio.gather(*(outcome(through_query(*frames)) for _ in range(CONCURRENT)))
+    return {**row, "200 at once": f"{many.count(one)} results, {records.qsize() - earlier} warnings"}
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def build(text: str, context: Path, folder: Path) -> Stage:
     """Execute a container file, and return its last stage.
 
     Args:
-        text: The container file.
+        text: The container file; it begins with `FROM`.
         context: The folder that `COPY` copies from.
         folder: An empty folder for the files of all stages, at a place that supports overlays.
 
@@ -133,40 +133,35 @@ def build(text: str, context: Path, folder: Path) -> Stage:
         RuntimeError: A step failed; the message has its output.
         ValueError: The file has an instruction that is not known here.
     """
-    stages: dict[str, Stage] = {}
-    stage: Stage | None = None
-    for step in parse(text):
-        if step.instruction == "FROM":
-            name = step.rest.partition(" AS ")[2] or str(len(stages))
-            stage = stages[name] = Stage(folder / name)
-            continue
-        if stage is None:
-            raise ValueError(f"there is no FROM before {step.instruction}")
-        _execute(stage, step, stages, context)
-    if stage is None:
-        raise ValueError("there is no FROM")
+    first, *steps = parse(text)
+    stages = {name_of(first): (stage := Stage(folder / name_of(first)))}
+    for step in steps:
+        match step.instruction:
+            case "FROM":
+                stages[name_of(step)] = stage = Stage(folder / name_of(step))
+            case "RUN":
+                _run(stage.command(["sh", "-c", step.rest]))
+            case "COPY":
+                _copy(stage, step.rest.split(), stages, context)
+            case "ENV":
+                stage.environment |= dict(setting.split("=", 1) for setting in step.rest.split())
+            case "USER":
+                stage.user = step.rest
+            case "WORKDIR":
+                stage.work = step.rest
+                stage.outside(f"mkdir -p '{{root}}{step.rest}'")
+            case "HEALTHCHECK":
+                stage.health = json.loads(step.rest.partition(" CMD ")[2])
+            case "ENTRYPOINT":
+                stage.entrypoint = step.words
+            case _:
+                stage.arguments = step.words
     return stage
 
 
-def _execute(stage: Stage, step: Step, stages: dict[str, Stage], context: Path) -> None:
-    match step.instruction:
-        case "RUN":
-            _run(stage.command(["sh", "-c", step.rest]))
-        case "COPY":
-            _copy(stage, step.rest.split(), stages, context)
-        case "ENV":
-            stage.environment |= dict(setting.split("=", 1) for setting in step.rest.split())
-        case "USER":
-            stage.user = step.rest
-        case "WORKDIR":
-            stage.work = step.rest
-            stage.outside(f"mkdir -p '{{root}}{step.rest}'")
-        case "HEALTHCHECK":
-            stage.health = json.loads(step.rest.partition(" CMD ")[2])
-        case "ENTRYPOINT":
-            stage.entrypoint = step.words
-        case _:
-            stage.arguments = step.words
+def name_of(step: Step) -> str:
+    """Return the name of the stage that a step begins."""
+    return step.rest.partition(" AS ")[2] or "last"
 
 
 def _copy(stage: Stage, words: list[str], stages: dict[str, Stage], context: Path) -> None:

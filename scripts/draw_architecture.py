@@ -185,7 +185,7 @@ def page(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
                 lines.append(f"| `{room.name.replace('.', '/')}` | {room.text} | {below} |")
     states = [
         f"| **{state.value}** | "
-        + " | ".join(_cell(TRANSITIONS.get((state, event))) for event in TurnEvent)
+        + " | ".join(TRANSITIONS[state, event].value if (state, event) in TRANSITIONS else "" for event in TurnEvent)
         + f" | `{SESSION_STATES[state]}` |"
         for state in TurnState
     ]
@@ -197,10 +197,6 @@ def page(packages: Iterable[Part], rooms: Mapping[str, list[Part]]) -> str:
         states="\n".join(states),
         meanings="\n".join(_meanings()),
     )
-
-
-def _cell(state: TurnState | None) -> str:
-    return "" if state is None else state.value
 
 
 def _meanings() -> Iterable[str]:
@@ -219,20 +215,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is out of date")
     options = parser.parse_args(arguments)
     packages, rooms = read_parts()
-    old = [
-        path for path, text in ((PAGE, page(packages, rooms)), (PICTURE, draw(packages, rooms))) if _differs(path, text)
-    ]
-    if not options.check:
-        PAGE.write_text(page(packages, rooms), encoding="utf-8")
-        PICTURE.write_text(draw(packages, rooms), encoding="utf-8")
-        return 0
+    texts = {PAGE: page(packages, rooms), PICTURE: draw(packages, rooms)}
+    old = [path for path, text in texts.items() if not path.is_file() or path.read_text("utf-8") != text]
     for path in old:
-        sys.stdout.write(f"{path.relative_to(ROOT)} is out of date: run scripts/draw_architecture.py\n")
-    return 1 if old else 0
-
-
-def _differs(path: Path, text: str) -> bool:
-    return not path.is_file() or path.read_text("utf-8") != text
+        if options.check:
+            print(f"{path.relative_to(ROOT)} is out of date: run scripts/draw_architecture.py")
+        else:
+            path.write_text(texts[path], encoding="utf-8")
+    return 1 if options.check and old else 0
 
 
 if __name__ == "__main__":

@@ -36,245 +36,138 @@ FORK = "--fork-session"
 Scenario: TypeAlias = Callable[[CliRuns], object]
 
 
-# --- steps; each returns the id of its session
+HELLO, READ, AGENT, COMPACT = "hello", "READ please", "AGENT please", "/compact"
+
+Step: TypeAlias = Callable[[CliRuns, list[str]], object]
+"""One step of a scenario. The list has the ids of all sessions in the order of their beginning; steps add to it."""
 
 
-def new(cli: CliRuns, prompt: str = "hello") -> str:
+def new(prompt: str) -> Step:
     """Start a session."""
-    return str(cli.run(prompt)["session_id"])
+    return lambda cli, ids: ids.append(str(cli.run(prompt)["session_id"]))
 
 
-def resume(cli: CliRuns, session: str, prompt: str = "hello", *options: str) -> str:
+def resume(index: int, prompt: str = HELLO) -> Step:
     """Resume a session."""
-    return str(cli.run(prompt, "--resume", session, *options)["session_id"])
+    return lambda cli, ids: cli.run(prompt, "--resume", ids[index])
 
 
-def fork(cli: CliRuns, session: str, prompt: str = "hello") -> str:
+def fork(index: int, prompt: str = HELLO) -> Step:
     """Fork a session."""
-    return resume(cli, session, prompt, FORK)
+    return lambda cli, ids: ids.append(str(cli.run(prompt, "--resume", ids[index], FORK)["session_id"]))
 
 
-def at_once(cli: CliRuns, session: str) -> None:
-    """Resume a session in two processes at once."""
-    with cli.conversation("--resume", session) as first, cli.conversation("--resume", session) as second:
-        first.say("READ please")
-        second.say("hello")
-        first.say("hello")
-
-
-def sdk_fork(cli: CliRuns, session: str) -> str:
+def sdk_fork(index: int) -> Step:
     """Fork a session with the function of the SDK, which copies the transcript and runs no CLI."""
-    with patch.dict("os.environ", CLAUDE_CONFIG_DIR=str(cli.transcripts.parent)):
-        return fork_session(session).session_id
+
+    def step(cli: CliRuns, ids: list[str]) -> None:
+        with patch.dict("os.environ", CLAUDE_CONFIG_DIR=str(cli.transcripts.parent)):
+            ids.append(fork_session(ids[index]).session_id)
+
+    return step
 
 
-# --- scenarios
+def at_once(index: int) -> Step:
+    """Resume a session in two processes at once."""
+
+    def step(cli: CliRuns, ids: list[str]) -> None:
+        resumed = ("--resume", ids[index])
+        with cli.conversation(*resumed) as first, cli.conversation(*resumed) as second:
+            first.say(READ)
+            second.say(HELLO)
+            first.say(HELLO)
+
+    return step
 
 
-def resumed(cli: CliRuns) -> None:
-    """A session with a sub-agent is resumed twice."""
-    session = new(cli, "AGENT please")
-    resume(cli, session, "READ please")
-    resume(cli, session, "AGENT please")
+def process(*turns: str | Step, of: int | None = None, forks: bool = False, is_killed: bool = False) -> Step:
+    """Let one process take prompts, between which other steps may come.
+
+    Args:
+        turns: The prompts and other steps.
+        of: The session that it resumes; None starts one.
+        forks: Whether it forks that session.
+        is_killed: Whether it is killed after its last answer.
+    """
+
+    def step(cli: CliRuns, ids: list[str]) -> None:
+        options = [] if of is None else ["--resume", ids[of], *([FORK] if forks else [])]
+        with cli.conversation(*options) as talk:
+            for turn in turns:
+                if not isinstance(turn, str):
+                    turn(cli, ids)
+                    continue
+                talk.say(turn)
+                if talk.session not in ids:
+                    ids.append(talk.session)
+            if is_killed:
+                talk.kill()
+
+    return step
 
 
-def compacted(cli: CliRuns) -> None:
-    """A session is compacted twice."""
-    session = new(cli, "READ please")
-    resume(cli, session, "/compact")
-    resume(cli, session)
-    resume(cli, session, "/compact")
+# --- scenarios; sessions are numbered from 0
 
 
-def several_turns(cli: CliRuns) -> None:
-    """One process answers, compacts and answers again."""
-    with cli.conversation() as talk:
-        for prompt in ("AGENT please", "/compact", "READ please"):
-            talk.say(prompt)
+def scenario(*steps: Step) -> Scenario:
+    """Return a function that takes some steps."""
 
+    def run(cli: CliRuns) -> None:
+        ids: list[str] = []
+        for step in steps:
+            step(cli, ids)
 
-def forked(cli: CliRuns) -> None:
-    """A session is forked twice, and a fork is forked."""
-    session = new(cli, "READ please")
-    fork(cli, fork(cli, session))
-    fork(cli, session, "READ please")
-    resume(cli, session)
-
-
-def sub_agent_then_forks(cli: CliRuns) -> None:
-    """A session with a sub-agent is forked twice, and one fork has a sub-agent as well."""
-    session = new(cli, "AGENT please")
-    fork(cli, session)
-    resume(cli, fork(cli, session, "AGENT please"))
-
-
-def compaction_then_forks(cli: CliRuns) -> None:
-    """A session with a compaction is forked twice, and goes on."""
-    session = new(cli, "READ please")
-    resume(cli, session, "/compact")
-    fork(cli, session)
-    fork(cli, fork(cli, session))
-    resume(cli, session)
-
-
-def fork_compacts_while_parent_goes_on(cli: CliRuns) -> None:
-    """A fork is compacted after its parent went on."""
-    session = new(cli, "READ please")
-    branch = fork(cli, session)
-    resume(cli, session, "READ please")
-    resume(cli, branch, "/compact")
-    resume(cli, session)
-
-
-def fork_that_only_compacts(cli: CliRuns) -> None:
-    """A fork makes no request but its compaction, and its parent goes on."""
-    session = new(cli, "READ please")
-    fork(cli, session, "/compact")
-    resume(cli, session)
-
-
-def fork_of_a_running_parent(cli: CliRuns) -> None:
-    """A fork answers and is compacted while its parent, which has no total yet, runs and goes on."""
-    with cli.conversation() as parent:
-        parent.say("AGENT please")
-        branch = fork(cli, parent.session)
-        resume(cli, branch, "/compact")
-        parent.say("READ please")
-    fork(cli, parent.session)
-
-
-def fork_of_a_running_parent_that_only_compacts(cli: CliRuns) -> None:
-    """A fork is compacted while its parent runs, and makes no other request."""
-    with cli.conversation() as parent:
-        parent.say("READ please")
-        fork(cli, parent.session, "/compact")
-        parent.say("hello")
-
-
-def parent_runs(cli: CliRuns) -> None:
-    """A resumed session runs in one process while another process forks it."""
-    session = new(cli, "READ please")
-    with cli.conversation("--resume", session) as parent:
-        parent.say("hello")
-        fork(cli, session)
-        parent.say("READ please")
-
-
-def killed_parent(cli: CliRuns) -> None:
-    """A process is killed after its answer; the session is forked and resumed."""
-    with cli.conversation() as parent:
-        parent.say("AGENT please")
-        parent.kill()
-    fork(cli, parent.session)
-    resume(cli, parent.session, "READ please")
-    fork(cli, parent.session)
-
-
-def killed_between(cli: CliRuns) -> None:
-    """The second of three processes of a session is killed; the third one is compacted."""
-    session = new(cli, "READ please")
-    with cli.conversation("--resume", session) as parent:
-        parent.say("READ please")
-        parent.kill()
-    resume(cli, session)
-    resume(cli, session, "/compact")
-    fork(cli, session)
-
-
-def parallel_resumes(cli: CliRuns) -> None:
-    """Two processes resume one session at once; afterwards it is resumed, compacted and forked."""
-    session = new(cli, "READ please")
-    at_once(cli, session)
-    resume(cli, session)
-    resume(cli, session, "/compact")
-    fork(cli, session)
-
-
-def compacted_after_a_kill(cli: CliRuns) -> None:
-    """The second process of a session is killed, and the third one does nothing but compact."""
-    session = new(cli, "READ please")
-    with cli.conversation("--resume", session) as parent:
-        parent.say("hello")
-        parent.kill()
-    resume(cli, session, "/compact")
-
-
-def forks_and_compactions(cli: CliRuns) -> None:
-    """A session is resumed and forked; both are compacted, and forked again."""
-    session = new(cli, "AGENT please")
-    resume(cli, session)
-    branch = fork(cli, session, "READ please")
-    resume(cli, session, "/compact")
-    resume(cli, branch, "/compact")
-    fork(cli, session)
-    fork(cli, branch)
-    resume(cli, branch)
-
-
-def forked_by_the_sdk(cli: CliRuns) -> None:
-    """A session is forked by the SDK; the fork is resumed, compacted and forked."""
-    session = new(cli, "READ please")
-    branch = sdk_fork(cli, session)
-    resume(cli, branch)
-    resume(cli, branch, "/compact")
-    fork(cli, branch)
-    resume(cli, session)
-
-
-def forked_by_the_sdk_after_a_compaction(cli: CliRuns) -> None:
-    """A session with a sub-agent and a compaction is forked by the SDK, and the fork is never resumed."""
-    session = new(cli, "AGENT please")
-    resume(cli, session, "/compact")
-    resume(cli, session)
-    sdk_fork(cli, sdk_fork(cli, session))
-
-
-def killed_after_a_compaction(cli: CliRuns) -> None:
-    """A process is killed after a compaction, which is then in no log."""
-    session = new(cli, "READ please")
-    with cli.conversation("--resume", session) as parent:
-        parent.say("/compact")
-        parent.kill()
-    resume(cli, session)
+    return run
 
 
 SCENARIOS: dict[str, Scenario] = {
-    scenario.__name__: scenario
-    for scenario in (
-        resumed, compacted, several_turns, forked, sub_agent_then_forks, compaction_then_forks,
-        fork_compacts_while_parent_goes_on, fork_that_only_compacts, fork_of_a_running_parent,
-        fork_of_a_running_parent_that_only_compacts, parent_runs, killed_parent, killed_between, parallel_resumes,
-        compacted_after_a_kill,
-        forks_and_compactions, forked_by_the_sdk, forked_by_the_sdk_after_a_compaction,
-    )
-}  # fmt: skip
+    "resumed": scenario(new(AGENT), resume(0, READ), resume(0, AGENT)),
+    "compacted": scenario(new(READ), resume(0, COMPACT), resume(0), resume(0, COMPACT)),
+    "several_turns": scenario(process(AGENT, COMPACT, READ)),
+    "forked": scenario(new(READ), fork(0), fork(1), fork(0, READ), resume(0)),
+    "sub_agent_then_forks": scenario(new(AGENT), fork(0), fork(0, AGENT), resume(2)),
+    "compaction_then_forks": scenario(new(READ), resume(0, COMPACT), fork(0), fork(0), fork(2), resume(0)),
+    "fork_compacts_while_parent_goes_on": scenario(new(READ), fork(0), resume(0, READ), resume(1, COMPACT), resume(0)),
+    "fork_that_only_compacts": scenario(new(READ), fork(0, COMPACT), resume(0)),
+    # The parent has no total yet while it runs.
+    "fork_of_a_running_parent": scenario(process(AGENT, fork(0), resume(1, COMPACT), READ), fork(0)),
+    "fork_of_a_running_parent_that_only_compacts": scenario(process(READ, fork(0, COMPACT), HELLO)),
+    "parent_runs": scenario(new(READ), process(HELLO, fork(0), READ, of=0)),
+    "killed_parent": scenario(process(AGENT, is_killed=True), fork(0), resume(0, READ), fork(0)),
+    "killed_between": scenario(new(READ), process(READ, of=0, is_killed=True), resume(0), resume(0, COMPACT), fork(0)),
+    "parallel_resumes": scenario(new(READ), at_once(0), resume(0), resume(0, COMPACT), fork(0)),
+    "compacted_after_a_kill": scenario(new(READ), process(HELLO, of=0, is_killed=True), resume(0, COMPACT)),
+    "forks_and_compactions": scenario(
+        new(AGENT), resume(0), fork(0, READ), resume(0, COMPACT), resume(1, COMPACT), fork(0), fork(1), resume(1)
+    ),
+    "forked_by_the_sdk": scenario(new(READ), sdk_fork(0), resume(1), resume(1, COMPACT), fork(1), resume(0)),
+    # The fork is never resumed.
+    "forked_by_the_sdk_after_a_compaction": scenario(
+        new(AGENT), resume(0, COMPACT), resume(0), sdk_fork(0), sdk_fork(1)
+    ),
+}
 """Scenarios whose sums a log can contain."""
+
+# The compaction is then in no log.
+killed_after_a_compaction = scenario(new(READ), process(COMPACT, of=0, is_killed=True), resume(0))
 
 
 def at_random(cli: CliRuns, seed: int) -> None:
     """Take eight steps selected by `seed`."""
     chance = random.Random(seed)
-    sessions = [new(cli, chance.choice(["hello", "READ please", "AGENT please"]))]
+    ids: list[str] = []
+    new(chance.choice([HELLO, READ, AGENT]))(cli, ids)
     for _ in range(8):
-        session = chance.choice(sessions)
-        prompt = chance.choice(["hello", "READ please", "AGENT please", "/compact", "/compact"])
-        step = chance.choice(["resume", "resume", "fork", "fork", "sdk", "kill", "talk", "both"])
-        if step == "resume":
-            resume(cli, session, prompt)
-        elif step == "fork":
-            sessions.append(fork(cli, session, prompt))
-        elif step == "sdk":
-            sessions.append(sdk_fork(cli, session))
-        elif step == "both":
-            at_once(cli, session)
-        else:
-            with cli.conversation("--resume", session, *chance.choice([(), (FORK,)])) as talk:
-                talk.say("READ please")
-                if step == "kill":
-                    talk.kill()
-                else:
-                    talk.say(prompt)
-            sessions.append(talk.session)
+        index, prompt = chance.randrange(len(ids)), chance.choice([HELLO, READ, AGENT, COMPACT, COMPACT])
+        forks = chance.choice([False, True])
+        steps = [
+            *[resume(index, prompt), fork(index, prompt)] * 2,
+            sdk_fork(index),
+            at_once(index),
+            process(READ, of=index, forks=forks, is_killed=True),
+            process(READ, prompt, of=index, forks=forks),
+        ]
+        chance.choice(steps)(cli, ids)
 
 
 # --- the comparison

@@ -45,6 +45,12 @@ def read_members() -> dict[Path, dict[str, Any]]:
     return {path.parent: read_toml(path) for path in sorted(ROOT.glob("packages/*/pyproject.toml"))}
 
 
+def write_table(page: Path, lines: list[str]) -> None:
+    """Replace the table in a page of the documentation, and all below it."""
+    introduction = page.read_text(encoding="utf-8").partition("\n| ")[0]
+    page.write_text("\n".join([introduction, *lines, ""]), encoding="utf-8")
+
+
 def required_name(requirement: str) -> str:
     """Return the normalized name of the distribution in a requirement."""
     found = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement.strip())

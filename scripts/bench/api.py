@@ -6,8 +6,8 @@ Prints its environment as a line of JSON. Then it answers each line on standard 
 each request since the last line. Ends at the end of the input.
 
 Answers: a call of the tool, if the request has one and no result of it yet; for `Count to N.` N words, each a delta
-when streamed; otherwise "Hello." A peer that offers the model no tools asks in two prompts for the function, and for
-files with the arguments; it gets both.
+when streamed; for `Query N.` the same; otherwise "Hello." A peer that offers the model no tools asks in two prompts for
+the function, and for files with the arguments; it gets both.
 """
 
 import json
@@ -42,8 +42,11 @@ def respond(body: dict[str, Any]) -> str | list[dict[str, Any]]:
         if folder := ARGUMENTS.search(prompt):
             command = f"mkdir -p {folder[1]} && printf hello > {folder[1]}/word.txt"
             return [{"type": "tool_use", "name": "Bash", "input": {"command": command, "description": "Arguments"}}]
-    wanted = re.search(r"Count to (\d+)\.", json.dumps(content))
-    return counted(int(wanted[1])) if wanted else "Hello."
+    prompt = json.dumps(content)
+    if wanted := re.search(r"Count to (\d+)\.", prompt):
+        return counted(int(wanted[1]))
+    query = re.search(r"Query \d+\.", prompt)
+    return query[0] if query else "Hello."
 
 
 def counted(count: int) -> list[dict[str, Any]]:

@@ -1,35 +1,26 @@
-"""Contenders of the benchmarks, each as an object that makes runs. Only `worker.py` imports it, in its own process.
+"""One contender of the benchmarks in a process of its own, controlled by lines of JSON.
 
-The peer's environment has none of this workspace's packages; so each contender imports its own dependencies.
+    python scripts/bench/contenders.py CONTENDER POOL
+
+Prints `{}` after all imports and setup, and for each line of input a line with its duration and the processor time of
+this process (`processor`), both in milliseconds. Ends at the end of the input. The peer's environment has none of this
+workspace's packages; so each contender imports its own dependencies.
 """
 
+import asyncio
+import json
 import os
+import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 MODEL = "claude-sonnet-5"
 PROMPT = "Hello?"
 ANSWER = "Hello."
-
-
-class Contender(Protocol):
-    """Interface of a contender. An unsupported method raises `AttributeError` and is never called."""
-
-    async def begin(self, messages: int, *, tool: bool) -> None:
-        """Start a new conversation, with `messages` messages that were created elsewhere."""
-        ...
-
-    async def turn(self) -> None:
-        """Make a run that continues the conversation."""
-        ...
-
-    async def run(self, prompt: str) -> None:
-        """Make a run without a conversation."""
-        ...
 
 
 def look_up(word: str) -> str:
@@ -38,7 +29,7 @@ def look_up(word: str) -> str:
 
 
 class AgentContender:
-    """An agent of pydantic-ai, in any version, with any model."""
+    """An agent of pydantic-ai, in any version, with any model. The other contenders have the same methods."""
 
     def __init__(self, model: Any) -> None:
         self._agent_class: Any = import_module("pydantic_ai").Agent
@@ -76,10 +67,14 @@ class AgentContender:
 class InCLIContender(AgentContender):
     """The same, with the tool loop in the CLI."""
 
+    def __init__(self, model: Any, transport: str) -> None:
+        super().__init__(model)
+        self._transport = transport
+
     async def begin(self, messages: int, *, tool: bool) -> None:
         """Start a new conversation."""
         await super().begin(messages, tool=tool)
-        self._model.set_agent_toolsets(self._talker.toolsets)
+        self._model.set_agent_toolsets(self._talker.toolsets, transport=self._transport)
 
 
 class ClientContender:
@@ -171,8 +166,8 @@ async def contender(name: str, pool: int) -> AsyncGenerator[Any]:
                 yield AgentContender(_plain())
             case "ours":
                 yield AgentContender(await _ours(stack, pool))
-            case "ours_in_cli":
-                yield InCLIContender(await _ours(stack, pool))
+            case "sdk" | "stdio":
+                yield InCLIContender(await _ours(stack, pool), name)
             case "peer":
                 yield AgentContender(_peer())
             case "client":
@@ -213,3 +208,38 @@ def _sealed_options() -> Any:
 
     # Events are not requested where they are not needed, which is the cheapest turn.
     return replace(sealed_options(model=MODEL), include_partial_messages=False)
+
+
+async def act(one: Any, order: dict[str, Any]) -> dict[str, float]:
+    """Execute an order."""
+    match order["do"]:
+        case "begin":
+            await one.begin(order["messages"], tool=order["tool"])
+        case "turn":
+            await one.turn()
+        case "run":
+            await one.run(order.get("prompt", PROMPT))
+        case "many":
+            await asyncio.gather(*(one.run(PROMPT) for _ in range(order["at_once"])))
+        case "stream":
+            return {"first": await one.first_token(order["words"])}
+        case unknown:
+            raise ValueError(f"no order: {unknown}")
+    return {}
+
+
+async def main(name: str, pool: int) -> None:
+    """Serve until the end of the input."""
+    loop = asyncio.get_running_loop()
+    async with contender(name, pool) as one:
+        print("{}", flush=True)
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+            begun, worked = time.perf_counter(), time.process_time()
+            times = await act(one, json.loads(line))
+            times["milliseconds"] = (time.perf_counter() - begun) * 1_000
+            times["processor"] = (time.process_time() - worked) * 1_000
+            print(json.dumps(times), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

@@ -1,7 +1,5 @@
 """Measure cc-ipc, each figure in comparison with its floor from the same run.
 
-    python scripts/bench/ipc.py [--quick] [--json FILE]
-
 Ready (IPC-P-70): from spawning a bridge to its answer of `tools/list`, compared with an empty server of the standard
 library and a bridge on the `mcp` library's own server. Round trip (IPC-P-71): 1 KB through `IPCClient` and `IPCServer`,
 and through a bridge, compared with a bare asyncio echo with the same codec. Large (IPC-P-72): a result of 5 MB from the
@@ -21,11 +19,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from command_line import main
-from harness.figures import Effort, Figure, Group, Suite
-from harness.measure import alternated, quantile, ratios_of_neighbours, rotated
-
 from cc_ipc import IPCClient, IPCServer, IPCSession, ToolHandler, ToolSchema
+
+from .harness import Bound, Effort, Figure, Group, Suite, alternated, quantile, ratios_of_neighbours, rotated
 
 if TYPE_CHECKING:
     from cc_types import JsonValue
@@ -108,39 +104,33 @@ async def measure_ready(effort: Effort) -> list[Figure]:
                 command, request, rarely = servers[name]
                 if turn % rarely == 0:
                     taken[name].append(await asyncio.to_thread(ready_time, command, request))
-    more = Group("ipc", "Server on the mcp library, in multiples of the bridge", "times")
+    more = Group("Server on the mcp library, in multiples of the bridge", "times")
     return [
-        *Group("ipc", "Ready: spawn to the answer of tools/list").figures(taken, EMPTY),
-        more.figure(LIBRARY, ratios_of_neighbours(taken[LIBRARY], taken[BRIDGE])),
+        *Group("Ready: spawn to the answer of tools/list").figures(taken, EMPTY, {BRIDGE: Bound(40.0)}),
+        more.figure(LIBRARY, ratios_of_neighbours(taken[LIBRARY], taken[BRIDGE]), Bound(10.0, least=True)),
     ]
-
-
-async def echo_json(reader: StreamReader, writer: StreamWriter) -> None:
-    """Decode, encode and send back every frame: the minimum work of a JSON server."""
-    with contextlib.suppress(asyncio.IncompleteReadError):
-        while True:
-            message = await receive(reader)
-            send(writer, message)
-    writer.close()
-
-
-def send(writer: StreamWriter, message: object) -> None:
-    """Write a frame."""
-    payload = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
-    writer.write(len(payload).to_bytes(4, "big") + payload)
-
-
-async def receive(reader: StreamReader) -> Any:
-    """Read a frame."""
-    return json.loads(await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big")))
 
 
 @contextlib.asynccontextmanager
 async def bare_echo(folder: Path, message: object) -> AsyncGenerator[Callable[[], Awaitable[object]]]:
-    """Yield a function that sends a message to a bare echo and returns the answer."""
+    """Yield a function that sends a message to a bare echo, which decodes and encodes it, and returns the answer."""
     if sys.platform == "win32":
         raise NotImplementedError("needs POSIX")
-    async with await asyncio.start_unix_server(echo_json, folder / "echo"):
+
+    def send(writer: StreamWriter, message: object) -> None:
+        payload = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+        writer.write(len(payload).to_bytes(4, "big") + payload)
+
+    async def receive(reader: StreamReader) -> Any:
+        return json.loads(await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big")))
+
+    async def echo(reader: StreamReader, writer: StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                send(writer, await receive(reader))
+        writer.close()
+
+    async with await asyncio.start_unix_server(echo, folder / "echo"):
         reader, writer = await asyncio.open_unix_connection(folder / "echo")
 
         async def exchange() -> object:
@@ -198,11 +188,12 @@ async def measure_round_trip(folder: Path, effort: Effort) -> list[Figure]:
             times,
             times // 10,
         )
-    group = Group("ipc", "Round trip of 1 KB, client and server in one event loop")
-    slowest = Group("ipc", "Round trip of 1 KB, 99th percentile")
+    group = Group("Round trip of 1 KB, client and server in one event loop")
+    slowest = Group("Round trip of 1 KB, 99th percentile")
     return [
-        *group.figures(found, ECHO),
-        *(slowest.figure(name, [quantile(found[name], 0.99)]) for name in (DIRECT, THROUGH)),
+        *group.figures(found, ECHO, {DIRECT: Bound(0.3)}),
+        slowest.figure(DIRECT, [quantile(found[DIRECT], 0.99)], Bound(1.0)),
+        slowest.figure(THROUGH, [quantile(found[THROUGH], 0.99)]),
     ]
 
 
@@ -220,7 +211,7 @@ async def measure_large(folder: Path, effort: Effort, kind: str, result: dict[st
 
     async with bare_echo(folder, result) as exchange, bridged(folder, tool) as call:
         found = await alternated({ECHO: exchange, THROUGH: lambda: call({})}, times, 1)
-    return Group("ipc", f"Round trip of 5 MB, {kind}").figures(found, ECHO)
+    return Group(f"Round trip of 5 MB, {kind}").figures(found, ECHO, {THROUGH: Bound(2.0, of="ratio")})
 
 
 async def measure(effort: Effort) -> list[Figure]:
@@ -238,6 +229,3 @@ async def measure(effort: Effort) -> list[Figure]:
 
 
 SUITE = Suite("ipc", "Tool calls across processes: a bridge's start, and round trips", measure)
-
-if __name__ == "__main__":
-    sys.exit(main([SUITE], __doc__))

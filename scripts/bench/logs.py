@@ -1,46 +1,49 @@
-"""Measure `cc-convert report` on logs, in comparison with ccusage on the same files.
+"""Measure `cc-convert report` and `search` on logs, the former in comparison with ccusage on the same files (LOG-54).
 
-    python scripts/bench/logs.py [--mb 525] [--rounds 5] [--folder DIR] [--ccusage PATH]
-
-Creates three corpora of transcripts in the CLI's format: `thin` with short lines (tool results of one sentence),
-`realistic` with lines of 8 KB on average, some of 5 MB, and `small`, 10,000 files with one answer each. Commands
-alternate, and medians count. Times are wall-clock and processor times; on a busy computer the latter are more reliable.
-Memory is the peak of a command and its helper processes together. Prints one JSON object, with the ratios to the peer:
-speed by clock, by processor and of a repeated report, and memory. Without `--ccusage` the peer
-is the command `ccusage`, if installed; its binary comes with its npm package. Measures the extra `fast` if installed.
-
-Exits with 1 if a bound is missed: 1.2 times the peer's speed by clock and by processor, half of it for many small
-files, no more memory, a repeated report under 0.3 s.
+Reports read three corpora of transcripts in the CLI's format: `thin` with short lines (tool results of one sentence),
+`realistic` with lines of 8 KB on average, some of 5 MB, and `small`, 10,000 files with one answer each. Times are
+wall-clock and processor times; on a busy computer the latter are more reliable. Memory is the peak of a command and its
+helper processes together. The peer is the command `ccusage`, if installed; its binary comes with its npm package.
+Searches (LOG-86) read a gigabyte: a text that occurs once, a text in every answer, and a regular expression.
 """
 
-import argparse
+import asyncio
 import json
 import os
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psutil
 
+from .harness import Bound, Effort, Figure, Group, Suite, ratios_of_neighbours
+
+MEGABYTES, SEARCHED_MEGABYTES = 525.0, 1000.0
+ROUNDS = 5
 MODELS = ("claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5-20251001")
 SENTENCE = "The quick brown fox jumps over the lazy dog while we refactor the module and check the tests. "
 FILES = {"thin": 800, "realistic": 120, "small": 10_000}
 LEAST_SPEEDUP = {"thin": 1.2, "realistic": 1.2, "small": 0.5}
-MOST_CACHED_SECONDS = 0.3
+OURS, ONE_PROCESS, REPEATED, PEER = "cc-convert", "cc-convert, one process", "cc-convert, repeated", "ccusage"
+SEARCHES = {
+    "a text that is rare": ["zebra crossing"],
+    "a text in every answer": ["brown fox"],
+    "a regular expression": ["-E", r"zebra\s+c\w+ing"],
+}
+RARE = {"type": "user", "sessionId": "rare", "message": {"role": "user", "content": "A zebra crossing"}}
 # No command here takes a minute; a hanging one must not block the benchmark.
-PATIENCE = 300.0
-SAMPLE = 0.005
+_COMMAND_SECONDS = 300.0
+_SAMPLE_SECONDS = 0.005
 
 
 class Corpus:
@@ -50,78 +53,61 @@ class Corpus:
         self.kind, self.folder = kind, folder
         self._random = random.Random(1)
 
-    def make(self, megabytes: float) -> int:
-        """Write the files, each with at least one answer; return their size in bytes."""
-        count = FILES[self.kind]
-        return sum(self._session(number, max(1, megabytes * 1e6 / count)) for number in range(count))
+    def make(self, megabytes: float, count: int) -> None:
+        """Write the files, each with at least one answer."""
+        for number in range(count):
+            session, project = self._uuid(), f"/home/user/project{number % 12}"
+            folder = self.folder / "projects" / project.replace("/", "-")
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / f"{session}.jsonl").open("w", encoding="utf-8") as file:
+                for record in self._session(session, project, lambda: file.tell() < megabytes * 1e6 / count):
+                    file.write(json.dumps(record, separators=(",", ":")) + "\n")
 
-    def _session(self, number: int, size: float) -> int:
-        session, project = self._uuid(), f"/home/user/project{number % 12}"
-        folder = self.folder / "projects" / project.replace("/", "-")
-        folder.mkdir(parents=True, exist_ok=True)
-        written = 0
-        with (folder / f"{session}.jsonl").open("w", encoding="utf-8") as file:
-            for line in self._lines(session, project, size):
-                written += file.write(line)
-        return written
-
-    def _lines(self, session: str, project: str, size: float) -> Iterator[str]:
-        common = {
-            "userType": "external",
-            "entrypoint": "cli",
-            "cwd": project,
-            "sessionId": session,
-            "version": "2.1.329",
-        }
+    def _session(self, session: str, project: str, goes_on: Callable[[], bool]) -> Iterator[dict[str, Any]]:
+        head = {"userType": "external", "entrypoint": "cli", "cwd": project, "sessionId": session, "version": "2.1.329"}
         began = when = datetime(2026, 9, 1, tzinfo=UTC) + timedelta(minutes=self._random.randrange(60 * 24 * 75))
         totals: dict[str, list[int]] = {}
-        written = 0
-        while written < size:
-            for record in self._notes(session):
-                line = json.dumps(record, separators=(",", ":"))
-                written += len(line) + 1
-                yield f"{line}\n"
+        while not totals or goes_on():
+            yield from self._notes(session)
             when += timedelta(seconds=self._random.randrange(5, 60))
             stamp = when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            results = () if self.kind == "small" else self._results()
-            for record in (*self._answer(totals), *results):
-                line = json.dumps({**record, "uuid": self._uuid(), "timestamp": stamp, **common}, separators=(",", ":"))
-                written += len(line) + 1
-                yield f"{line}\n"
-        milliseconds = {"startTime": int(began.timestamp() * 1000), "totalDuration": (when - began).seconds * 1000}
-        usage = {model: self._total(numbers) for model, numbers in totals.items()}
-        total = {"type": "cost-state", "sessionId": session, **milliseconds, "modelUsage": usage}
-        yield json.dumps(total, separators=(",", ":")) + "\n"
+            for record in (*self._answer(totals), *(() if self.kind == "small" else self._results())):
+                yield {**record, "uuid": self._uuid(), "timestamp": stamp, **head}
+        duration = {"startTime": int(began.timestamp() * 1000), "totalDuration": (when - began).seconds * 1000}
+        names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+        keys = (*names, "cacheCreationEphemeral1hInputTokens")
+        usage = {model: {**dict(zip(keys, counts, strict=True)), "costUSD": 0} for model, counts in totals.items()}
+        yield {"type": "cost-state", "sessionId": session, **duration, "modelUsage": usage}
 
     def _notes(self, session: str) -> Iterator[dict[str, Any]]:
-        """Return the CLI's internal records, which it writes with each request."""
+        """Yield the CLI's internal records, which it writes with each request."""
         system = [{"path": ["system", number], "value": {"type": "ephemeral"}} for number in range(3)]
         yield {
             "type": "api-request", "sessionId": session, "id": self._uuid(), "version": "2.1.329", "querySource": "sdk",
             "params": {"model": MODELS[0], "max_tokens": 64000, "thinking": {"type": "adaptive"}}, "keep": 2,
-            "tail": [self._name() for _ in range(3)], "cacheControl": system, "requestDigest": self._name(),
+            "tail": [self._uuid() for _ in range(3)], "cacheControl": system, "requestDigest": self._uuid(),
         }  # fmt: skip
         yield {"type": "tools-used", "tools": ["Bash"], "sessionId": session}
         yield {"type": "last-prompt", "lastPrompt": SENTENCE, "leafUuid": self._uuid(), "sessionId": session}
 
     def _answer(self, totals: dict[str, list[int]]) -> Iterator[dict[str, Any]]:
         draw = self._random
-        model, written, identity, request = draw.choice(MODELS), draw.randrange(9000), self._name(), self._name()
-        numbers = [draw.randrange(1, 500), draw.randrange(1, 3000), draw.randrange(150_000), written, written // 3]
-        totals[model] = [sum(pair) for pair in zip(totals.get(model, [0] * 5), numbers, strict=True)]
+        model, cached, message_id, request = draw.choice(MODELS), draw.randrange(9000), self._uuid(), self._uuid()
+        counts = [draw.randrange(1, 500), draw.randrange(1, 3000), draw.randrange(150_000), cached, cached // 3]
+        totals[model] = [sum(pair) for pair in zip(totals.get(model, [0] * 5), counts, strict=True)]
         usage: dict[str, Any] = {
-            "input_tokens": numbers[0], "cache_creation_input_tokens": written, "cache_read_input_tokens": numbers[2],
-            "output_tokens": numbers[1], "output_tokens_details": {"thinking_tokens": 0},
+            "input_tokens": counts[0], "cache_creation_input_tokens": cached, "cache_read_input_tokens": counts[2],
+            "output_tokens": counts[1], "output_tokens_details": {"thinking_tokens": 0},
             "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0}, "service_tier": "standard",
             "cache_creation": {
-                "ephemeral_1h_input_tokens": numbers[4], "ephemeral_5m_input_tokens": written - numbers[4],
+                "ephemeral_1h_input_tokens": counts[4], "ephemeral_5m_input_tokens": cached - counts[4],
             },
             "inference_geo": "global", "iterations": [], "speed": "standard",
         }  # fmt: skip
         blocks = {"thin": draw.randrange(2, 6), "realistic": 3, "small": 1}[self.kind]
         for number in range(blocks):
             message: dict[str, Any] = {
-                "id": f"msg_{identity}", "type": "message", "role": "assistant", "model": model,
+                "id": f"msg_{message_id}", "type": "message", "role": "assistant", "model": model,
                 "content": [self._block(last=number == blocks - 1)], "stop_reason": "tool_use", "stop_sequence": None,
                 "usage": usage,
             }  # fmt: skip
@@ -133,12 +119,10 @@ class Corpus:
     def _block(self, *, last: bool) -> dict[str, Any]:
         draw, short = self._random, self.kind != "realistic"
         if not last:
-            return {
-                "type": "text",
-                "text": SENTENCE[: draw.randrange(20, 90)] if short else SENTENCE * draw.randrange(2, 30),
-            }
-        given = {"command": "ls -la"} if short else {"path": self._name(), "content": SENTENCE * draw.randrange(5, 80)}
-        return {"type": "tool_use", "id": f"toolu_{self._name()}", "name": "Bash" if short else "Write", "input": given}
+            text = SENTENCE[: draw.randrange(20, 90)] if short else SENTENCE * draw.randrange(2, 30)
+            return {"type": "text", "text": text}
+        edit = {"command": "ls -la"} if short else {"path": self._uuid(), "content": SENTENCE * draw.randrange(5, 80)}
+        return {"type": "tool_use", "id": f"toolu_{self._uuid()}", "name": "Bash" if short else "Write", "input": edit}
 
     def _results(self) -> Iterator[dict[str, Any]]:
         draw, short = self._random, self.kind == "thin"
@@ -146,43 +130,32 @@ class Corpus:
             times = draw.randrange(1, 4) if short else draw.randrange(40, 400)
             if not short and draw.random() < 0.005:
                 times = draw.randrange(10_000, 55_000)
-            result = {"tool_use_id": f"toolu_{self._name()}", "type": "tool_result", "content": SENTENCE * times}
+            result = {"tool_use_id": f"toolu_{self._uuid()}", "type": "tool_result", "content": SENTENCE * times}
             yield {
                 "parentUuid": self._uuid(), "isSidechain": False, "promptId": self._uuid(), "type": "user",
                 "message": {"role": "user", "content": [result]}, "toolUseResult": {"type": "text"},
             }  # fmt: skip
 
-    @staticmethod
-    def _total(numbers: list[int]) -> dict[str, Any]:
-        return {
-            "inputTokens": numbers[0], "outputTokens": numbers[1], "cacheReadInputTokens": numbers[2],
-            "cacheCreationInputTokens": numbers[3], "cacheCreationEphemeral1hInputTokens": numbers[4], "costUSD": 0.0,
-        }  # fmt: skip
-
     def _uuid(self) -> str:
-        text = f"{self._random.getrandbits(128):032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-    def _name(self) -> str:
-        return f"{self._random.getrandbits(120):024x}"[:24]
+        return str(UUID(int=self._random.getrandbits(128)))
 
 
-def measured(command: list[str], environment: dict[str, str]) -> dict[str, float]:
+def measured(command: Sequence[str], env: Mapping[str, str]) -> dict[str, float]:
     """Run a command; return seconds, processor seconds, and the peak megabytes of it and its helper processes."""
     started, before = time.perf_counter(), os.times()
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     most, ended = [0.0], threading.Event()
-    watcher = threading.Thread(target=_watch, args=(process.pid, most, ended))
-    watcher.start()
-    try:
-        code = process.wait(PATIENCE)
-    finally:
-        ended.set()
-        watcher.join()
-        process.kill()
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        watcher = threading.Thread(target=_watch, args=(process.pid, most, ended))
+        watcher.start()
+        try:
+            code = process.wait(_COMMAND_SECONDS)
+        finally:
+            ended.set()
+            watcher.join()
+            process.kill()
     seconds, after = time.perf_counter() - started, os.times()
     if code:
-        raise SystemExit(f"exit code {code}: {' '.join(command)}")
+        raise RuntimeError(f"exit code {code}: {' '.join(command)}")
     used = after.children_user + after.children_system - before.children_user - before.children_system
     return {"seconds": seconds, "processor": used, "megabytes": most[0]}
 
@@ -190,79 +163,79 @@ def measured(command: list[str], environment: dict[str, str]) -> dict[str, float
 def _watch(pid: int, most: list[float], ended: threading.Event) -> None:
     if sys.platform != "linux":
         raise NotImplementedError("only Linux divides shared memory among processes")
-    while not ended.wait(SAMPLE):
+    while not ended.wait(_SAMPLE_SECONDS):
         with suppress(psutil.Error):  # the command or one of its helper processes has just exited
             root = psutil.Process(pid)
             # Memory that processes share counts only in part for each of them.
-            family = [root, *root.children(recursive=True)]
-            most[0] = max(most[0], sum(one.memory_full_info().pss for one in family) / 1e6)
+            tree = [root, *root.children(recursive=True)]
+            most[0] = max(most[0], sum(one.memory_full_info().pss for one in tree) / 1e6)
 
 
-def compare(kind: str, folder: Path, rounds: int, megabytes: float, peer: str | None) -> dict[str, Any]:
-    """Create one corpus and run the commands on it in alternation."""
-    size = Corpus(kind, folder).make(0 if kind == "small" else megabytes)
-    environment = {**os.environ, "CLAUDE_CONFIG_DIR": str(folder), "CC_CONVERT_CACHE": str(folder / "cache")}
+def environment(folder: Path) -> dict[str, str]:
+    """Return the variables for commands on the logs of a folder."""
     # An installed package has compiled modules; without them, imports take twice as long.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**variables, "CLAUDE_CONFIG_DIR": str(folder), "CC_CONVERT_CACHE": str(folder / "cache")}
+
+
+def compare(kind: str, folder: Path, effort: Effort) -> list[Figure]:
+    """Create one corpus, run the commands on it in alternation, and compare them with the peer."""
+    Corpus(kind, folder).make(0 if kind == "small" else effort.times(int(MEGABYTES), 4), effort.times(FILES[kind], 10))
     report = [sys.executable, "-m", "cc_convert", "report", "day", "--format", "json"]
-    commands = {
-        "cc-convert": [*report, "--no-cache"],
-        "cc-convert, one process": [*report, "--no-cache", "--jobs", "1"],
-    }
-    if peer:
-        commands["ccusage"] = [peer, "daily", "-O", "-j"]
-    commands["cc-convert, repeated"] = report
-    runs: dict[str, list[dict[str, float]]] = {name: [] for name in commands}
-    for number in range(rounds + 1):
+    commands = {OURS: [*report, "--no-cache"], ONE_PROCESS: [*report, "--no-cache", "--jobs", "1"], REPEATED: report}
+    if peer := shutil.which("ccusage"):
+        commands[PEER] = [peer, "daily", "-O", "-j"]
+    runs: dict[str, dict[str, list[float]]] = {"seconds": {}, "processor": {}, "megabytes": {}}
+    for number in range(effort.times(ROUNDS, 1) + 1):
         for name, command in commands.items():
-            found = measured(command, environment)
-            if number:  # The first round fills the page cache and our cache
-                runs[name].append(found)
-    result: dict[str, Any] = {"megabytes": size / 1e6}
-    for name, found in runs.items():
-        result[name] = {key: round(statistics.median(run[key] for run in found), 3) for key in found[0]}
-        result[name]["megabytes per second"] = round(size / 1e6 / result[name]["seconds"])
-    return result
+            for quantity, value in measured(command, environment(folder)).items():
+                if number:  # the first round fills the page cache and our cache
+                    runs[quantity].setdefault(name, []).append(value)
+    figures = [
+        *Group(f"Report over {kind} logs", "s").figures(runs["seconds"], bounds={REPEATED: Bound(0.3)}),
+        *Group(f"Processor time of a report over {kind} logs", "s").figures(runs["processor"]),
+        *Group(f"Memory of a report over {kind} logs", "MB").figures(runs["megabytes"]),
+    ]
+    for quantity, times in runs.items() if peer else ():
+        bound = Bound(1.0 if quantity == "megabytes" else LEAST_SPEEDUP[kind], least=True)
+        title = f"ccusage on {kind} logs, {quantity} in multiples of cc-convert's"
+        figures.append(Group(title, "times").figure(PEER, ratios_of_neighbours(times[PEER], times[OURS]), bound))
+    return figures
 
 
-def missed(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Return a message for each missed bound."""
-    found: list[str] = []
-    for kind, result in results.items():
-        if result["cc-convert, repeated"]["seconds"] > MOST_CACHED_SECONDS:
-            found.append(f"{kind}: a repeated report took longer than {MOST_CACHED_SECONDS} s")
-        if "ccusage" in result:
-            result["times ccusage"] = round(result["ccusage"]["seconds"] / result["cc-convert"]["seconds"], 2)
-            result["times ccusage, processor"] = round(
-                result["ccusage"]["processor"] / result["cc-convert"]["processor"], 2
-            )
-            repeated = result["ccusage"]["seconds"] / result["cc-convert, repeated"]["seconds"]
-            result["times ccusage, repeated"] = round(repeated, 2)
-            memory = result["cc-convert"]["megabytes"] / result["ccusage"]["megabytes"]
-            result["memory in ccusage's"] = round(memory, 2)
-            ratios = {name: result[name] for name in ("times ccusage", "times ccusage, processor")}
-            found += [f"{kind}: {ratio} {name}" for name, ratio in ratios.items() if ratio < LEAST_SPEEDUP[kind]]
-            if result["cc-convert"]["megabytes"] > result["ccusage"]["megabytes"]:
-                found.append(f"{kind}: more memory than ccusage")
-    return found
+def search(folder: Path, effort: Effort) -> list[Figure]:
+    """Create a corpus, and search it: once without a cache, then repeatedly."""
+    Corpus("realistic", folder).make(effort.times(int(SEARCHED_MEGABYTES), 4), effort.times(FILES["realistic"], 4))
+    (folder / "projects" / "rare.jsonl").write_text(json.dumps(RARE) + "\n", encoding="utf-8")
+    command, env = [sys.executable, "-m", "cc_convert", "search"], environment(folder)
+    first = {name: [measured([*command, *words], env)["seconds"]] for name, words in [*SEARCHES.items()][:1]}
+    repeated = {
+        name: [measured([*command, *words], env)["seconds"] for _ in range(effort.times(ROUNDS))]
+        for name, words in SEARCHES.items()
+    }
+    bounds = {name: Bound(0.8) for name in SEARCHES if "text" in name}
+    return [
+        *Group("First search, which reads the logs", "s").figures(first),
+        *Group("Repeated search", "s").figures(repeated, bounds=bounds),
+    ]
 
 
-def main() -> int:
-    """Measure, print, compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mb", type=float, default=525.0, help="size of each corpus (default: 525)")
-    parser.add_argument("--rounds", type=int, default=5, help="counted runs of each command (default: 5)")
-    parser.add_argument("--folder", type=Path, help="folder for the corpora (default: a temporary folder)")
-    parser.add_argument("--ccusage", default=shutil.which("ccusage"), help="path of the peer's binary")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        results = {
-            kind: compare(kind, Path(folder) / kind, options.rounds, options.mb, options.ccusage) for kind in FILES
-        }
-    problems = missed(results)
-    print(json.dumps({**results, "fast": find_spec("stringzilla") is not None, "missed": problems}, indent=1))
-    return int(bool(problems))
+async def measure_reports(effort: Effort) -> list[Figure]:
+    """Measure the reports on each kind of logs."""
+    figures: list[Figure] = []
+    for kind in FILES:
+        with tempfile.TemporaryDirectory() as folder:
+            figures += await asyncio.to_thread(compare, kind, Path(folder), effort)
+    return figures
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+async def measure_search(effort: Effort) -> list[Figure]:
+    """Measure searches."""
+    with tempfile.TemporaryDirectory() as folder:
+        return await asyncio.to_thread(search, Path(folder), effort)
+
+
+SUITES = (
+    Suite("logs", "Reports on logs", measure_reports),
+    Suite("search", "Searches in logs", measure_search),
+)

@@ -1,7 +1,5 @@
 """Measure runs at once, streams, memory, request sizes and imports, with and without Claude Code.
 
-    python scripts/bench/model_load.py [--only NAME…] [--peer] [--quick]
-
 One to 32 runs at once on one provider; the time to the first streamed word, and the Python process's work for a
 hundred words; the peak resident memory of the Python process and of the CLI's; the bytes that the API receives; the
 time of an interpreter for the imports of a program.
@@ -13,12 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from arena import OURS, PEER, PLAIN, QUERY, Arena, Talker, arena
-from command_line import main
-from harness.figures import Effort, Figure, Group, Suite
-from harness.measure import milliseconds, rotated
-from memory import Watch
-from rounds import Rounds
+from line_process import LineProcess
+
+from .arena import OURS, PEER, PLAIN, QUERY, Arena, Rounds, arena
+from .harness import Bound, Effort, Figure, Group, Suite, milliseconds, rotated
 
 AT_ONCE = (1, 2, 4, 8, 16, 32)
 # Each of the peer's runs is a process of 200 MB or more.
@@ -28,9 +24,6 @@ POOL = 8
 
 STREAMS = 30
 FEW_WORDS, MANY_WORDS = 50, 250
-
-MEMORY_RUNS = 40
-MEMORY_SLOW_RUNS = 4
 
 IMPORTS = 10
 IMPORTED = {
@@ -61,7 +54,7 @@ async def measure_concurrent(effort: Effort) -> list[Figure]:
                 now = {name: worker for name, worker in chosen.items() if is_turn_of_slow or name in (PLAIN, OURS)}
                 await played.play(now, "many", at_once=at_once)
             each = {name: [time / at_once for time in times] for name, times in played.milliseconds.items()}
-            group = Group("concurrent", f"{at_once} at once, time for each run")
+            group = Group(f"{at_once} at once, time for each run")
             found += group.figures(played.ordered(each, chosen), PLAIN)
     return found
 
@@ -81,9 +74,9 @@ async def measure_stream(effort: Effort) -> list[Figure]:
     work = {name: _per_hundred(few.processor[name], many.processor[name]) for name in workers}
     own = [mine - floor for mine, floor in zip(work[OURS], work[PLAIN], strict=True)]
     return [
-        *Group("stream", "Time to the first streamed word").figures(first, PLAIN),
-        *Group("stream", "Processor time of the Python process for 100 deltas").figures(work, PLAIN),
-        Group("stream", "Processor time for 100 deltas, without that for AnthropicModel").figure(OURS, own),
+        *Group("Time to the first streamed word").figures(first, PLAIN),
+        *Group("Processor time of the Python process for 100 deltas").figures(work, PLAIN),
+        Group("Processor time for 100 deltas, without that for AnthropicModel").figure(OURS, own, Bound(1.0)),
     ]
 
 
@@ -92,45 +85,20 @@ def _per_hundred(few: Sequence[float], many: Sequence[float]) -> list[float]:
     return [(more - less) / hundreds for less, more in zip(few, many, strict=True)]
 
 
-async def measure_memory(effort: Effort) -> list[Figure]:
-    """Compare the peak memory of runs without a conversation, one contender after the other."""
-    python = Group("memory", "Most resident memory of the Python process", "MB")
-    cli = Group("memory", "Most resident memory of all CLI processes at a time", "MB")
-    peaks: dict[str, Watch] = {}
-    async with arena(effort) as place:
-        for name in place.present((PLAIN, OURS, QUERY, PEER)):
-            runs = effort.times(MEMORY_RUNS if name in (PLAIN, OURS) else MEMORY_SLOW_RUNS)
-            async with place.contender(name) as (worker, _):
-                peaks[name] = await watched(worker, runs)
-    return [
-        *python.figures({name: [peak.python] for name, peak in peaks.items()}, PLAIN),
-        *cli.figures({name: [peak.children] for name, peak in peaks.items() if name != PLAIN}),
-    ]
-
-
-async def watched(worker: Talker, runs: int) -> Watch:
-    """Run a contender, and record its memory."""
-    watch = Watch(worker.pid)
-    async with watch:
-        for _ in range(runs):
-            await worker.order("run")
-    return watch
-
-
 async def measure_bytes(effort: Effort) -> list[Figure]:
     """Compare the sizes of the requests of a run."""
     found: list[Figure] = []
     async with arena(effort) as place, place.contenders(PLAIN, OURS, PEER) as workers:
         for kind, prompt in PROMPTS.items():
             sizes = {name: [await request_bytes(place, worker, prompt)] for name, worker in workers.items()}
-            found += Group("bytes", f"Bytes of the requests for a run, {kind} prompt", "B").figures(sizes, PLAIN)
+            found += Group(f"Bytes of the requests for a run, {kind} prompt", "B").figures(sizes, PLAIN)
             more = sizes[OURS][0] - TIMES_BYTES * sizes[PLAIN][0]
             title = f"Bytes beyond {TIMES_BYTES} times those of AnthropicModel, {kind} prompt"
-            found.append(Group("bytes", title, "B").figure(OURS, [more]))
+            found.append(Group(title, "B").figure(OURS, [more], Bound(600)))
     return found
 
 
-async def request_bytes(place: Arena, worker: Talker, prompt: str) -> float:
+async def request_bytes(place: Arena, worker: LineProcess, prompt: str) -> float:
     """Return the bytes of all requests of a run."""
     await worker.order("run")
     await place.sizes()
@@ -148,10 +116,11 @@ async def measure_imports(effort: Effort) -> list[Figure]:
             took = await milliseconds(lambda python=python, code=present[name]: interpreted(python, code))
             if number >= 0:
                 times.setdefault(name, []).append(took)
-    figures = Group("import", "Start, import, end").figures({name: times[name] for name in present}, PLAIN)
+    figures = Group("Start, import, end").figures({name: times[name] for name in present}, PLAIN)
     own = [_self_times(await interpreted(sys.executable, IMPORTED[OURS])) for _ in range(effort.times(IMPORTS))]
     shares = {name: [run[name] for run in own] for name in ("modules of this project", "all other modules")}
-    return figures + Group("import", "Modules, by -X importtime").figures(shares, "all other modules")
+    bounds = {"modules of this project": Bound(0.15, of="ratio")}
+    return figures + Group("Modules, by -X importtime").figures(shares, "all other modules", bounds)
 
 
 def _self_times(log: str) -> dict[str, float]:
@@ -182,10 +151,6 @@ async def interpreted(python: str, code: str) -> str:
 SUITES = (
     Suite("concurrent", f"{AT_ONCE[0]} to {AT_ONCE[-1]} runs at once", measure_concurrent),
     Suite("stream", "Streams: the first word, and the Python process's work for each", measure_stream),
-    Suite("memory", "Memory of runs", measure_memory),
     Suite("bytes", "Bytes that the API receives", measure_bytes),
     Suite("import", "Imports", measure_imports),
 )
-
-if __name__ == "__main__":
-    sys.exit(main(SUITES, __doc__))

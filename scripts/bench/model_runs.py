@@ -1,21 +1,17 @@
 """Measure the runs of an agent through Claude Code, each figure compared with its parts, measured in the same run.
 
-    python scripts/bench/model_runs.py [--only NAME…] [--peer] [--quick]
-
 A warm run in a conversation, compared with a bare turn of the SDK's client on a live process and a run with
 pydantic-ai's own `AnthropicModel`, since it replaces both. A run with one tool call, compared with two such turns and
 such a run. The first run of a process; runs without a conversation, compared with `claude_agent_sdk.query()`;
 conversations of 2 to 200 messages, imported and continued. All use the loopback API, which answers at once.
 """
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from arena import CLIENT, OURS, OURS_IN_CLI, PEER, PLAIN, QUERY, Talker, arena
-from command_line import main
-from harness.figures import Effort, Figure, Group, Suite
-from harness.measure import ratios_of_neighbours
-from rounds import Rounds
+from line_process import LineProcess
+
+from .arena import CLIENT, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE, PEER, PLAIN, QUERY, Rounds, arena
+from .harness import Bound, Effort, Figure, Group, Suite, ratios_of_neighbours
 
 CONVERSATIONS = 12
 TURNS = 12
@@ -45,25 +41,29 @@ async def measure_text(effort: Effort) -> list[Figure]:
     work = {name: played.processor[name] for name in (PLAIN, OURS)}
     own = [mine - floor for mine, floor in zip(work[OURS], work[PLAIN], strict=True)]
     return [
-        *Group("text", "Warm text run in a conversation").figures(times, PLAIN),
-        Group("text", PARTS_TITLE, "times").figure(RUN_PARTS, parts(times[OURS], times[CLIENT], times[PLAIN])),
-        *times_as_long("text", times),
-        *Group("text", "Processor time of the Python process for a warm text run").figures(work, PLAIN),
-        Group("text", "Processor time of the Python process, without that for AnthropicModel").figure(OURS, own),
+        *Group("Warm text run in a conversation").figures(times, PLAIN),
+        Group(PARTS_TITLE, "times").figure(
+            RUN_PARTS, parts(times[OURS], times[CLIENT], times[PLAIN]), Bound(1.0)
+        ),  # MSG-50
+        *times_as_long(times, {QUERY: Bound(10.0, least=True), PEER: Bound(10.0, least=True)}),
+        *Group("Processor time of the Python process for a warm text run").figures(work, PLAIN),
+        Group("Processor time of the Python process, without that for AnthropicModel").figure(OURS, own, Bound(3.0)),
     ]
 
 
 async def measure_tool(effort: Effort) -> list[Figure]:
     """Compare warm runs with one tool call, which make two requests; `query()` uses the CLI's own loop as well."""
-    played, workers = await conversations(effort, (PLAIN, OURS, OURS_IN_CLI), (QUERY, PEER), tool=True)
+    played, workers = await conversations(
+        effort, (PLAIN, OURS, OURS_IN_CLI, OURS_OVER_BRIDGE), (QUERY, PEER), tool=True
+    )
     times = played.ordered(played.milliseconds, workers)
     bare = played.milliseconds[CLIENT]
     pairs = [first + second for first, second in zip(bare[::2], bare[1::2], strict=True)]
     return [
-        *Group("tool", "Warm run with one tool call").figures({**times, TWO_TURNS: pairs}, PLAIN),
-        Group("tool", PARTS_TITLE, "times").figure(TOOL_PARTS, parts(times[OURS], pairs, times[PLAIN])),
-        *times_as_long("tool", times),
-        *times_as_long("tool", times, OURS_IN_CLI),
+        *Group("Warm run with one tool call").figures({**times, TWO_TURNS: pairs}, PLAIN),
+        Group(PARTS_TITLE, "times").figure(TOOL_PARTS, parts(times[OURS], pairs, times[PLAIN]), Bound(1.1)),  # MSG-51
+        *times_as_long(times, {PEER: Bound(10.0, least=True)}),
+        *times_as_long(times, mine=OURS_IN_CLI),
     ]
 
 
@@ -86,11 +86,16 @@ async def conversations(
     return played, [*always, *([] if tool else [CLIENT]), *others]
 
 
-def times_as_long(suite: str, times: dict[str, list[float]], mine: str = OURS) -> list[Figure]:
+def times_as_long(
+    times: dict[str, list[float]], bounds: Mapping[str, Bound] | None = None, mine: str = OURS
+) -> list[Figure]:
     """Return the ratio to our time for contenders that start a process for each run."""
-    group = Group(suite, f"Times as long as {mine}", "times")
-    others = [name for name in (QUERY, PEER) if name in times]
-    return [group.figure(name, ratios_of_neighbours(times[name], times[mine])) for name in others]
+    group = Group(f"Times as long as {mine}", "times")
+    return [
+        group.figure(name, ratios_of_neighbours(times[name], times[mine]), (bounds or {}).get(name))
+        for name in (QUERY, PEER)
+        if name in times
+    ]
 
 
 async def measure_first(effort: Effort) -> list[Figure]:
@@ -102,7 +107,7 @@ async def measure_first(effort: Effort) -> list[Figure]:
             async with place.contenders(*names) as workers:
                 await played.play(workers, "run")
     times = played.ordered(played.milliseconds, names)
-    return [*Group("first", "First run of a process").figures(times, PLAIN), *times_as_long("first", times)]
+    return [*Group("First run of a process").figures(times, PLAIN), *times_as_long(times)]
 
 
 async def measure_independent(effort: Effort) -> list[Figure]:
@@ -114,8 +119,9 @@ async def measure_independent(effort: Effort) -> list[Figure]:
             if number % INDEPENDENT_PER_QUERY == 0:
                 await played.play(slow, "run")
     times = played.ordered(played.milliseconds, (PLAIN, OURS, QUERY, PEER))
-    group = Group("independent", "Independent run")
-    return [*group.figures(times, PLAIN), *times_as_long("independent", times)]
+    group = Group("Independent run")
+    # MSG-52
+    return [*group.figures(times, PLAIN), *times_as_long(times, {QUERY: Bound(8.0, least=True)})]
 
 
 async def measure_history(effort: Effort) -> list[Figure]:
@@ -126,11 +132,11 @@ async def measure_history(effort: Effort) -> list[Figure]:
             over, on = await histories(effort, workers, messages)
             for title, played in (("taken over from elsewhere", over), ("gone on with", on)):
                 times = played.ordered(played.milliseconds, workers)
-                found += Group("history", f"History of {messages} messages, {title}").figures(times, PLAIN)
+                found += Group(f"History of {messages} messages, {title}").figures(times, PLAIN)
     return found
 
 
-async def histories(effort: Effort, workers: dict[str, Talker], messages: int) -> tuple[Rounds, Rounds]:
+async def histories(effort: Effort, workers: dict[str, LineProcess], messages: int) -> tuple[Rounds, Rounds]:
     """Time the first runs on a history, and those after them."""
     over, on = Rounds(), Rounds()
     for _ in range(effort.times(HISTORY_CONVERSATIONS)):
@@ -150,6 +156,3 @@ SUITES = (
     Suite("independent", "Runs without a conversation", measure_independent),
     Suite("history", f"Conversations of {HISTORIES[0]} to {HISTORIES[-1]} messages", measure_history),
 )
-
-if __name__ == "__main__":
-    sys.exit(main(SUITES, __doc__))

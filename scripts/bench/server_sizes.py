@@ -1,7 +1,5 @@
 """Measure the server: requests per second, processor time and memory, by the number of Claude Code processes.
 
-    python scripts/bench/server_sizes.py [--quick] [--json FILE]
-
 Twice as many clients as processes send short requests, each as soon as its last one is answered. The API is a process
 of its own and answers at once, so the rates are those of the processor alone.
 """
@@ -17,14 +15,14 @@ from contextlib import asynccontextmanager
 
 import httpx2
 import psutil
-from arena import HERE, talking
-from command_line import main
-from harness.figures import Effort, Figure, Group, Suite
 
-RATE = Group("server_sizes", "Requests per second", "/s")
-COST = Group("server_sizes", "Processor time of a request")
-SERVER = Group("server_sizes", "Memory of the server", "MB")
-PROCESS = Group("server_sizes", "Memory of a Claude Code process, shared parts left out", "MB")
+from .arena import scripted_api
+from .harness import Effort, Figure, Group, Suite
+
+RATE = Group("Requests per second", "/s")
+COST = Group("Processor time of a request")
+SERVER = Group("Memory of the server", "MB")
+PROCESS = Group("Memory of a Claude Code process, shared parts left out", "MB")
 
 SIZES = (1, 2, 4, 8)
 # Fewer than after which a process is replaced, in all repetitions: the figures are those of warm processes.
@@ -36,8 +34,7 @@ BODY = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [{"role": "us
 async def measure(effort: Effort) -> list[Figure]:
     """Measure servers of several sizes, one after the other."""
     found: dict[Group, list[Figure]] = {group: [] for group in (RATE, COST, SERVER, PROCESS)}
-    async with talking("the API", (sys.executable, str(HERE / "api.py")), {}) as api:
-        environment: dict[str, str] = await api.read()
+    async with scripted_api() as (_, environment):
         for size in SIZES[: effort.times(len(SIZES))]:
             async with serving(size, environment) as (server, http):
                 await load(http, size, 4 * size)  # starts the processes
@@ -98,6 +95,3 @@ def memory(server: psutil.Process) -> tuple[float, float]:
 
 
 SUITE = Suite("server_sizes", "The server by the number of its processes", measure)
-
-if __name__ == "__main__":
-    sys.exit(main([SUITE], __doc__))

@@ -1,20 +1,15 @@
 """Compare a warm turn of a session with a bare turn of the SDK's client (SES-79).
 
-    python scripts/bench/session_turn.py [--quick] [--json FILE]
-
 Both use a live process with the same options over the loopback API, which answers at once. Turns alternate, so that
 other load of the computer affects both, and both conversations grow alike.
 """
 
-import sys
-
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage
-from command_line import main
-from harness.figures import Effort, Figure, Group, Suite
-from harness.measure import alternated
 
 from cc_loopback import LoopbackServer
 from cc_session import Session, sealed_options
+
+from .harness import Bound, Effort, Figure, Group, Suite, alternated
 
 WARM_UP = 20
 TURNS = 400
@@ -31,7 +26,7 @@ async def measure(effort: Effort) -> list[Figure]:
             options.include_partial_messages = partial
             times = await compare(options, effort)
             title = f"Warm turn {'with' if partial else 'without'} events"
-            found += Group("session_turn", title).figures(times, BARE)
+            found += Group(title).figures(times, BARE, {OURS: Bound(1.3, of="ratio")})
     return found
 
 
@@ -59,6 +54,3 @@ async def compare(options: ClaudeAgentOptions, effort: Effort) -> dict[str, list
 
 
 SUITE = Suite("session_turn", "A warm turn of a session beside one of the SDK's client", measure)
-
-if __name__ == "__main__":
-    sys.exit(main([SUITE], __doc__))

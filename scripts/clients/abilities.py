@@ -1,4 +1,4 @@
-"""The shape of the programs in this folder: a function for each ability, and one line of JSON for each result.
+"""Constants for the programs in this folder, and `report()`, which prints a line of JSON for each ability of a client.
 
 Standard library only: each program runs in the environment of its client. `check_clients.py` scripts the API and judges
 the results.
@@ -35,7 +35,15 @@ PNG = bytes.fromhex(
 )
 PNG_BASE64 = base64.b64encode(PNG).decode()
 
-Ability = Callable[[], object]
+# The same question in the form of the Messages API, and in that of chat completions.
+IMAGE = [
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG_BASE64}},
+    {"type": "text", "text": LOOK},
+]
+CHAT_IMAGE = [
+    {"type": "text", "text": LOOK},
+    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG_BASE64}"}},
+]
 
 
 def weather(city: str) -> str:
@@ -52,17 +60,38 @@ def failure(function: Callable[[], object]) -> str:
     raise AssertionError(f"no error, but {value!r}")
 
 
-def report(*packages: str, **abilities: Ability) -> None:
-    """Print the versions of packages, and the result of each ability."""
-    if packages:
-        say("versions", value={name: importlib.metadata.version(name) for name in packages})
-    for name, ability in abilities.items():
+def report(
+    ask: Callable[..., str],
+    *packages: str,
+    refuse: str = REFUSE,
+    retried: Callable[[str], str] | None = None,
+    versions: dict[str, str] | None = None,
+    **abilities: Callable[[], object],
+) -> None:
+    """Print the versions of packages, and the result of each ability.
+
+    Args:
+        ask: Returns the text of the answer to a prompt; a second argument replaces the right token.
+        packages: Names of distributions.
+        refuse: The prompt after which the API refuses a request.
+        retried: As `ask`, but repeats a request after a 529; None if `ask` does.
+        versions: Versions of programs that are no distributions.
+        abilities: Functions by ability; text and errors have a default.
+    """
+
+    def errors() -> list[str]:
+        ask(refuse)
+        refused, stranger = failure(lambda: ask(HELLO)), failure(lambda: ask(HELLO, WRONG_TOKEN))
+        ask(OVERLOAD)
+        return [refused, stranger, (retried or ask)(HELLO)]
+
+    _say("versions", value={**(versions or {}), **{name: importlib.metadata.version(name) for name in packages}})
+    for name, ability in {"text": lambda: ask(HELLO), "errors": errors, **abilities}.items():
         try:
-            say(name, value=ability())
+            _say(name, value=ability())
         except Exception as error:
-            say(name, error=f"{type(error).__name__}: {error}")
+            _say(name, error=f"{type(error).__name__}: {error}")
 
 
-def say(name: str, **result: object) -> None:
-    """Print one result."""
+def _say(name: str, **result: object) -> None:
     print(json.dumps({"ability": name, **result}, default=str), flush=True)

@@ -3,23 +3,8 @@
 import asyncio
 from typing import Any
 
+import abilities
 import dspy
-from abilities import (
-    CITY,
-    HELLO,
-    LOOK,
-    MODEL,
-    OVERLOAD,
-    PNG_BASE64,
-    REFUSE,
-    TOKEN,
-    URL,
-    WEATHER,
-    WRONG_TOKEN,
-    failure,
-    report,
-    weather,
-)
 from city import City
 
 
@@ -46,26 +31,16 @@ class WithTools(dspy.Signature):
     calls: dspy.ToolCalls = dspy.OutputField()
 
 
-def lm(token: str = TOKEN) -> dspy.LM:
+def lm(token: str = abilities.TOKEN) -> dspy.LM:
     """Return the language model."""
-    return dspy.LM(f"anthropic/{MODEL}", api_base=URL, api_key=token, cache=False, max_tokens=1000)
-
-
-dspy.configure(lm=lm())
-predict = dspy.Predict("question -> answer")
-
-
-def ask(question: str) -> str:
-    """Return the answer to a question."""
-    return predict(question=question).answer
+    return dspy.LM(f"anthropic/{abilities.MODEL}", api_base=abilities.URL, api_key=token, cache=False, max_tokens=1000)
 
 
 def stream() -> list[str]:
-    """Return the pieces of an answer."""
     listener: Any = dspy.streaming.StreamListener(signature_field_name="answer")
 
     async def run() -> list[str]:
-        made = dspy.streamify(predict, stream_listeners=[listener])(question=HELLO)
+        made = dspy.streamify(predict, stream_listeners=[listener])(question=abilities.HELLO)
         return [piece.chunk async for piece in made if isinstance(piece, dspy.streaming.StreamResponse)]
 
     return asyncio.run(run())
@@ -74,39 +49,30 @@ def stream() -> list[str]:
 def tools() -> str:
     """Return the result of a tool that the model called; DSPy leaves the loop to its caller."""
     with dspy.context(adapter=dspy.ChatAdapter(use_native_function_calling=True)):
-        [call] = dspy.Predict(WithTools)(question=WEATHER, tools=[dspy.Tool(weather)]).calls.tool_calls
-    return f"It is {weather(**call.args)}."
+        asked = dspy.Predict(WithTools)(question=abilities.WEATHER, tools=[dspy.Tool(abilities.weather)])
+    [call] = asked.calls.tool_calls
+    return f"It is {abilities.weather(**call.args)}."
 
 
 def structured() -> object:
-    """Return an answer of a given type."""
     with dspy.context(adapter=dspy.JSONAdapter()):
-        return dspy.Predict(AboutCity)(question=CITY).city.model_dump()
+        return dspy.Predict(AboutCity)(question=abilities.CITY).city.model_dump()
 
 
 def images() -> str:
-    """Ask about an image."""
-    image = dspy.Image(f"data:image/png;base64,{PNG_BASE64}")
-    return dspy.Predict(AboutImage)(image=image, question=LOOK).answer
+    image = dspy.Image(f"data:image/png;base64,{abilities.PNG_BASE64}")
+    return dspy.Predict(AboutImage)(image=image, question=abilities.LOOK).answer
 
 
-def errors() -> list[str]:
-    """Return a refusal, a wrong token, and the answer after a retry."""
-    model, stranger = lm(), lm(WRONG_TOKEN)
-    model(REFUSE)
-    refused = failure(lambda: model(HELLO))
-    refused_stranger = failure(lambda: stranger(HELLO))
-    model(OVERLOAD)
-    return [refused, refused_stranger, model(HELLO)[0]]
-
-
-report(
+dspy.configure(lm=lm())
+predict = dspy.Predict("question -> answer")
+abilities.report(
+    lambda prompt, *token: lm(*token)(prompt)[0],
     "dspy",
     "litellm",
-    text=lambda: ask(HELLO),
+    text=lambda: predict(question=abilities.HELLO).answer,
     stream=stream,
     tools=tools,
     structured=structured,
     images=images,
-    errors=errors,
 )

@@ -2,65 +2,49 @@
 
 from typing import Any
 
+import abilities
 import instructor
-from abilities import (
-    CITY,
-    HELLO,
-    LOOK,
-    MODEL,
-    OVERLOAD,
-    PNG_BASE64,
-    REFUSE,
-    WRONG_TOKEN,
-    failure,
-    report,
-)
+from abilities import CITY, LOOK, TOKEN, failure
 from anthropic import Anthropic
 from city import City
 
-claude = instructor.from_anthropic(Anthropic())
+
+def request(content: Any) -> Any:
+    return {"model": abilities.MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": content}]}
 
 
-def ask(content: Any, client: Any = claude) -> Any:
+def typed(content: Any, token: str = TOKEN) -> Any:
     """Return a city."""
-    messages = [{"role": "user", "content": content}]
-    return client.create(response_model=City, model=MODEL, max_tokens=100, messages=messages, max_retries=1)
+    claude = instructor.from_anthropic(Anthropic(api_key=token))
+    return claude.create(response_model=City, max_retries=1, **request(content))
 
 
-def text(prompt: str = HELLO) -> str:
+def text(prompt: str = abilities.HELLO) -> str:
     """Return a text, without a type."""
-    messages: Any = [{"role": "user", "content": prompt}]
-    return claude.create(response_model=None, model=MODEL, max_tokens=100, messages=messages).content[0].text
+    claude = instructor.from_anthropic(Anthropic())
+    return claude.create(response_model=None, **request(prompt)).content[0].text
 
 
 def stream() -> list[str]:
-    """Return the parts of a city as they come."""
-    messages: Any = [{"role": "user", "content": CITY}]
-    parts = [*claude.create_partial(response_model=City, model=MODEL, max_tokens=100, messages=messages)]
-    return [part.model_dump() for part in parts]
-
-
-def images() -> str:
-    """Ask about an image."""
-    seen = ask([LOOK, instructor.Image(source="", media_type="image/png", data=PNG_BASE64)])
-    return seen.name
+    claude = instructor.from_anthropic(Anthropic())
+    return [part.model_dump() for part in claude.create_partial(response_model=City, **request(CITY))]
 
 
 def errors() -> list[str]:
     """Return a refusal, a wrong token, and the answer after a retry."""
-    text(REFUSE)
-    refused = failure(lambda: ask(CITY))
-    stranger = failure(lambda: ask(CITY, instructor.from_anthropic(Anthropic(api_key=WRONG_TOKEN))))
-    text(OVERLOAD)
+    text(abilities.REFUSE)
+    refused, stranger = failure(lambda: typed(CITY)), failure(lambda: typed(CITY, abilities.WRONG_TOKEN))
+    text(abilities.OVERLOAD)
     return [refused, stranger, text()]
 
 
-report(
+IMAGE = instructor.Image(source="", media_type="image/png", data=abilities.PNG_BASE64)
+abilities.report(
+    text,
     "instructor",
     "anthropic",
-    text=text,
     stream=stream,
-    structured=lambda: ask(CITY).model_dump(),
-    images=images,
+    structured=lambda: typed(CITY).model_dump(),
+    images=lambda: typed([LOOK, IMAGE]).name,
     errors=errors,
 )

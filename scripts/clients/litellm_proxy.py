@@ -1,5 +1,6 @@
 """LiteLLM's proxy before the server, for clients that speak OpenAI's API: `openai_chat.py`, `openai_responses.py`."""
 
+import atexit
 import json
 import os
 import secrets
@@ -10,19 +11,30 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
-from abilities import MODEL, TOKEN
+from abilities import MODEL
+from openai import OpenAI
 
 # The proxy imports for half a minute on a slow machine.
 START_SECONDS = 120.0
 # Of the proxy, which does not start without one.
 KEY = f"sk-{secrets.token_hex(16)}"
 
+_proxies = ExitStack()
+atexit.register(_proxies.close)
+
+
+@cache
+def client(token: str) -> OpenAI:
+    """Return a client of a proxy that has the token, and runs until this program ends."""
+    return OpenAI(base_url=_proxies.enter_context(_proxy(token)), api_key=KEY)
+
 
 @contextmanager
-def proxy(token: str = TOKEN) -> Generator[str]:
+def _proxy(token: str) -> Generator[str]:
     """Run the proxy; yield its address for clients."""
     with tempfile.TemporaryDirectory(prefix="clients-") as folder:
         config = Path(folder, "config.json")  # JSON is YAML

@@ -3,79 +3,45 @@
 import json
 from typing import Any
 
-from abilities import (
-    CITY,
-    HELLO,
-    LOOK,
-    MODEL,
-    OVERLOAD,
-    PNG_BASE64,
-    REFUSE,
-    WEATHER,
-    WEATHER_SCHEMA,
-    WRONG_TOKEN,
-    failure,
-    report,
-    weather,
-)
+import abilities
+from abilities import MODEL, TOKEN
 from city import City
-from litellm_proxy import KEY, proxy
-from openai import OpenAI
+from litellm_proxy import client
 
 
-def ask(client: OpenAI, content: Any) -> str:
-    """Return the text of an answer."""
-    return client.responses.create(model=MODEL, input=content).output_text
+def ask(content: Any, token: str = TOKEN, **options: Any) -> str:
+    return client(token).responses.create(model=MODEL, input=content, **options).output_text
 
 
-def stream(client: OpenAI) -> list[str]:
-    """Return the pieces of an answer."""
-    events = client.responses.create(model=MODEL, input=HELLO, stream=True)
+def stream() -> list[str]:
+    events = client(TOKEN).responses.create(model=MODEL, input=abilities.HELLO, stream=True)
     return [event.delta for event in events if event.type == "response.output_text.delta"]
 
 
-def tools(client: OpenAI) -> str:
-    """Return the answer after a call of a tool."""
-    offered: Any = [{"type": "function", "name": "weather", "parameters": WEATHER_SCHEMA}]
-    items: list[Any] = [{"role": "user", "content": WEATHER}]
-    output = client.responses.create(model=MODEL, input=items, tools=offered).output
+def tools() -> str:
+    offered: Any = [{"type": "function", "name": "weather", "parameters": abilities.WEATHER_SCHEMA}]
+    items: list[Any] = [{"role": "user", "content": abilities.WEATHER}]
+    output = client(TOKEN).responses.create(model=MODEL, input=items, tools=offered).output
     [call] = [item for item in output if item.type == "function_call"]
-    result = weather(**json.loads(call.arguments))
+    result = abilities.weather(**json.loads(call.arguments))
     items += [item.model_dump(exclude_none=True) for item in output]
     items.append({"type": "function_call_output", "call_id": call.call_id, "output": result})
-    return client.responses.create(model=MODEL, input=items, tools=offered).output_text
+    return ask(items, tools=offered)
 
 
-def structured(client: OpenAI) -> object:
-    """Return an answer of a given type."""
-    return client.responses.parse(model=MODEL, input=CITY, text_format=City).output_parsed.model_dump()
+def structured() -> object:
+    parsed = client(TOKEN).responses.parse(model=MODEL, input=abilities.CITY, text_format=City)
+    return parsed.output_parsed.model_dump()
 
 
-def images(client: OpenAI) -> str:
-    """Ask about an image."""
-    image = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG_BASE64}"}
-    return ask(client, [{"role": "user", "content": [{"type": "input_text", "text": LOOK}, image]}])
-
-
-def errors(client: OpenAI) -> list[str]:
-    """Return a refusal, a wrong token of the proxy, and the answer after a retry."""
-    ask(client, REFUSE)
-    refused = failure(lambda: ask(client, HELLO))
-    with proxy(WRONG_TOKEN) as url:
-        stranger = failure(lambda: ask(OpenAI(base_url=url, api_key=KEY), HELLO))
-    ask(client, OVERLOAD)
-    return [refused, stranger, ask(client, HELLO)]
-
-
-with proxy() as address:
-    openai = OpenAI(base_url=address, api_key=KEY)
-    report(
-        "litellm",
-        "openai",
-        text=lambda: ask(openai, HELLO),
-        stream=lambda: stream(openai),
-        tools=lambda: tools(openai),
-        structured=lambda: structured(openai),
-        images=lambda: images(openai),
-        errors=lambda: errors(openai),
-    )
+IMAGE = {"type": "input_image", "image_url": f"data:image/png;base64,{abilities.PNG_BASE64}"}
+CONTENT = [{"type": "input_text", "text": abilities.LOOK}, IMAGE]
+abilities.report(
+    ask,
+    "litellm",
+    "openai",
+    stream=stream,
+    tools=tools,
+    structured=structured,
+    images=lambda: ask([{"role": "user", "content": CONTENT}]),
+)

@@ -1,37 +1,24 @@
 """pydantic-ai's own model for Anthropic."""
 
 import asyncio
+from typing import Any
 
-from abilities import (
-    CITY,
-    HELLO,
-    LOOK,
-    MODEL,
-    OVERLOAD,
-    PNG,
-    REFUSE,
-    WEATHER,
-    WRONG_TOKEN,
-    failure,
-    report,
-    weather,
-)
+import abilities
+from abilities import CITY, HELLO, LOOK, PNG, TOKEN
 from city import City
 from pydantic_ai import Agent, BinaryContent, NativeOutput
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-ID = f"anthropic:{MODEL}"
+ID = f"anthropic:{abilities.MODEL}"
 
 
-def ask(prompt: str) -> str:
-    """Return the text of an answer."""
-    return Agent(ID).run_sync(prompt).output
+def ask(prompt: Any, token: str = TOKEN) -> str:
+    model = AnthropicModel(abilities.MODEL, provider=AnthropicProvider(api_key=token))
+    return Agent(model).run_sync(prompt).output
 
 
 def stream() -> list[str]:
-    """Return the pieces of an answer."""
-
     async def run() -> list[str]:
         async with Agent(ID).run_stream(HELLO) as result:
             return [piece async for piece in result.stream_text(delta=True, debounce_by=None)]
@@ -46,23 +33,12 @@ def structured() -> object:
     return one.model_dump()
 
 
-def errors() -> list[str]:
-    """Return a refusal, a wrong token, and the answer after a retry."""
-    ask(REFUSE)
-    refused = failure(lambda: ask(HELLO))
-    model = AnthropicModel(MODEL, provider=AnthropicProvider(api_key=WRONG_TOKEN))
-    stranger = failure(lambda: Agent(model).run_sync(HELLO))
-    ask(OVERLOAD)
-    return [refused, stranger, ask(HELLO)]
-
-
-report(
+abilities.report(
+    ask,
     "pydantic-ai-slim",
     "anthropic",
-    text=lambda: ask(HELLO),
     stream=stream,
-    tools=lambda: Agent(ID, tools=[weather]).run_sync(WEATHER).output,
+    tools=lambda: Agent(ID, tools=[abilities.weather]).run_sync(abilities.WEATHER).output,
     structured=structured,
-    images=lambda: Agent(ID).run_sync([LOOK, BinaryContent(data=PNG, media_type="image/png")]).output,
-    errors=errors,
+    images=lambda: ask([LOOK, BinaryContent(data=PNG, media_type="image/png")]),
 )

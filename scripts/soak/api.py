@@ -1,30 +1,41 @@
-"""Client of the scripted API's process, which receives commands line by line."""
+"""The scripted API in a process of its own, so that its memory and its descriptors are not counted, and its client.
 
-import asyncio
+    python -m soak.api
+
+Prints its environment as a line of JSON. Then it answers each line on standard input, an order as JSON, with a line.
+Ends at the end of the input. The API applies faults first in, first out, one for each request in the order of arrival.
+So the number of requests at the time when a fault is added determines its request.
+"""
+
 import json
 import os
 import sys
+import threading
 from collections import defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any
+from urllib.parse import urlsplit
+
+from cc_loopback import LoopbackServer
+from line_process import LineProcess, line_process
+
+from .answers import MARK_HEADER, MixedUpError, marks_of, respond
 
 _SCRIPTS = Path(__file__).parents[1]
-# Seconds. A command takes milliseconds, and the start of the interpreter a second; a busy machine takes longer.
-_ANSWER_SECONDS = 300.0
-_LONGEST_LINE = 2**22
+_MESSAGES = ("POST", "/v1/messages")
+# Seconds between chunks: long enough that a stream can be left, or cut, in the middle.
+_EVENT_DELAY = 0.002
 
 
 class Api:
-    """The process of the API. Use it with `async with`.
+    """The client of the process: makes requests fail, stops the API and starts it again."""
 
-    Args:
-        temporary: The folder for its own temporary files, which is not the one that is filled.
-    """
-
-    def __init__(self, temporary: str) -> None:
-        self._temporary = temporary
-        self._lock = asyncio.Lock()
+    def __init__(self, process: LineProcess, env: dict[str, str]) -> None:
+        self._process = process
+        self.env = env
+        """Environment for a CLI."""
         self.requests = 0
         """Number of requests so far."""
         self.hits: defaultdict[str, set[int]] = defaultdict(set)
@@ -32,75 +43,136 @@ class Api:
         self.errors: list[str] = []
         """Errors in the script of the API itself."""
 
-    @property
-    def pid(self) -> int:
-        """Return the process id."""
-        return self._process.pid
-
     async def fail(self, fault: int, **how: Any) -> None:
         """Let one of the next requests fail; see `LoopbackServer.fail_next()`."""
-        await self._do("fail", fault=fault, **how)
+        await self._process.order("fail", fault=fault, how=how)
 
     async def stop(self) -> None:
         """Close all connections, and accept no new ones."""
-        await self._do("stop")
+        await self._process.order("stop")
 
     async def start(self) -> None:
-        """Serve again, at the same address."""
-        await self._do("start")
+        """Serve again, at the same address, without the faults that have not affected a request yet."""
+        await self._process.order("start")
 
-    async def drain(self) -> None:
-        """Use up the faults that have not affected a request yet."""
-        await self._do("drain")
+    async def drop_faults(self) -> None:
+        """Drop the faults that have not affected a request yet."""
+        await self._process.order("drop_faults")
 
     async def update(self) -> None:
         """Update `requests`, `hits` and `errors`."""
-        news = await self._do("update")
-        self.requests += news["requests"]
+        news = await self._process.order("update")
+        self.requests = news["requests"]
         self.errors += news["errors"]
         for fault, mark in news["hits"]:
-            if mark is not None:
-                self.hits[mark].add(fault)
+            self.hits[mark].add(fault)
 
-    async def _do(self, what: str, **more: Any) -> dict[str, Any]:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None  # noqa: S101  # both are pipes
-        # One command at a time, and to its end even if the caller is cancelled; else answers would go to other callers.
-        async with self._lock, asyncio.timeout(_ANSWER_SECONDS):
-            stdin.write(json.dumps({"do": what, **more}).encode() + b"\n")
-            reading = asyncio.ensure_future(stdout.readline())
-            try:
-                line = await asyncio.shield(reading)
-            except asyncio.CancelledError:
-                await asyncio.wait({reading})
-                raise
-        return cast("dict[str, Any]", json.loads(line))
 
-    async def __aenter__(self) -> Self:
-        paths = os.pathsep.join(filter(None, [str(_SCRIPTS), os.environ.get("PYTHONPATH")]))
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "soak.api_process",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, "TMPDIR": self._temporary, "PYTHONPATH": paths},
-            limit=_LONGEST_LINE,
-            start_new_session=True,  # Ctrl-C is for the soak, which stops this process
-        )
-        assert self._process.stdout is not None  # noqa: S101  # it is a pipe
-        async with asyncio.timeout(_ANSWER_SECONDS):
-            self.env = cast("dict[str, str]", json.loads(await self._process.stdout.readline()))
-        return self
+@asynccontextmanager
+async def scripted_api(temporary: str) -> AsyncGenerator[Api]:
+    """Run the process; its own temporary files are not in the folder that is filled, but in `temporary`."""
+    paths = os.pathsep.join(filter(None, [str(_SCRIPTS), os.environ.get("PYTHONPATH")]))
+    env = {"TMPDIR": temporary, "PYTHONPATH": paths}
+    async with line_process("the API", (sys.executable, "-m", "soak.api"), env) as process:
+        yield Api(process, await process.read())
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        assert self._process.stdin is not None  # noqa: S101  # it is a pipe
-        self._process.stdin.close()
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                await self._process.wait()
-        except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
+
+class Served:
+    """The API, which can be stopped and started again on its port, and which records the request of each fault."""
+
+    def __init__(self) -> None:
+        # Gets no requests; it keeps the private home while the other server stops and starts.
+        self._keeper = LoopbackServer().start()
+        self._lock = threading.Lock()
+        self._wishes: list[tuple[int, dict[str, Any]]] = []
+        self._faults: dict[int, int] = {}
+        """Numbers of faults by the number of their request."""
+        self._marks: list[str | None] = []
+        self._hits: list[tuple[int, str]] = []
+        self._errors: list[str] = []
+        self._port = 0
+        self.start()
+
+    def env(self) -> dict[str, str]:
+        """Return the environment for a CLI."""
+        return {**self._keeper.env(), "ANTHROPIC_BASE_URL": self._api.url}
+
+    def fail(self, fault: int, how: dict[str, Any]) -> None:
+        """Let one of the next requests fail."""
+        with self._lock:
+            self._wishes.append((fault, how))
+
+    def update(self) -> dict[str, Any]:
+        """Return the number of requests, and faults with their marks and errors since the last call."""
+        with self._lock:
+            self._collect()
+            news = {"requests": len(self._marks), "hits": self._hits, "errors": self._errors}
+            self._hits, self._errors = [], []
+        return news
+
+    def stop(self) -> None:
+        """Close all connections, and accept no new ones."""
+        self._api.stop()
+        self.drop_faults()
+
+    def start(self) -> None:
+        """Serve on the same port."""
+        self._api = LoopbackServer(self._respond, event_delay=_EVENT_DELAY, port=self._port).start()
+        self._port = urlsplit(self._api.url).port or 0
+
+    def drop_faults(self) -> None:
+        """Drop the faults that have not affected a request yet; no requests are made at that time."""
+        with self._lock:
+            self._collect()
+            self._wishes.clear()
+            self._faults.clear()
+            self._api.reset()
+
+    def close(self) -> None:
+        """Close everything."""
+        self._api.stop()
+        self._keeper.stop()
+
+    async def _respond(self, body: dict[str, Any]) -> Any:
+        # In the API's own thread, where no request can arrive between the count and the fault.
+        with self._lock:
+            arrived = len(self._marks) + sum((call.method, call.path) == _MESSAGES for call in self._api.calls)
+            for fault, how in self._wishes:
+                self._faults[max([arrived - 1, *self._faults]) + 1] = fault
+                self._api.fail_next(**how)
+            self._wishes.clear()
+        return await respond(body)
+
+    def _collect(self) -> None:
+        """Keep the marks of all requests, and delete the requests, which may be large."""
+        count = len(self._api.calls)
+        for call in self._api.calls[:count]:
+            if (call.method, call.path) != _MESSAGES:
+                continue
+            marks = marks_of(call.body or {}, call.headers.get(MARK_HEADER, ""))
+            if len(marks) > 1:
+                self._errors.append(repr(MixedUpError(f"a request has the marks {marks}")))
+            fault = self._faults.pop(len(self._marks), None)
+            self._marks.append(next(iter(marks), None))
+            if fault is not None and marks:
+                self._hits.append((fault, marks[0]))
+        self._errors += map(repr, self._api.errors)
+        del self._api.calls[:count]
+        self._api.requests.clear()
+        self._api.errors.clear()
+
+
+def main() -> None:
+    """Serve until the end of the input."""
+    served = Served()
+    try:
+        print(json.dumps(served.env()), flush=True)
+        for line in sys.stdin:
+            order = json.loads(line)
+            print(json.dumps(getattr(served, order.pop("do"))(**order)), flush=True)
+    finally:
+        served.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -93,7 +93,7 @@ async def api(ground: Ground, chance: Random) -> None:
 
 async def disk(ground: Ground, chance: Random) -> None:
     """Keep the disk full for a while."""
-    if ground.room.way == "none":
+    if not ground.room.can_be_full:
         return
     async with ground.lasting("disk"):
         with ground.room.full():

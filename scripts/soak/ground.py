@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cc_model import ClaudeCodeProvider
 from cc_session import Timeouts
 
-from .api import Api
+from .api import Api, scripted_api
 from .room import Room
 from .verdict import FaultRecord
 
@@ -54,7 +54,7 @@ class Ground:
 @contextlib.asynccontextmanager
 async def prepared(room: Room, temporary: str, pool: int) -> AsyncGenerator[Ground]:
     """Start the API and the processes, and stop them at the end."""
-    async with Api(temporary) as api:
+    async with scripted_api(temporary) as api:
         env = {**api.env, **_private_folders(room)}
         async with (
             ClaudeCodeProvider(env=env, pool=pool, max_retries=_RETRIES, timeouts=_TIMEOUTS) as steady,

@@ -15,32 +15,33 @@ class Noise(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self._heard: list[str] = []
+        self._lines: list[str] = []
 
     def listen(self) -> None:
         """Start collecting; for the rest of the process."""
+
+        def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+            if issubclass(category, ResourceWarning):
+                self._lines.append(f"{category.__name__}: {message}"[:400])
+
+        def unraisable(raised: Any) -> None:
+            self._lines.append(f"{raised.err_msg or 'Ignored'} in {raised.object!r}: {raised.exc_value!r}"[:400])
+
         # The SDK logs each process that exits early, which is expected here.
         logging.getLogger().addHandler(logging.NullHandler())
         logging.getLogger("asyncio").addHandler(self)
         warnings.simplefilter("always", ResourceWarning)
-        warnings.showwarning = self._warned
-        sys.unraisablehook = self._raised
+        warnings.showwarning = warn
+        sys.unraisablehook = unraisable
 
     def take(self) -> list[str]:
         """Return the errors since the last call."""
-        heard, self._heard = self._heard, []
-        return heard
+        lines, self._lines = self._lines, []
+        return lines
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the records of the event loop."""
         message = record.getMessage()
         if not any(words in message for words in _OF_DESCRIPTORS):
             error = record.exc_info[1] if record.exc_info else None
-            self._heard.append(f"{message[:400]} {error!r}")
-
-    def _warned(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, ResourceWarning):
-            self._heard.append(f"{category.__name__}: {message}"[:400])
-
-    def _raised(self, raised: Any) -> None:
-        self._heard.append(f"{raised.err_msg or 'Ignored'} in {raised.object!r}: {raised.exc_value!r}"[:400])
+            self._lines.append(f"{message[:400]} {error!r}")

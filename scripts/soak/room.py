@@ -1,8 +1,7 @@
-"""The folder for temporary files: a small private one where the machine allows it, so that it can be filled.
+"""The folder for temporary files: a small private disk where the machine allows it, so that it can be filled.
 
 As root on Linux (or where users may create namespaces) it is a tmpfs in a private mount namespace, which ends with its
-last process. Elsewhere a full disk is simulated by a folder without write permission, and for root, which ignores
-permissions, not at all.
+last process. Elsewhere it is a plain folder, and the disk is never full.
 """
 
 import contextlib
@@ -14,10 +13,9 @@ import tempfile
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 _MARK = "SOAK_OWN_MOUNTS"
-_SIZE = "64m"
+_TMPFS = ("mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "soak")
 # A system call takes milliseconds.
 _COMMAND_SECONDS = 20.0
 _BLOCK = 65_536
@@ -28,7 +26,7 @@ def enter_own_mounts(arguments: Sequence[str]) -> None:
     if _MARK in os.environ or shutil.which("unshare") is None:
         return
     for unshare in (["unshare", "--mount"], ["unshare", "--mount", "--map-root-user"]):
-        if _succeeds(*unshare, "mount", "-t", "tmpfs", "-o", f"size={_SIZE}", "soak", "/tmp"):  # noqa: S108
+        if _succeeds(*unshare, *_TMPFS, "/tmp"):  # noqa: S108
             os.environ[_MARK] = "1"
             os.execvp("unshare", [*unshare, sys.executable, *arguments])  # the path is private
 
@@ -38,37 +36,30 @@ class Room:
     """The folder, and a way to fill it."""
 
     path: Path
-    way: Literal["tmpfs", "read-only folder", "none"]
+    can_be_full: bool
 
     @contextlib.contextmanager
     def full(self) -> Generator[None]:
         """Prevent all writes and new files in the folder."""
-        if self.way == "none":
-            yield
-            return
         ballast = self.path / "ballast"
         try:
-            if self.way == "tmpfs":
-                _fill(ballast)
-            else:
-                self.path.chmod(0o500)
+            with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(_BLOCK))
             yield
         finally:
-            self.path.chmod(0o700)
             ballast.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def room() -> Generator[Room]:
     """Create the folder, use it for all temporary files, and remove it at the end."""
-    if sys.platform == "win32":
-        raise NotImplementedError("needs POSIX")
     path = Path(tempfile.mkdtemp(prefix="soak-"))
     before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
     tempfile.tempdir = os.environ["TMPDIR"] = str(path)
-    is_mounted = _MARK in os.environ and _succeeds("mount", "-t", "tmpfs", "-o", f"size={_SIZE},mode=700", "soak", path)
+    is_mounted = _MARK in os.environ and _succeeds(*_TMPFS, path)
     try:
-        yield Room(path, "tmpfs" if is_mounted else "none" if os.geteuid() == 0 else "read-only folder")
+        yield Room(path, is_mounted)
     finally:
         tempfile.tempdir = before
         if variable is None:
@@ -78,12 +69,6 @@ def room() -> Generator[Room]:
         if is_mounted:
             _succeeds("umount", path)
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _fill(ballast: Path) -> None:
-    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(_BLOCK))
 
 
 def _succeeds(*command: str | Path) -> bool:

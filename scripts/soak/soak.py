@@ -61,8 +61,8 @@ class Soak:
         self, settings: Settings, ground: Ground, stop: asyncio.Event, totals: Totals, noise: Callable[[], list[str]]
     ) -> None:
         self._settings, self._ground, self._stop, self._totals = settings, ground, stop, totals
-        self._memory, self._noise = totals.memory, noise
-        self._known_files: frozenset[str] = frozenset()
+        self._noise = noise
+        self._reported_files: frozenset[str] = frozenset()
         self.round: Round | None = None
         """The current round."""
 
@@ -73,7 +73,7 @@ class Soak:
         await self._close()
         before = await stable(self._ground.room.path)
         self._totals.breaks(-1, [f"file {name}, after the warm-up" for name in before.files - files.files])
-        self._memory.rest()
+        self._totals.rest()
         end = time.monotonic() + self._settings.minutes * 60
         for number in itertools.count(self._settings.first_round):
             seconds = min(round_seconds(self._settings.minutes), end - time.monotonic())
@@ -89,7 +89,7 @@ class Soak:
         until = time.monotonic() + plan.seconds
         async with self._inject(plan):
             ends = await self._work(plan, numbers, lambda: time.monotonic() < until)
-        await self._ground.api.drain()
+        await self._ground.api.drop_faults()
         await self._ground.api.update()
         records, hits = self._ground.records, self._ground.api.hits
         verdict = judge(ends, records, hits)
@@ -122,10 +122,10 @@ class Soak:
         """Stop all processes, and check for leaks."""
         await self._close()
         self._totals.orphans += await end_orphans()
-        left, self._known_files = await left_over(before, self._ground.room.path, self._known_files)
-        self._totals.breaks(number, [f"left over: {line}" for line in left])
+        leaks, self._reported_files = await left_over(before, self._ground.room.path, self._reported_files)
+        self._totals.breaks(number, [f"left over: {line}" for line in leaks])
         self._totals.breaks(number, [f"not reported to a caller: {line}" for line in self._noise()])
-        self._memory.rest()
+        self._totals.rest()
 
     async def _close(self) -> None:
         for provider in self._ground.providers:
@@ -197,7 +197,7 @@ async def sampled(ground: Ground, totals: Totals) -> None:
         await asyncio.sleep(_SAMPLE_EVERY)
         totals.longest_wait = max(totals.longest_wait, time.monotonic() - before - _SAMPLE_EVERY)
         totals.seconds = time.monotonic() - begun
-        totals.memory.sample(_pids(ground.providers))
+        totals.sample(_pids(ground.providers))
         await ground.api.update()
         totals.requests = ground.api.requests
         totals.starts = sum(provider.transport.stats().starts for provider in ground.providers)

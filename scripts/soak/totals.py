@@ -1,14 +1,22 @@
 """Findings of a soak so far; the size depends on the number of kinds and faults, and not on time."""
 
+import contextlib
+import ctypes
+import ctypes.util
+import gc
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .memory import Memory
+import psutil
+
 from .verdict import RIGHT, Ended, Verdict
 
+# Growth after the warm-up that libraries and the allocator may cause.
+_MOST_GROWTH_MB = 100.0
+_MOST_CLI_MB = 1_000.0
 # More lines would not help, and would fill the memory that is measured.
-_MOST_TOLD = 50
+_MOST_LINES = 50
 
 
 @dataclass
@@ -23,10 +31,13 @@ class KindTotals:
 
 @dataclass
 class Totals:
-    """Sums over all rounds."""
+    """Sums over all rounds, and memory in megabytes."""
 
     seconds: float = 0.0
     rounds: int = 0
+    cases: int = 0
+    runs: int = 0
+    right: int = 0
     kinds: dict[str, KindTotals] = field(default_factory=dict[str, KindTotals])
     outcomes: Counter[str] = field(default_factory=Counter[str])
     done: Counter[str] = field(default_factory=Counter[str])
@@ -40,28 +51,22 @@ class Totals:
     """Number of tasks left by pydantic-ai after cancelled runs, on which no run waited."""
     longest_wait: float = 0.0
     """Longest wait of this process for processor time, in seconds: the load of the machine."""
-    memory: Memory = field(default_factory=Memory)
+    resting_mb: list[float] = field(default_factory=list[float])
+    """Memory of this process, at each rest; the first one is after the warm-up."""
+    most_cli_mb: float = 0.0
+    most_python_mb: float = 0.0
     broken: list[str] = field(default_factory=list[str])
     """The violated invariants: one line each, with the round."""
     broken_count: int = 0
-
-    @property
-    def cases(self) -> int:
-        """Return the number of finished cases."""
-        return sum(kind.cases for kind in self.kinds.values())
-
-    @property
-    def runs(self) -> int:
-        """Return their number of agent runs."""
-        return sum(kind.runs for kind in self.kinds.values())
 
     def count(self, ends: Iterable[Ended], verdict: Verdict) -> None:
         """Add some cases, and the verdict about them."""
         for end in ends:
             kind = self.kinds.setdefault(end.kind, KindTotals())
-            kind.cases += 1
-            kind.runs += end.runs
-            kind.right += end.error == RIGHT
+            for totals in (kind, self):
+                totals.cases += 1
+                totals.runs += end.runs
+                totals.right += end.error == RIGHT
             kind.slowest = max(kind.slowest, end.ended - end.begun)
         self.outcomes += verdict.outcomes
         self.caused += verdict.causes
@@ -70,5 +75,33 @@ class Totals:
         """Record invariants that were violated in a round."""
         for line in lines:
             self.broken_count += 1
-            if len(self.broken) < _MOST_TOLD:
+            if len(self.broken) < _MOST_LINES:
                 self.broken.append(f"round {number}: {line}")
+
+    def sample(self, cli_pids: Iterable[int]) -> None:
+        """Sample the memory. Does nothing while no file can be opened."""
+        with contextlib.suppress(OSError):
+            self.most_python_mb = max(self.most_python_mb, _resident_mb())
+        for pid in cli_pids:
+            with contextlib.suppress(psutil.Error, OSError):
+                self.most_cli_mb = max(self.most_cli_mb, _resident_mb(pid))
+
+    def rest(self) -> None:
+        """Sample the memory of this process after garbage collection, and after free memory was returned."""
+        gc.collect()
+        # The allocator's cache depends on the time of the large answers, and does not show a leak.
+        with contextlib.suppress(AttributeError, OSError):
+            ctypes.CDLL(ctypes.util.find_library("c")).malloc_trim(0)
+        self.resting_mb.append(_resident_mb())
+
+    def judge_memory(self, number: int) -> None:
+        """Record exceeded limits of memory."""
+        growth = self.resting_mb[-1] - self.resting_mb[0] if self.resting_mb else 0.0
+        if growth > _MOST_GROWTH_MB:
+            self.breaks(number, [f"this process grew by {growth:.0f} MB, more than {_MOST_GROWTH_MB:.0f}"])
+        if self.most_cli_mb > _MOST_CLI_MB:
+            self.breaks(number, [f"a CLI process had {self.most_cli_mb:.0f} MB, more than {_MOST_CLI_MB:.0f}"])
+
+
+def _resident_mb(pid: int | None = None) -> float:
+    return psutil.Process(pid).memory_info().rss / 1e6

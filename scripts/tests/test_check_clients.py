@@ -3,11 +3,10 @@
 import json
 
 import httpx2
-import pytest
 
 import check_clients
 from cc_loopback import LoopbackServer
-from check_clients import ANSWER, CLIENTS, CLIENTS_FOLDER, COLUMNS, PAGE, PARIS, Client, judge, page, read
+from check_clients import ANSWER, CLIENTS, CLIENTS_FOLDER, COLUMNS, PAGE, PARIS, Client, judge, read, table
 
 GOOD = {
     "text": ANSWER,
@@ -41,7 +40,7 @@ def test_an_ability_without_a_result_is_a_problem_unless_the_client_lacks_it() -
     row = read(client, f"noise\n{lines(versions={'a': '1'}, text=ANSWER, images='')}")
     assert {*row.problems} == {"stream", "structured", "images", "errors"}
     assert row.cells() == ["A", "a 1", "yes", "no", "—", "no", "no", "no"]
-    assert "- A: it has none." in page([row])
+    assert "- A: it has none." in table([row])
 
 
 def test_the_page_has_a_row_for_each_client() -> None:
@@ -61,10 +60,3 @@ def test_the_scripted_api_refuses_the_request_after_the_one_that_asks_for_it() -
             return http.post("/v1/messages", json=body, headers={"x-api-key": "any"}).status_code
 
         assert [ask("Refuse the next request with 529."), ask("Hello."), ask("Hello.")] == [200, 529, 200]
-
-
-def test_an_unknown_client_is_rejected(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.argv", ["check_clients.py", "curl", "curls"])
-    with pytest.raises(SystemExit):
-        check_clients.main()
-    assert "unknown client: curls" in capsys.readouterr().err

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import pytest
-
 from check_durable import (
-    EXAMPLES,
     OVERRIDES,
     PINS,
     UNREACHABLE,
-    main,
     merged,
     read_requirements,
-    type_settings,
 )
 from workspace import required_name
-
-
-def test_unknown_engine_is_rejected(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.argv", ["check_durable.py", "temporal", "temporary"])
-    with pytest.raises(SystemExit):
-        main()
-
-    assert "unknown engine: temporary" in capsys.readouterr().err
 
 
 def test_comments_and_empty_lines_are_no_requirements(tmp_path: Path) -> None:
@@ -52,12 +38,6 @@ def test_a_pin_of_the_engines_replaces_that_of_the_workspace() -> None:
 def test_no_file_of_requirements_names_an_index() -> None:
     for path in (PINS, OVERRIDES, PINS.with_suffix(".in")):
         assert "://" not in path.read_text(encoding="utf-8")
-
-
-def test_the_type_checker_finds_the_examples_from_any_folder(tmp_path: Path) -> None:
-    settings = json.loads(json.dumps(type_settings(tmp_path)))
-
-    assert EXAMPLES in [(tmp_path / path).resolve() for path in settings["include"]]
 
 
 def test_only_an_unreachable_index_skips_the_check() -> None:

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from pin import PinError, differences, main, replace_block, unmarked
+from pin import PinError, differences, replace_block, unmarked
 from workspace import required_name
 
 TEXT = """\
@@ -69,9 +69,3 @@ def test_differences_name_both_sides_and_the_block_and_ignore_environment_marker
 )
 def test_requirement_names_its_distribution(requirement: str, name: str) -> None:
     assert required_name(requirement) == name == required_name(name)
-
-
-def test_check_and_upgrade_exclude_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["pin.py", "--check", "--upgrade"])
-    with pytest.raises(SystemExit):
-        main()

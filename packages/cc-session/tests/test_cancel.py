@@ -113,7 +113,7 @@ async def test_a_turn_is_interrupted_by_another_thread_and_not_by_a_second_one_t
 async def test_random_cancels_and_interrupts_of_sessions_side_by_side_mix_nothing_up(
     server: LoopbackServer, shared_pool: SessionPool
 ) -> None:
-    """SES-09, SES-10, SES-82, SES-F09: in small; `scripts/bench/session_cancels.py` does it a thousand times."""
+    """SES-09, SES-10, SES-82, SES-F09: in small; `test_pool_chaos.py` does it with ten thousand callers."""
     server.respond = slow_echo
     wrong: list[str] = []
 

@@ -39,7 +39,7 @@ def resolve_transport(transport: TransportType = DEFAULT_TRANSPORT) -> Transport
     """Return the transport to use here, and the reason.
 
     `"auto"` chooses the in-process server if it is lossless with the installed SDK: the CLI is ready sooner, because no
-    process has to start, and calls take about as long (`scripts/bench/ipc_transports.py` compares them). Otherwise it
+    process has to start, and calls take about as long (`scripts/bench --only tool` compares them). Otherwise it
     chooses the bridge, which is lossless with every SDK.
 
     Raises:

@@ -1,0 +1,285 @@
+"""Figures of benchmarks: statistics, bounds, tables, JSON, and the command line. It imports no benchmark.
+
+A figure is compared with a floor or a peer from the same run: contenders alternate, so that a busy moment of the
+computer affects all of them, and ratios are taken between neighbours in time.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+T = TypeVar("T")
+Peer = Callable[[], AbstractContextManager[tuple[Path | None, str]]]
+"""Creates the peer's environment: its interpreter, or None and the reason."""
+
+NOTE = "Compare ratios, not single times: those depend on the computer and its load."
+# Width for output into a file; a terminal has its own.
+_WIDTH = 140
+# The longest takes some minutes on two idle cores. One that runs this long hangs and must not block the others.
+_SUITE_SECONDS = 1_800.0
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that at least this share of all values does not exceed.
+
+    Raises:
+        ValueError: There are no values.
+    """
+    if not values:
+        raise ValueError("nothing was measured")
+    rank = -int(-share * len(values) // 1)  # ceiling
+    return sorted(values)[max(0, rank - 1)]
+
+
+def ratios_of_neighbours(values: Sequence[float], floor: Sequence[float]) -> list[float]:
+    """Return the ratios between values that were measured one after the other; of the longer sequence, use a spread."""
+    count = min(len(values), len(floor))
+    mine, other = ([longer[number * len(longer) // count] for number in range(count)] for longer in (values, floor))
+    return [one / least for one, least in zip(mine, other, strict=True)]
+
+
+def rotated(names: Iterable[T], by: int) -> list[T]:
+    """Return the names in another order for each round, so that no contender always follows the same one."""
+    listed = [*names]
+    start = by % len(listed) if listed else 0
+    return [*listed[start:], *listed[:start]]
+
+
+async def milliseconds(action: Callable[[], Awaitable[object]]) -> float:
+    """Return the milliseconds of a call."""
+    begun = time.perf_counter()
+    await action()
+    return (time.perf_counter() - begun) * 1_000
+
+
+async def alternated(
+    actions: Mapping[str, Callable[[], Awaitable[object]]], times: int, warm_up: int
+) -> dict[str, list[float]]:
+    """Return the milliseconds of each action over all rounds; each round runs every action once."""
+    taken: dict[str, list[float]] = {name: [] for name in actions}
+    for number in range(-warm_up, times):
+        for name in rotated(actions, number):
+            took = await milliseconds(actions[name])
+            if number >= 0:
+                taken[name].append(took)
+    return taken
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A limit for the median of a figure, or for its ratio to the floor."""
+
+    limit: float
+    of: Literal["median", "ratio"] = "median"
+    least: bool = False
+
+    def __str__(self) -> str:
+        unit = "" if self.of == "median" else " times the floor"
+        return f"at {'least' if self.least else 'most'} {self.limit:g}{unit}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Summary of many measurements of one quantity.
+
+    `suite`, `group` and `name` identify it. Figures of a group have the same unit and belong in one chart. `ratio` is
+    the median of the ratios to the group's floor.
+    """
+
+    group: str
+    name: str
+    unit: str
+    n: int
+    median: float
+    p90: float
+    ratio: float | None = None
+    bound: Bound | None = None
+    suite: str = ""
+
+    @property
+    def kept(self) -> bool | None:
+        """Return whether the figure meets its bound; None if it has none."""
+        if self.bound is None:
+            return None
+        value = self.median if self.bound.of == "median" else self.ratio
+        return value is not None and (value >= self.bound.limit if self.bound.least else value <= self.bound.limit)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of figures that are compared with each other."""
+
+    title: str
+    unit: str = "ms"
+
+    def figure(
+        self, name: str, values: Sequence[float], bound: Bound | None = None, floor: Sequence[float] | None = None
+    ) -> Figure:
+        """Summarise measurements, and compare them with those of the floor from the same rounds."""
+        p90 = quantile(values, 0.9)
+        ratio = None if floor is None else statistics.median(ratios_of_neighbours(values, floor))
+        return Figure(self.title, name, self.unit, len(values), statistics.median(values), p90, ratio, bound)
+
+    def figures(
+        self, values: Mapping[str, list[float]], floor: str | None = None, bounds: Mapping[str, Bound] | None = None
+    ) -> list[Figure]:
+        """Summarise contenders, all compared with the one named as the floor, some of them with a bound."""
+        beside, limits = values.get(floor or ""), bounds or {}
+        return [
+            self.figure(name, taken, limits.get(name), None if name == floor else beside)
+            for name, taken in values.items()
+        ]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Effort of a run."""
+
+    quick: bool = False
+    """Far fewer repetitions: enough to test that all works, too few for a verdict."""
+
+    peer: Path | None = None
+    """Python interpreter of an environment with the peer from the package index, if it is measured."""
+
+    def times(self, full: int, quick: int = 2) -> int:
+        """Return the number of repetitions."""
+        return quick if self.quick else full
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A benchmark: a name for the command line, a title, and the function that measures."""
+
+    name: str
+    title: str
+    measure: Callable[[Effort], Coroutine[Any, Any, list[Figure]]]
+
+
+@dataclass
+class Outcome:
+    """Result of a run."""
+
+    figures: list[Figure] = field(default_factory=list[Figure])
+    notes: list[str] = field(default_factory=list[str])
+    failed: list[str] = field(default_factory=list[str])
+
+
+def main(suites: Sequence[Suite], peer: Peer, arguments: Sequence[str] | None = None) -> int:
+    """Run the command line, and return the exit status: 1 if a bound was missed or a benchmark failed."""
+    parser = argparse.ArgumentParser(description="Run all benchmarks, or the named ones.")
+    names = [suite.name for suite in suites]
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=names, default=names, help="run these only")
+    parser.add_argument("--list", action="store_true", help="print the names of all benchmarks, and do nothing else")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
+    parser.add_argument("--quick", action="store_true", help="few repetitions, no bounds: test only that they run")
+    parser.add_argument(
+        "--peer",
+        action="store_true",
+        help="also measure pydantic-ai-claude-code, in a temporary environment made by uv",
+    )
+    options = parser.parse_args(arguments)
+    if options.list:
+        print("\n".join(f"{suite.name:{max(map(len, names))}}  {suite.title}" for suite in suites))
+        return 0
+    machine = this_machine()
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    with ExitStack() as stack:
+        python, note = stack.enter_context(peer()) if options.peer else (None, "")
+        outcome = run([suite for suite in suites if suite.name in options.only], Effort(options.quick, python))
+    outcome.notes += filter(None, [note])
+    if options.json:
+        options.json.write_text(as_json(outcome, machine), "utf-8")
+    missed = [] if options.quick else [figure for figure in outcome.figures if figure.kept is False]
+    print("", NOTE, *outcome.notes, *(f"Failed: {name}." for name in outcome.failed), sep="\n")
+    print(*(f"Missed: {figure.group}: {figure.name} ({figure.bound})." for figure in missed), sep="\n")
+    if not options.quick and not missed:
+        print(f"All {sum(figure.bound is not None for figure in outcome.figures)} bounds are met.")
+    return int(bool(missed or outcome.failed))
+
+
+def run(suites: Iterable[Suite], effort: Effort) -> Outcome:
+    """Run benchmarks one after the other; a failure does not stop the others."""
+
+    async def bounded(suite: Suite) -> list[Figure]:
+        async with asyncio.timeout(_SUITE_SECONDS):
+            return await suite.measure(effort)
+
+    outcome = Outcome()
+    for suite in suites:
+        print(f"\n== {suite.name}: {suite.title}", flush=True)
+        try:
+            figures = [replace(figure, suite=suite.name) for figure in asyncio.run(bounded(suite))]
+        except Exception:
+            traceback.print_exc(file=sys.stdout)
+            outcome.failed.append(suite.name)
+            continue
+        show(figures, judged=not effort.quick)
+        outcome.figures += figures
+    return outcome
+
+
+def this_machine() -> dict[str, object]:
+    """Return the facts about this machine on which the figures depend."""
+    # The SDK contains the version of the CLI in its wheel; starting the CLI for it would be slow.
+    from claude_agent_sdk._cli_version import __cli_version__
+
+    return {
+        "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+        "cpus": os.cpu_count() or 1,
+        "python": platform.python_version(),
+        "cli": __cli_version__,
+        "load": round(os.getloadavg()[0], 1) if sys.platform != "win32" else None,
+    }
+
+
+def number(value: float) -> str:
+    """Return a number with three significant digits, and no more decimals than useful."""
+    decimals = next((decimals for least, decimals in ((100, 0), (10, 1), (1, 2)) if abs(value) >= least), 3)
+    return f"{value:,.{decimals}f}"
+
+
+def show(figures: Iterable[Figure], *, judged: bool = True) -> None:
+    """Print all figures, a table for each group that marks missed bounds."""
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    for title, members in groupby(figures, key=lambda figure: figure.group):
+        table = Table("", title=title, title_justify="left", box=SIMPLE)
+        for name in ("median", "p90", "n", "times the floor"):
+            table.add_column(name, justify="right")
+        table.add_column("bound")
+        for one in members:
+            missed = judged and one.kept is False
+            table.add_row(
+                one.name,
+                f"{number(one.median)} {one.unit}".rstrip(),
+                number(one.p90) if one.n > 1 else "",  # a single value has no distribution
+                str(one.n),
+                "" if one.ratio is None else number(one.ratio),
+                f"{one.bound or ''}{', MISSED' if missed else ''}",
+                style="red" if missed else None,
+            )
+        console.print(table)
+
+
+def as_json(outcome: Outcome, machine: Mapping[str, object]) -> str:
+    """Return a JSON object: `machine`, `notes`, and `figures` with the fields of `Figure` and `kept`."""
+    figures = [{**asdict(figure), "kept": figure.kept} for figure in outcome.figures]
+    return json.dumps({"machine": machine, "notes": [NOTE, *outcome.notes], "figures": figures}, indent=1)

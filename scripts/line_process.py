@@ -1,0 +1,75 @@
+"""A process of its own that answers each line on its standard input, in JSON, with a line of JSON."""
+
+import asyncio
+import json
+import os
+from asyncio import StreamReader, StreamWriter
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+# Seconds. The slowest order, 32 runs at once in processes that all start first, takes half a minute on two cores.
+_ANSWER_SECONDS = 300.0
+# Seconds. A normal exit takes one; the CLI's processes exit with it.
+_END_SECONDS = 20.0
+_LINE_BYTES = 1 << 22
+
+
+class LineProcess:
+    """A process, for orders one after another."""
+
+    def __init__(self, process: Process, name: str) -> None:
+        self._process, self._name, self._lock = process, name, asyncio.Lock()
+
+    @property
+    def pid(self) -> int:
+        """Return its process id."""
+        return self._process.pid
+
+    async def read(self) -> Any:
+        """Return the JSON of the next line.
+
+        Raises:
+            RuntimeError: The process exited.
+        """
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            line = await cast("StreamReader", self._process.stdout).readline()
+        if not line:
+            raise RuntimeError(f"{self._name} ended with exit code {await self._process.wait()}")
+        return json.loads(line)
+
+    async def order(self, do: str, **arguments: object) -> Any:
+        """Send an order, and return the answer."""
+        # One order at a time, to its end even if the caller is cancelled; else answers would go to other callers.
+        async with self._lock:
+            cast("StreamWriter", self._process.stdin).write(json.dumps({"do": do, **arguments}).encode() + b"\n")
+            reading = asyncio.ensure_future(self.read())
+            try:
+                return await asyncio.shield(reading)
+            except asyncio.CancelledError:
+                await asyncio.wait({reading})
+                raise
+
+
+@asynccontextmanager
+async def line_process(name: str, command: Iterable[str], env: Mapping[str, str]) -> AsyncGenerator[LineProcess]:
+    """Start a process with added variables; at exit close its input, and kill it if it does not end."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=PIPE,
+        stdout=PIPE,
+        env={**os.environ, **env},
+        limit=_LINE_BYTES,
+        start_new_session=True,  # Ctrl-C is for this process, which closes the other's input
+    )
+    try:
+        yield LineProcess(process, name)
+    finally:
+        cast("StreamWriter", process.stdin).close()
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()

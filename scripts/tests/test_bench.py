@@ -1,0 +1,181 @@
+"""The figures and the command line of the benchmarks, with artificial benchmarks and with one of the real ones."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bench.harness import (
+    NOTE,
+    Bound,
+    Effort,
+    Figure,
+    Group,
+    Suite,
+    alternated,
+    main,
+    number,
+    quantile,
+    ratios_of_neighbours,
+    rotated,
+    show,
+)
+from bench.peers import peer_environment
+
+BENCH = Path(__file__).parents[1] / "bench"
+# Imports alone take seconds on a loaded machine.
+COMMAND_SECONDS = 55.0
+
+
+def test_a_quantile_is_the_value_that_a_share_does_not_exceed() -> None:
+    assert quantile([float(value) for value in range(10, 0, -1)], 0.9) == 9
+    assert [quantile([1.0, 2.0, 3.0], share) for share in (0, 0.5, 1)] == [1, 2, 3]
+    with pytest.raises(ValueError, match="nothing was measured"):
+        quantile([], 0.9)
+
+
+def test_ratios_are_taken_between_neighbours_and_spread_over_the_longer_sequence() -> None:
+    assert ratios_of_neighbours([2.0, 40.0, 6.0], [1.0, 20.0, 2.0]) == [2, 2, 3]
+    assert ratios_of_neighbours([10.0, 30.0], [1.0, 9.0, 3.0, 9.0]) == [10, 10]
+
+
+async def test_contenders_alternate_and_warm_up_rounds_do_not_count() -> None:
+    done: list[str] = []
+
+    async def first() -> None:
+        done.append("first")
+
+    async def second() -> None:
+        done.append("second")
+
+    times = await alternated({"first": first, "second": second}, times=3, warm_up=2)
+
+    assert {name: len(taken) for name, taken in times.items()} == {"first": 3, "second": 3}
+    assert (done.count("first"), done.count("second")) == (5, 5)
+    assert [rotated("abc", by)[0] for by in range(-1, 4)] == ["c", "a", "b", "c", "a"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "kept"),
+    [
+        (None, None),
+        (Bound(4.0), True),
+        (Bound(3.9), False),
+        (Bound(4.0, least=True), True),
+        (Bound(4.1, least=True), False),
+        (Bound(2.0, of="ratio"), True),
+        (Bound(1.9, of="ratio"), False),
+    ],
+)
+def test_a_bound_is_met_up_to_its_limit(bound: Bound | None, kept: bool | None) -> None:
+    values = {"floor": [1.0, 2.0, 3.0], "ours": [2.0, 4.0, 9.0]}
+    floor, ours = Group("group").figures(values, "floor", {"ours": bound} if bound else None)
+    assert (floor.ratio, floor.kept, ours.ratio, ours.median, ours.kept) == (None, None, 2, 4, kept)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.01234, "0.012"), (1.234, "1.23"), (12.34, "12.3"), (12345.6, "12,346"), (-1642.0, "-1,642")]
+)
+def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_the_table_shows_a_ratio_and_a_missed_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    floor = Figure("Warm run", "AnthropicModel", "ms", 1, 10.0, 12.0)
+    missed = Figure("Warm run", "Claude[red]", "ms", 9, 25.0, 31.0, 2.5, Bound(2.0, of="ratio"))
+    show([floor, missed])
+    printed = capsys.readouterr().out
+
+    assert re.search(r"AnthropicModel +10\.0 ms +1 *\n", printed)
+    assert re.search(r"Claude\[red\] +25\.0 ms +31\.0 +9 +2\.50 +at most 2 times the floor, MISSED *\n", printed)
+    show([missed], judged=False)
+    assert "MISSED" not in capsys.readouterr().out
+
+
+def suites(bound: Bound | None = None) -> tuple[Suite, Suite]:
+    async def measure_good(effort: Effort) -> list[Figure]:
+        peer = {"peer": [9.0]} if effort.peer else {}
+        values = {"floor": [1.0], "ours": [float(effort.times(3, 2))], **peer}
+        return Group("Title").figures(values, "floor", {"ours": bound} if bound else None)
+
+    async def measure_broken(effort: Effort) -> list[Figure]:
+        raise RuntimeError("it broke")
+
+    return Suite("good", "It works", measure_good), Suite("broken", "It does not", measure_broken)
+
+
+@contextmanager
+def peer() -> Generator[tuple[Path | None, str]]:
+    yield Path("python"), "With the peer."
+
+
+@pytest.mark.parametrize(
+    ("bound", "words", "status", "expected"),
+    [
+        (Bound(3.0), [], 0, "All 1 bounds are met."),
+        (Bound(2.9, of="ratio"), [], 1, "Missed: Title: ours (at most 2.9 times the floor)."),
+        (Bound(0.0), ["--quick"], 0, "Title"),
+        (None, ["--peer"], 0, "With the peer."),
+    ],
+    ids=["kept", "missed", "quick", "peer"],
+)
+def test_a_missed_bound_exits_with_1_and_a_quick_run_checks_no_bounds(
+    bound: Bound | None, words: list[str], status: int, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(suites(bound), peer, ["--only", "good", *words]) == status
+    printed = capsys.readouterr().out
+    assert expected in printed
+    assert ("Missed" in printed) is (status == 1)
+    assert ("peer" in printed) is ("--peer" in words)
+
+
+def test_a_failed_benchmark_is_named_and_the_figures_of_others_go_into_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "figures.json"
+    assert main(suites(Bound(3.0))[::-1], peer, [f"--json={file}"]) == 1
+    printed, written = capsys.readouterr().out, json.loads(file.read_text())
+    assert "RuntimeError: it broke" in printed
+    assert "Failed: broken." in printed
+    assert written["notes"] == [NOTE]
+    assert [(one["suite"], one["name"], one["kept"]) for one in written["figures"]] == [
+        ("good", "floor", None),
+        ("good", "ours", True),
+    ]
+
+
+def test_without_an_index_there_is_a_reason_instead_of_the_peers_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path))
+    with peer_environment() as (python, note):
+        assert python is None
+        assert note.startswith("The peer was not measured: ")
+
+
+def run(*arguments: str | Path) -> str:
+    command = [sys.executable, BENCH, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=COMMAND_SECONDS).stdout
+
+
+def test_the_command_lists_its_benchmarks() -> None:
+    names = [line.split()[0] for line in run("--list").splitlines()]
+    assert len(names) == len(set(names))
+    assert {"text", "tool", "first", "independent", "history", "concurrent", "stream", "ipc"} <= set(names)
+
+
+@pytest.mark.slow
+def test_a_quick_run_of_a_cheap_benchmark_writes_figures_with_bounds(tmp_path: Path) -> None:
+    run("--quick", "--only", "convert", "--json", tmp_path / "figures.json")
+    figures = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    assert {figure["suite"] for figure in figures} == {"convert"}
+    assert all(figure["median"] > 0 for figure in figures)
+    assert sum(figure["bound"] is not None for figure in figures) == 2

@@ -1,0 +1,65 @@
+"""Each documented command of this folder starts; those with a long or remote part get as far as their first step."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from check_cli_versions import check, warm
+from cli_logs import CLI
+from workspace import ROOT
+
+SCRIPTS = ROOT / "scripts"
+ALONE, _, IN_WORKSPACE = (SCRIPTS / "README.md").read_text("utf-8").partition("The others run")
+MODULES = {"workspace.py", "line_process.py", "cli_wheels.py", "container_file.py", "doc_pages.py"}
+UNREACHABLE = re.compile(r"dns error|error sending request|tcp connect error|network", re.IGNORECASE)
+
+
+def commands(text: str) -> list[str]:
+    """Return the names in the first column of a table, without those of modules and folders of tests."""
+    return sorted({*re.findall(r"^\| `(\w+(?:\.py)?)[` ]", text, re.MULTILINE)} - MODULES)
+
+
+def run(*command: str | Path, seconds: float = 55.0) -> str:
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=seconds, cwd=ROOT)
+    if done.returncode and UNREACHABLE.search(done.stdout + done.stderr):
+        pytest.skip("no package index can be reached")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", commands(ALONE))
+def test_a_command_starts_without_any_library(name: str) -> None:
+    assert "usage" in run("-S", SCRIPTS / name, "--help")
+
+
+@pytest.mark.parametrize("name", commands(IN_WORKSPACE))
+def test_a_command_starts_in_the_workspace(name: str) -> None:
+    assert "usage" in run(SCRIPTS / name, "--help")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check_durable.py", "--collect"],
+        ["check_pydantic_ai_tools.py"],
+        ["compat_matrix.py", "0.2.186"],
+        ["check_clients.py", "curl"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_check_with_an_environment_of_its_own_gets_to_its_first_step(command: list[str]) -> None:
+    run(SCRIPTS / command[0], *command[1:], seconds=880)
+
+
+@pytest.mark.slow
+async def test_the_check_of_cli_versions_drives_the_cli_of_this_environment() -> None:
+    problems: list[str] = []
+    async with asyncio.timeout(55):
+        row = await check(CLI, "installed", "API key", problems, [warm])
+    assert (problems, row.exact) == ([], "1 for 6")
