@@ -68,7 +68,7 @@ async def test_a_session_can_do_nothing_after_its_lease(server: LoopbackServer, 
         late = old.run("x"), old.add_user("x"), old.reset(), old.control("get_settings"), anext(stream)
         await all_raise(CLIConnectionError, *late, match="The lease of this session has ended")
         await old.close()
-        assert (old.state, old.pid, old.last_user_uuid, old.suspended) == ("dead", None, None, ())
+        assert (old.state, old.pid, old.last_user_uuid) == ("dead", None, None)
         assert (await new.run("Yours.")).text == "Yours."
         assert len(server.requests[-1]["messages"]) == 1
 

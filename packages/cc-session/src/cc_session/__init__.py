@@ -9,13 +9,11 @@ from .errors import (
     QueueTimeoutError,
     SessionBusyError,
     TurnTimeoutError,
-    UnknownToolCallError,
 )
 from .hooks.command import CommandFailedError, command_hook
 from .hooks.hook import Hook, HookResult, hook
 from .hooks.matchers import EVENTS
 from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
-from .mcp.tool_calls import ToolCall, ToolContent, ToolDefinition
 from .policy.policy import Ask, Policy, Verdict
 from .policy.rules import Rule
 from .pool.launch import LeaseOverrides
@@ -54,15 +52,11 @@ __all__ = [
     "Spent",
     "StdioServer",
     "Timeouts",
-    "ToolCall",
-    "ToolContent",
-    "ToolDefinition",
     "Turn",
     "TurnError",
     "TurnErrorKind",
     "TurnStream",
     "TurnTimeoutError",
-    "UnknownToolCallError",
     "Verdict",
     "command_hook",
     "hook",

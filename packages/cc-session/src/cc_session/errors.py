@@ -28,7 +28,6 @@ __all__ = [
     "SDKMessageParseError",
     "SessionBusyError",
     "TurnTimeoutError",
-    "UnknownToolCallError",
 ]
 
 
@@ -178,20 +177,3 @@ class McpServerFailedError(ClaudeCodeError):
         self.servers = dict(servers)
         words = "; ".join(f"{name}: {reason}" for name, reason in self.servers.items())
         super().__init__(f"MCP servers are not connected: {words}")
-
-
-class UnknownToolCallError(ClaudeCodeError, KeyError):
-    """No tool call with this id waits for an answer: it was answered already, was cancelled, or never made."""
-
-    call_id: str
-    """The given id."""
-
-    # `KeyError` would show the sentence in quotes.
-    __str__ = Exception.__str__
-
-    def __init__(self, *, call_id: str) -> None:
-        self.call_id = call_id
-        super().__init__(
-            f"No tool call {call_id!r} waits for an answer: it was answered already, was cancelled with its turn, or "
-            "never made. Answer each call of `suspended` once."
-        )

@@ -8,8 +8,8 @@ errors where a hook is defined. The CLI's rules, read in its code and seen in ru
   `Edit|Write`. `bash` and `Bas` do not match `Bash`.
 - Anything else is a regular expression of JavaScript, searched for anywhere in the name: `mcp__.*__write`, `^Note`.
 
-A tool has its usual name, an MCP tool `mcp__server__tool`, and a tool of `Session.open(tools=…)` the name that the
-model sees. Other subjects depend on the event: the reason of a session start, the type of a sub-agent, etc.
+A tool has its usual name, and an MCP tool `mcp__server__tool`. Other subjects depend on the event: the reason of a
+session start, the type of a sub-agent, etc.
 """
 
 import re

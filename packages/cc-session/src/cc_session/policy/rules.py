@@ -119,7 +119,7 @@ class Rule:
 
     tool: str | re.Pattern[str]
     """Name, in which `*` matches any characters; or a regular expression for the whole name. A tool of an MCP server is
-    `mcp__server__tool`, whatever name the model sees; a tool of `Session.open(tools=…)` is `mcp__session__name`."""
+    `mcp__server__tool`, whatever name the model sees."""
     behavior: Behavior
     """Decision: deny, ask the policy's callback, or allow."""
     _: KW_ONLY

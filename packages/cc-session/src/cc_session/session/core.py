@@ -16,7 +16,6 @@ from claude_agent_sdk.types import ConversationResetMessage
 from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, JsonValue
 
 from ..errors import CLIConnectionError, SessionBusyError
-from ..mcp.tool_calls import SuspendedCalls, with_tools
 from ..policy.gate import without_warnings
 from ..process.cli_process import CLIProcess
 from ..process.connection import CLIConnection
@@ -44,12 +43,9 @@ _INTERRUPT_AGAIN_SECONDS = 0.05
 class SessionCore:
     """One conversation in one process."""
 
-    def __init__(
-        self, extensions: Extensions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
-    ) -> None:
+    def __init__(self, extensions: Extensions, timeouts: Timeouts, transport: Transport | None) -> None:
         self.extensions = extensions
-        self.calls = calls
-        options = with_tools(extensions.options, calls) if calls.tools else extensions.options
+        options = extensions.options
         # The CLI must not watch this budget: once it is spent there, it blocks every later turn.
         self.max_cost_usd = options.max_budget_usd
         options = replace(options, max_budget_usd=None)
@@ -72,11 +68,9 @@ class SessionCore:
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(
-        cls, extensions: Extensions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
-    ) -> Self:
+    async def open(cls, extensions: Extensions, timeouts: Timeouts, transport: Transport | None) -> Self:
         """Start a process and wait until it is ready; leave nothing behind on failure."""
-        core = cls(extensions, calls, timeouts, transport)
+        core = cls(extensions, timeouts, transport)
         await core.connection.open(core._prepare)
         return core
 
@@ -334,10 +328,8 @@ class SessionCore:
         sent.put(message, self.ledger.last)
         if sent.has_ended.is_set():
             self.connection.set_phase(None)
-            self.calls.cancel()
 
     def _end(self, error: Exception) -> None:
-        self.calls.end(error)
         if self.sent is not None:
             self.sent.fail(error)
 

@@ -28,7 +28,6 @@ from ..hooks.calls import for_the_cli, keeping_in_memory
 from ..hooks.hook import Hook
 from ..mcp.control import McpControl
 from ..mcp.servers import McpServer, WireServers, wire_servers
-from ..mcp.tool_calls import SERVER_NAME
 from ..policy.gate import PolicyGate, kept_in_memory
 from ..policy.policy import Policy
 from ..process.connection import CLIConnection
@@ -159,7 +158,6 @@ class Extensions:
         hooks: Sequence[Hook[Any]] = (),
         mcp_servers: Mapping[str, McpServer] | None = None,
         require_mcp: bool = True,
-        has_tools: bool = False,
         timeouts: Timeouts,
     ) -> None:
         check_mode(options)
@@ -173,9 +171,6 @@ class Extensions:
         self._has_hooks = bool(policy is not None or hooks or options.hooks)
         self._others = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
         self._keeps = [name for name, server in self._others.items() if server.get("type") == "sdk"]
-        if has_tools:
-            self._keeps.append(SERVER_NAME)
-        self._taken = {*self._others, *self._keeps}
         self._servers = mcp_servers
         if mcp_servers is not None:
             self._checked(mcp_servers)
@@ -198,7 +193,7 @@ class Extensions:
 
     def _checked(self, servers: Mapping[str, McpServer]) -> WireServers:
         """Return servers in the CLI's format. Raises the errors of the class."""
-        return wire_servers(servers, taken=self._taken)
+        return wire_servers(servers, taken=self._others.keys())
 
     async def serve(
         self,

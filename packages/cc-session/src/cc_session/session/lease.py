@@ -13,7 +13,6 @@ from typing import Any, cast
 from cc_types import CLIConnectionError
 
 from ..mcp.control import McpControl
-from ..mcp.tool_calls import SuspendedCalls
 from .core import SessionCore
 from .extensions import Extensions
 from .spending import CostLedger
@@ -24,7 +23,7 @@ __all__ = ["LeaseTerm", "LeasedObject"]
 _DONE_ANYWAY = frozenset({"close", "drained", "leave"})
 
 # Parts of a session core that a session's facade calls, and that are leased with it.
-_PARTS = (Extensions, McpControl, SuspendedCalls)
+_PARTS = (Extensions, McpControl)
 
 
 class LeaseTerm:
@@ -41,10 +40,8 @@ class LeaseTerm:
     def finish(self) -> None:
         """End the lease and cancel running calls."""
         self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another one.")
-        calls = SuspendedCalls(())
-        calls.end(self.end)
         self.stale_state = {
-            "calls": calls, "death": None, "end": self.end, "sent": None, "last_user_uuid": None, "process": None,
+            "death": None, "end": self.end, "sent": None, "last_user_uuid": None, "process": None,
             "ledger": CostLedger(), "turns": 0,
         }  # fmt: skip
         for call in self.calls:

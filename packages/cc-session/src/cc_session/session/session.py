@@ -1,7 +1,7 @@
 """A session: one Claude Code process, one conversation, one turn at a time.
 
-It works on frames and events and does not interpret them: its caller chooses the messages of the conversation and the
-answers to tool calls. Every coroutine may be awaited from any thread's asyncio loop.
+It works on frames and events and does not interpret them: its caller chooses the messages of the conversation. Every
+coroutine may be awaited from any thread's asyncio loop.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ from cc_types import JsonValue
 from ..background import on_background, tell_background
 from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
-from ..mcp.tool_calls import SuspendedCalls, ToolCall, ToolContent, ToolDefinition, tool_result
 from ..policy.policy import Policy
 from ..process.frames import Content
 from ..process.options import sealed_options
@@ -36,8 +35,8 @@ class Session(McpMethods):
 
     `state` is `"idle"`; or `"busy"` from a message that asks until its result was read or it was rewound; or `"dirty"`
     while an abandoned turn is being ended, for which the next message waits; or `"dead"` when the process has ended or
-    is being closed. Messages are for one coroutine at a time; `interrupt()`, `rewind()`, `close()`, control requests
-    and tool calls may come from others meanwhile.
+    is being closed. Messages are for one coroutine at a time; `interrupt()`, `rewind()`, `close()` and control
+    requests may come from others meanwhile.
     """
 
     def __init__(self, core: SessionCore) -> None:
@@ -53,7 +52,6 @@ class Session(McpMethods):
         hooks: Sequence[Hook[Any]] = (),
         mcp_servers: Mapping[str, McpServer] | None = None,
         require_mcp: bool = True,
-        tools: Sequence[ToolDefinition] = (),
         timeouts: Timeouts | None = None,
         transport: Transport | None = None,
     ) -> Self:
@@ -68,8 +66,6 @@ class Session(McpMethods):
             mcp_servers: MCP servers by their names, in addition to those of the options; `set_mcp_servers()` replaces
                 them. With sealed options their tools may be called unless there is a policy.
             require_mcp: If true, a server that does not start is an error. Otherwise the session lacks its tools.
-            tools: Tools for the model. A call waits in `next_call()` until `answer_call()`, and then the CLI asks the
-                model again by itself, so a turn can make many API calls.
             timeouts: Bounds of the waits.
             transport: Connection to a CLI that is no process of this machine; it then applies `options` itself.
 
@@ -83,17 +79,16 @@ class Session(McpMethods):
             ValueError: The options conflict with hooks or a policy, such as a `bare` of the caller's own; or an
                 argument is invalid.
         """
-        calls, timeouts = SuspendedCalls(tools), timeouts or Timeouts()
+        timeouts = timeouts or Timeouts()
         extensions = Extensions(
             options or sealed_options(),
             policy=policy,
             hooks=hooks,
             mcp_servers=mcp_servers,
             require_mcp=require_mcp,
-            has_tools=bool(tools),
             timeouts=timeouts,
         )
-        return cls(await on_background(SessionCore.open, extensions, calls, timeouts, transport))
+        return cls(await on_background(SessionCore.open, extensions, timeouts, transport))
 
     @property
     def state(self) -> SessionState:
@@ -150,11 +145,6 @@ class Session(McpMethods):
         """Last lines of the process's stderr; nothing if it is not one of ours."""
         process = self._core.process
         return process.stderr_tail if process is not None else ""
-
-    @property
-    def suspended(self) -> tuple[ToolCall, ...]:
-        """Tool calls that wait for an answer, in the order of arrival."""
-        return self._core.calls.suspended
 
     async def run(
         self,
@@ -259,32 +249,6 @@ class Session(McpMethods):
         sent = await on_background(self._core.ask, content)
         while not sent.is_read:
             yield await on_background(self._core.next, sent)
-
-    async def next_call(self) -> ToolCall:
-        """Return the next tool call that was not returned yet; wait if necessary.
-
-        A caller that is cancelled when one arrives finds it in `suspended`.
-
-        Raises:
-            ClaudeCodeError: The process ended, or the session was closed.
-        """
-        return await on_background(self._core.calls.next)
-
-    async def answer_call(self, call_id: str, content: ToolContent, *, is_error: bool = False) -> None:
-        """Answer a tool call, at any time and in any order.
-
-        Args:
-            call_id: The `id` of the call.
-            content: A text, or MCP content blocks: texts, and images such as
-                `{"type": "image", "data": …, "mimeType": "image/png"}`.
-            is_error: True if the tool failed.
-
-        Raises:
-            UnknownToolCallError: No call with this id waits: it was answered, or was cancelled with its turn.
-            ValueError: The content is not made of such blocks, or the text is longer than the CLI lets pass. The call
-                still waits.
-        """
-        await on_background(self._core.calls.answer, call_id, tool_result(content, is_error=is_error))
 
     async def set_env(self, env: Mapping[str, str]) -> None:
         """Change environment variables that the CLI reads for each request, such as `CLAUDE_CODE_EXTRA_BODY`."""
