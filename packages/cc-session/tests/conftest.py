@@ -18,7 +18,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message, PermissionMode
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, Policy, Session, SessionPool, Timeouts, sealed_options
+from cc_session import Content, Policy, Session, SessionPool, Timeouts, TurnError, sealed_options
 from cc_session.internals import run_on_background
 
 T = TypeVar("T")
@@ -58,7 +58,12 @@ def ask(session: Session, content: Content) -> "asyncio.Task[list[Message]]":
     """Ask in a task of its own, which returns all messages."""
 
     async def messages() -> list[Message]:
-        return [message async for message in session.ask(content)]
+        received: list[Message] = []
+        with contextlib.suppress(TurnError):
+            async with session.stream(content) as stream:
+                async for message in stream:
+                    received.append(message)  # noqa: PERF401 - those of a failed turn, too
+        return received
 
     return asyncio.ensure_future(messages())
 

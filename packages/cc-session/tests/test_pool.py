@@ -62,10 +62,8 @@ async def test_a_session_can_do_nothing_after_its_lease(server: LoopbackServer, 
     """SES-67."""
     async with one_process.lease() as old:
         await old.run("Mine.")
-        stream = old.ask("Mine, too.")
-        await anext(stream)
     async with one_process.lease() as new:
-        late = old.run("x"), old.add_user("x"), old.reset(), old.control("get_settings"), anext(stream)
+        late = old.run("x"), old.add_user("x"), old.reset(), old.control("get_settings"), old.stream("x").__aenter__()
         await all_raise(CLIConnectionError, *late, match="The lease of this session has ended")
         await old.close()
         assert (old.state, old.pid, old.last_user_uuid) == ("dead", None, None)
@@ -230,20 +228,6 @@ async def test_run_sync_where_it_would_wait_for_itself_says_so(
 
 
 # --- Size and memory of processes ---
-
-
-async def test_clear_leaves_the_same_process_and_an_echo(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-    """SES-63: by choice."""
-    async with SessionPool(options, size=1, prewarm=0, reset="clear") as pool:
-        for _ in range(3):
-            async with pool.lease() as session:
-                await session.run("One.")
-                await session.run("Two.")
-        assert pool.stats().starts == 1
-    first, later = server.requests[0], server.requests[-2]
-    assert "/clear" not in str(first)
-    assert "<command-name>/clear</command-name>" in str(later)
-    assert "Two." not in str(later)
 
 
 async def test_processes_are_measured(

@@ -241,11 +241,6 @@ async def still_running(session: Session, server: LoopbackServer) -> None:
     turn.add_done_callback(lambda turn: turn.cancelled() or turn.exception())
 
 
-async def left_early(session: Session, _server: LoopbackServer) -> None:
-    async for _message in session.ask("Hello."):
-        break
-
-
 async def stream_left_early(session: Session, _server: LoopbackServer) -> None:
     async with session.stream("Hello.") as messages:
         await anext(messages)
@@ -273,7 +268,7 @@ async def other_parameters(session: Session, _server: LoopbackServer) -> None:
 
 TALKS = [
     nothing, talk, history, unanswered_history, partial_rewind, errors, refusals, interrupted, cancelled, still_running,
-    left_early, stream_left_early, other_model, other_mode, other_parameters,
+    stream_left_early, other_model, other_mode, other_parameters,
 ]  # fmt: skip
 
 

@@ -102,7 +102,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         on_limit: LimitCallback | None = None,
         limit_thresholds: Sequence[float] = (0.8, 0.95),
     ) -> None:
-        limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, "rewind")
+        limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds)
         self._size, self._prewarm = size, prewarm
         self.cache_breakpoints = cache_breakpoints
         """True if requests without `cache_control` get breakpoints."""

@@ -11,7 +11,7 @@ from .pool.launch import Launch
 from .pool.leases import Lease
 from .pool.owner import PoolOwner
 from .pool.processes import PoolLimits
-from .pool.worker import PooledSession, ResetBy, Worker
+from .pool.worker import PooledSession, Worker
 from .process.cli_file import bundled_cli, find_cli, login_advice
 from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
 from .process.settings import variable
@@ -27,7 +27,6 @@ __all__ = [
     "PoolLimits",
     "PoolOwner",
     "PooledSession",
-    "ResetBy",
     "Worker",
     "api_address",
     "bundled_cli",

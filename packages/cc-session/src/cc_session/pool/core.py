@@ -315,7 +315,7 @@ class PoolCore:
     def _take_back(self, worker: Worker) -> None:
         """Take a process back, which is then reset and idle, or replaced."""
         worker.take_back()
-        reason = worker.unfit(self._limits.reset)
+        reason = worker.unfit()
         if reason is None and worker.uses >= self._limits.max_uses:
             reason = "uses"
         if reason is not None:
@@ -330,12 +330,12 @@ class PoolCore:
         reason = None
         try:
             async with asyncio.timeout(_RESET_SECONDS):
-                await worker.reset(self._limits.reset)
+                await worker.reset()
             self._figures.resets += 1
             self._processes.measure([worker])
         except (Exception, asyncio.CancelledError) as error:
             logger.info("A Claude Code process is replaced, since its reset failed: %s", type(error).__name__)
-            reason = "dead" if worker.unfit(self._limits.reset) == "dead" else "reset"
+            reason = "dead" if worker.unfit() == "dead" else "reset"
         if reason is None and worker.memory.resident > self._limits.max_rss_mb:
             reason = "memory"
         if reason is None:

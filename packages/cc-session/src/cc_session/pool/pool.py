@@ -24,7 +24,6 @@ from .leases import Lease
 from .owner import PoolOwner
 from .processes import PoolLimits
 from .stats import PoolStats
-from .worker import ResetBy
 
 __all__ = ["SessionPool", "query"]
 
@@ -43,7 +42,7 @@ class SessionPool:
       these the CLI keeps more than the conversation;
     - `"changed"`: the lease had made changes that cannot be undone: MCP servers, permissions, settings, and any effect
       of a prompt that is not verbatim;
-    - `"fresh"`: that was requested, or the options resume a conversation or have a budget of tokens;
+    - `"fresh"`: the options resume a conversation or have a budget of tokens;
     - `"date"`: another day has begun, which the CLI would report to the model;
     - `"reset"`, `"dead"`: the reset failed, or the process had ended.
 
@@ -59,8 +58,6 @@ class SessionPool:
         max_total_mb: Total memory of all processes, in megabytes, at which no more are started; shared pages are
             counted once. None for no such limit.
         idle_seconds: Time without a lease after which a process is ended, except those that `prewarm` keeps.
-        reset: `"rewind"`, or a fresh process where that is not exact; or always a `"fresh"` one; or `"clear"`, which
-            runs the `/clear` command. That leaves an echo of some 400 characters in the next lease's first message.
         policy: Permissions of tool calls. This and the following are given to `Session.open()`.
         hooks: Callbacks for events. Coroutine functions run on the loop of the turn's caller.
         mcp_servers: MCP servers by their names. Each process has its own connections to them. A server's state outlives
@@ -83,14 +80,13 @@ class SessionPool:
         max_rss_mb: float = 400,
         max_total_mb: float | None = None,
         idle_seconds: float = 300,
-        reset: ResetBy = "rewind",
         policy: Policy | None = None,
         hooks: Sequence[Hook[Any]] = (),
         mcp_servers: Mapping[str, McpServer] | None = None,
         require_mcp: bool = True,
         timeouts: Timeouts | None = None,
     ) -> None:
-        self._limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, reset)
+        self._limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds)
         self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts())
         launch = functools.partial(self._defaults.launch, None, {})
         launch()  # raises if the options are invalid

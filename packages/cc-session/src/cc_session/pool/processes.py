@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..process.memory import memory_of
 from .launch import Launch
-from .worker import ResetBy, Worker
+from .worker import Worker
 
 __all__ = ["PoolLimits", "Processes"]
 
@@ -29,7 +29,6 @@ class PoolLimits:
     max_rss_mb: float
     max_total_mb: float | None
     idle_seconds: float
-    reset: ResetBy
 
     def __post_init__(self) -> None:
         for name in ("size", "start_limit", "max_uses", "max_rss_mb", "max_total_mb", "idle_seconds"):
@@ -38,8 +37,6 @@ class PoolLimits:
                 raise ValueError(f"{name} is {value}: it must be greater than 0")
         if not 0 <= self.prewarm <= self.size:
             raise ValueError(f"prewarm is {self.prewarm}: it must lie between 0 and the size, {self.size}")
-        if self.reset not in ("rewind", "clear", "fresh"):
-            raise ValueError(f"reset is {self.reset!r}: it must be 'rewind', 'clear' or 'fresh'")
 
 
 class Processes:

@@ -26,14 +26,12 @@ from . import launch_key as _keys
 from .changes import Changes, without_snapshot
 from .launch import Launch
 
-__all__ = ["PooledSession", "ResetBy", "Worker", "WorkerState"]
+__all__ = ["PooledSession", "Worker", "WorkerState"]
 
 # A killed or hanging process gives no answer. The check takes a millisecond, so it is skipped after a recent answer.
 _SURE_SECONDS = 0.05
 _PING_SECONDS = 2.0
 
-ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
-"""Method of a reset to an empty conversation."""
 WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 """Idle is clean, busy is leased, resetting is being emptied."""
 
@@ -105,7 +103,7 @@ class Worker:
         self.uses: int = 0
         """Number of leases it has served."""
         self.was_idle_for = 0.0
-        """Seconds of use before the present lease."""
+        """Seconds that it was idle before this lease."""
         self.state: WorkerState = "idle"
         self.since = time.monotonic()
         """Time of its last change of state."""
@@ -255,7 +253,7 @@ class Worker:
             and not self._term.calls
         )
 
-    def unfit(self, by: ResetBy) -> str | None:
+    def unfit(self) -> str | None:
         """Return the reason why a reset cannot equal a fresh process, or None if it can."""
         side_effects = self.session.side_effects
         if self.session.state == "dead":
@@ -264,7 +262,7 @@ class Worker:
             return "date"
         if self.is_untouched:
             return None
-        if by == "fresh" or _keys.serves_once(self.launch.options):
+        if _keys.serves_once(self.launch.options):
             return "fresh"
         if side_effects.others:
             return "changed"
@@ -272,7 +270,7 @@ class Worker:
             return "tools"
         return None
 
-    async def reset(self, by: ResetBy) -> None:
+    async def reset(self) -> None:
         """Return to an empty conversation without figures, and restore the settings.
 
         Raises:
@@ -282,7 +280,7 @@ class Worker:
             await asyncio.wait(self._term.calls)
         await self.session.vacate()
         side_effects = self.session.side_effects
-        await self.session.reset(tools_changed=by == "clear")
+        await self.session.reset()
         await self.apply(self._wanted(self.launch))
         if self.session.state != "idle":
             raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")

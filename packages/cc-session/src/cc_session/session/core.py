@@ -138,19 +138,6 @@ class SessionCore:
             await self.connection.write(line)
         return cast(str, frame["uuid"])
 
-    async def ask(self, content: Content) -> SentMessage:
-        """Append a user message that asks for an answer."""
-        sent = SentMessage(user_frame(content, ask=True), asks=True)
-        await self.begin(sent, is_turn=True)
-        return sent
-
-    async def next(self, sent: SentMessage) -> Message:
-        """Return the next message of a turn."""
-        message = await sent.next()
-        if sent.is_read:
-            self.finish(sent)
-        return message
-
     async def begin(self, sent: SentMessage, *, is_turn: bool = False) -> None:
         """Send a message when the CLI has finished the one before it."""
         await self._vacate()

@@ -99,15 +99,6 @@ class SentMessage:
         self._error = self._error or error
         self._news.set()
 
-    async def next(self) -> Message:
-        """Return the next message; wait if necessary. For one reader.
-
-        Raises:
-            Exception: The error given to `fail()` or `give_up()`.
-        """
-        await self.wait()
-        return self.take()
-
     def has_unread(self) -> bool:
         """Return true if `take()` has a message."""
         return self._next < len(self.messages)

@@ -5,10 +5,10 @@ coroutine may be awaited from any thread's asyncio loop.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, get_args
 
-from claude_agent_sdk import ClaudeAgentOptions, Message, PermissionMode, Transport
+from claude_agent_sdk import ClaudeAgentOptions, PermissionMode, Transport
 
 from cc_types import JsonValue
 
@@ -236,19 +236,6 @@ class Session(McpMethods):
         The CLI takes `input_tokens` as the length of the conversation up to there; at 0 it estimates.
         """
         return await on_background(self._core.add_assistant, content, model, input_tokens)
-
-    async def ask(self, content: Content) -> AsyncIterator[Message]:
-        """Append a user message and yield the CLI's messages, up to and with the `ResultMessage`.
-
-        The session stays busy until the result was yielded: a caller that leaves early must `rewind()` or `close()`.
-
-        Raises:
-            SessionBusyError: A turn runs.
-            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
-        """
-        sent = await on_background(self._core.ask, content)
-        while not sent.is_read:
-            yield await on_background(self._core.next, sent)
 
     async def set_env(self, env: Mapping[str, str]) -> None:
         """Change environment variables that the CLI reads for each request, such as `CLAUDE_CODE_EXTRA_BODY`."""
