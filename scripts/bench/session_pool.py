@@ -26,7 +26,7 @@ from command_line import main
 from harness.figures import Effort, Figure, Group, Suite
 from harness.measure import milliseconds
 
-from cc_session import Session, SessionPool, sealed_options
+from cc_session import PoolLimits, Session, SessionPool, sealed_options
 
 LEASES = 200
 RESETS = 60
@@ -148,7 +148,7 @@ def with_pool(pool: SessionPool) -> Ask:
 @asynccontextmanager
 async def warm_pool(options: ClaudeAgentOptions, size: int) -> AsyncGenerator[SessionPool]:
     """Yield a pool with all processes started and used a few times."""
-    async with SessionPool(options, size=size, prewarm=0) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=size, prewarm=0)) as pool:
         await pool.warm(size)
         await throughput(with_pool(pool), 5 * size, size)
         yield pool
@@ -200,7 +200,7 @@ async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[F
     size, at_once = await best_pool_size(options, effort), await best_at_once(options, effort)
     queries, sdk_queries, rounds = effort.times(QUERIES, 16), effort.times(SDK_QUERIES, 4), effort.times(ROUNDS)
     ours, theirs = Spent(), Spent()
-    async with SessionPool(options, size=size, prewarm=0) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=size, prewarm=0)) as pool:
         with ours.measured():
             await pool.warm(size)
         for _ in range(rounds):  # in alternation, so that a busy moment affects both
@@ -233,7 +233,7 @@ async def measure_memory(options: ClaudeAgentOptions, effort: Effort) -> list[Fi
     """Measure the memory of the processes."""
     largest: dict[str, list[float]] = {}
     for name, limit in ((NEVER, 100_000.0), (FROM_250, 250.0)):
-        async with SessionPool(options, size=2, prewarm=0, max_rss_mb=limit) as pool:
+        async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0, max_rss_mb=limit)) as pool:
             await pool.warm(2)
             largest[name] = [await largest_over_leases(pool, effort.times(MEMORY_LEASES, LEASES_PER_LOOK))]
     return Group("session_pool", "Most resident memory of one of two processes, over many leases", "MB").figures(

@@ -11,7 +11,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 
 from cc_loopback import Call, JsonObject, LoopbackServer
-from cc_session import Session, SessionPool, TurnError
+from cc_session import PoolLimits, Session, SessionPool, TurnError
 
 Use = Callable[[Session, LoopbackServer], Awaitable[object]]
 
@@ -102,7 +102,7 @@ class Bench:
         self._fresh: dict[tuple[str, str], list[Any]] = {}
 
     def pool(self, options: ClaudeAgentOptions) -> SessionPool:
-        return self.pools.setdefault(repr(options), SessionPool(options, size=1, prewarm=0))
+        return self.pools.setdefault(repr(options), SessionPool(options, limits=PoolLimits(size=1, prewarm=0)))
 
     async def fresh(self, options: ClaudeAgentOptions, calls: str = "") -> list[Any]:
         """Return the requests of a process without any work before."""

@@ -17,6 +17,7 @@ from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
 from .policy.policy import Ask, Policy, Verdict
 from .policy.rules import Rule
 from .pool.launch import LeaseOverrides
+from .pool.limits import PoolLimits
 from .pool.pool import SessionPool, query
 from .pool.stats import PoolStats
 from .process.frames import Content
@@ -41,6 +42,7 @@ __all__ = [
     "McpServer",
     "McpServerFailedError",
     "Policy",
+    "PoolLimits",
     "PoolStats",
     "QueueTimeoutError",
     "Rule",

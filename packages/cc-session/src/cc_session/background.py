@@ -85,7 +85,7 @@ def _serve(started: "Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]]") 
 
 
 caller_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("caller_loop", default=None)
-"""Return the loop of the call's origin, if it can run other code meanwhile."""
+"""Event loop that awaits the current call; None if the caller blocks its thread."""
 
 _lock = threading.Lock()
 _current: _Background | None = None

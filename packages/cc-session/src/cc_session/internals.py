@@ -10,7 +10,6 @@ from .pool.core import PoolCore
 from .pool.launch import Launch
 from .pool.leases import Lease
 from .pool.owner import PoolOwner
-from .pool.processes import PoolLimits
 from .pool.worker import PooledSession, Worker
 from .process.cli_file import bundled_cli, find_cli, login_advice
 from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
@@ -24,7 +23,6 @@ __all__ = [
     "Lease",
     "Login",
     "PoolCore",
-    "PoolLimits",
     "PoolOwner",
     "PooledSession",
     "Worker",

@@ -21,7 +21,8 @@ from ..session.session import Session
 from ..session.turn import Turn
 from .launch import Launch
 from .leases import Lease, Step, next_step
-from .processes import PoolLimits, Processes
+from .limits import PoolLimits
+from .processes import Processes
 from .stats import Figures, PoolStats
 from .worker import Worker
 

@@ -1,42 +1,21 @@
-"""The processes of a pool, and its limits on them. Pure: it starts and ends none, and decides without awaiting."""
+"""The processes of a pool, and its choice among them. Pure: it starts and ends none, and decides without awaiting."""
 
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 
 from ..process.memory import memory_of
 from .launch import Launch
+from .limits import PoolLimits
 from .worker import Worker
 
-__all__ = ["PoolLimits", "Processes"]
+__all__ = ["Processes"]
 
 # A waiting lease has another one started rather than wait for a reset that takes longer than a start.
 _RESET_SOON_SECONDS = 0.5
 
 # Assumed memory of a process, in megabytes, while there is none to measure.
 _FIRST_GUESS_MB = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class PoolLimits:
-    """Resource limits of a pool. See `SessionPool`."""
-
-    size: int
-    prewarm: int
-    start_limit: int
-    max_uses: int
-    max_rss_mb: float
-    max_total_mb: float | None
-    idle_seconds: float
-
-    def __post_init__(self) -> None:
-        for name in ("size", "start_limit", "max_uses", "max_rss_mb", "max_total_mb", "idle_seconds"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} is {value}: it must be greater than 0")
-        if not 0 <= self.prewarm <= self.size:
-            raise ValueError(f"prewarm is {self.prewarm}: it must lie between 0 and the size, {self.size}")
 
 
 class Processes:
