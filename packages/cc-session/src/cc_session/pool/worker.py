@@ -20,7 +20,7 @@ from ..background import on_background
 from ..process.memory import Memory
 from ..process.settings import Settings, SettingValues
 from ..process.side_effects import SideEffects
-from ..session.lease import LeasedObject, LeaseTerm
+from ..session.lease import LeaseTerm
 from ..session.session import Session
 from . import launch_key as _keys
 from .changes import Changes, without_snapshot
@@ -42,7 +42,7 @@ class PooledSession(Session):
     @property
     def side_effects(self) -> SideEffects:
         """Side effects on the process that a rewind does not undo."""
-        return self._core.side_effects
+        return self._core.connection.transport.side_effects
 
     @property
     def settings(self) -> Settings:
@@ -74,16 +74,17 @@ class PooledSession(Session):
 
     def lent_for(self, term: LeaseTerm) -> Session:
         """Return a facade of the session that is valid until `term` ends."""
-        return Session(LeasedObject(self._core, term).as_core)
+        return Session(self._core, term)
 
     def forget_stderr(self) -> None:
         """Drop the process's stderr output: it belongs to an earlier lease."""
-        if self._core.process is not None:
-            self._core.process.forget_stderr()
+        if self._process is not None:
+            self._process.forget_stderr()
 
     def forget_figures(self) -> None:
         """Count turns and spending anew: they belong to an earlier lease."""
-        self._core.forget_figures()
+        self._core.turns = 0
+        self._core.ledger.forget()
 
     async def vacate(self) -> None:
         """End a running turn. Bounded by `timeouts.close`, after which the session is dead."""

@@ -17,11 +17,9 @@ from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, 
 
 from ..errors import CLIConnectionError, SessionBusyError
 from ..policy.gate import without_warnings
-from ..process.cli_process import CLIProcess
 from ..process.connection import CLIConnection
 from ..process.frames import Content, assistant_frame, frame_line, user_frame
 from ..process.settings import Settings, SettingValues, control_requests
-from ..process.side_effects import SideEffects
 from ..timeouts import Timeouts
 from .extensions import Extensions
 from .history import History
@@ -75,48 +73,14 @@ class SessionCore:
         return core
 
     @property
-    def process(self) -> CLIProcess | None:
-        """The process, if it runs on this machine."""
-        return self.connection.process
-
-    @property
-    def end(self) -> Exception | None:
-        """Reason why nothing can be sent any more."""
-        return self.connection.end
-
-    @property
-    def death(self) -> Exception | None:
-        """The same reason, unless the caller closed the session."""
-        return self.connection.death
-
-    @property
     def timeouts(self) -> Timeouts:
         """Bounds of the session's waits."""
         return self.connection.timeouts
 
     @property
-    def side_effects(self) -> SideEffects:
-        """Side effects on the process that a rewind does not undo."""
-        return self.connection.transport.side_effects
-
-    @property
     def settings(self) -> Settings:
         """The confirmed settings of the process."""
         return self.connection.transport.settings
-
-    @property
-    def info(self) -> dict[str, JsonValue]:
-        """The CLI's report about itself at its start."""
-        return self.connection.info
-
-    def silent_for(self) -> float:
-        """Seconds since the last sign of life while the CLI has work to do."""
-        return self.connection.transport.activity.silent_for()
-
-    @property
-    def last_user_uuid(self) -> str | None:
-        """Last user message sent."""
-        return self.history.last_sent
 
     async def add_user(self, content: Content) -> str:
         """Append a user message and wait until the CLI has accepted it."""
@@ -177,9 +141,26 @@ class SessionCore:
         if self._draining is not None:
             await asyncio.wait({self._draining})
 
-    async def rewind(self, target_uuid: str) -> bool:
-        """Make the CLI drop a message and all after it."""
-        return (await self._rewind(target_uuid)).get("rewound") is True
+    async def rewind(self, target_uuid: str) -> dict[str, JsonValue]:
+        """Make the CLI drop a message and all after it; return its answer."""
+        sent = self.sent
+        if sent is not None and not sent.asks:
+            await self._vacate()
+        answer = await self.control(
+            "rewind_conversation",
+            {
+                "target_message_uuid": target_uuid,
+                "last_seen_user_message_uuid": self.history.last_sent,
+                "interrupt_if_running": True,
+                "allow_assistant_target": True,
+            },
+        )
+        if answer.get("rewound") is True:
+            self.history.rewind(target_uuid)
+            self._between.clear()
+            if sent is not None:
+                sent.enter(TurnEvent.DROP)
+        return answer
 
     async def reset(self) -> None:
         """Return to an exactly empty conversation."""
@@ -190,7 +171,7 @@ class SessionCore:
     async def drop_messages(self) -> None:
         """Drop all user messages of the conversation, and all that follows the first of them."""
         while (first := self.history.first) is not None:
-            answer = await self._rewind(first)
+            answer = await self.rewind(first)
             if answer.get("rewound") is True:
                 break
             if answer.get("reason") != "target_not_found":
@@ -198,11 +179,6 @@ class SessionCore:
                 raise ControlRequestError(subtype="rewind_conversation", message=reason)
             self.history.drop_first()  # a hook has kept it out of the conversation
         self._between.clear()
-
-    def forget_figures(self) -> None:
-        """Count turns and spending anew, for another holder of the session."""
-        self.turns = 0
-        self.ledger.forget()
 
     async def clear(self) -> None:
         """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo of itself."""
@@ -294,10 +270,6 @@ class SessionCore:
             return await self.control("get_usage", {"skip_behaviors": True})
         return {}
 
-    async def close(self) -> None:
-        """End the process and delete its folder. The first call does it, all calls wait for it."""
-        await self.connection.close()
-
     async def _prepare(self, connection: CLIConnection) -> None:
         await self.extensions.unpack(connection)
         if self.history.is_resumed:
@@ -319,26 +291,6 @@ class SessionCore:
     def _end(self, error: Exception) -> None:
         if self.sent is not None:
             self.sent.fail(error)
-
-    async def _rewind(self, target_uuid: str) -> dict[str, JsonValue]:
-        sent = self.sent
-        if sent is not None and not sent.asks:
-            await self._vacate()
-        answer = await self.control(
-            "rewind_conversation",
-            {
-                "target_message_uuid": target_uuid,
-                "last_seen_user_message_uuid": self.history.last_sent,
-                "interrupt_if_running": True,
-                "allow_assistant_target": True,
-            },
-        )
-        if answer.get("rewound") is True:
-            self.history.rewind(target_uuid)
-            self._between.clear()
-            if sent is not None:
-                sent.enter(TurnEvent.DROP)
-        return answer
 
     def _is_draining(self) -> bool:
         return self._draining is not None and not self._draining.done()
