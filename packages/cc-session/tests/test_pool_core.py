@@ -22,7 +22,7 @@ from cc_session import HookResult, Policy, PoolLimits, QueueTimeoutError, Rule, 
 from cc_session.pool.changes import Changes
 from cc_session.pool.core import PoolCore
 from cc_session.pool.launch import Defaults, Launch
-from cc_session.pool.leases import Lease, Step, next_step
+from cc_session.pool.leases import Lease
 from cc_session.pool.worker import Worker
 from cc_session.process.memory import Memory
 from cc_session.process.settings import Settings, SettingValues, control_requests
@@ -755,15 +755,6 @@ def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], message: 
 def test_limits_outside_of_their_class_are_refused_with_its_name(name: str, advice: str) -> None:
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'{advice}"):
         SessionPool(**{name: 4})  # pyright: ignore[reportArgumentType] - that is the point
-
-
-@pytest.mark.parametrize(
-    ("has_idle", "is_coming", "step"),
-    [(True, True, Step.TAKE), (True, False, Step.TAKE), (False, True, Step.WAIT), (False, False, Step.START)],
-)
-def test_a_lease_gets_the_process_that_is_there_first(*, has_idle: bool, is_coming: bool, step: Step) -> None:
-    """SES-61."""
-    assert next_step(has_idle=has_idle, is_coming=is_coming) is step
 
 
 # --- System prompts ---

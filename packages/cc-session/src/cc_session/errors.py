@@ -34,6 +34,9 @@ __all__ = [
 class _OwnFacts(Exception):
     """Base between two bases of a class; keeps the SDK's constructors from being called with our sentence."""
 
+    retryable = False
+    """True if a retry in a new session may succeed, unchanged."""
+
     def __init__(self, message: str) -> None:
         Exception.__init__(self, message)
 
@@ -41,15 +44,9 @@ class _OwnFacts(Exception):
 class CLIConnectionError(cc_types.CLIConnectionError, _OwnFacts, sdk.CLIConnectionError):
     """Claude Code cannot be reached: it did not start, has ended, or its pipes are closed."""
 
-    retryable = False
-    """True if a retry in a new session may succeed, unchanged."""
-
 
 class CLINotFoundError(cc_types.CLINotFoundError, _OwnFacts, sdk.CLINotFoundError):
     """No Claude Code CLI at the expected place."""
-
-    retryable = False
-    """True if a retry in a new session may succeed, unchanged."""
 
 
 class ProcessExitedError(cc_types.ProcessExitedError, _OwnFacts, sdk.ProcessError):
@@ -69,9 +66,6 @@ class ProcessExitedError(cc_types.ProcessExitedError, _OwnFacts, sdk.ProcessErro
 class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, _OwnFacts, sdk.CLIJSONDecodeError):
     """The CLI wrote a line that is not JSON, or one that is too long."""
 
-    retryable = False
-    """True if a retry in a new session may succeed, unchanged."""
-
     @property
     def original_error(self) -> Exception:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set
         """Reason as an exception, as in the SDK's class."""
@@ -83,8 +77,6 @@ class MessageParseError(cc_types.MessageParseError, _OwnFacts, SDKMessageParseEr
 
     data: JsonValue  # pyright: ignore[reportIncompatibleVariableOverride]  # an invalid message may be no object either
     """The message, as received."""
-    retryable = False
-    """True if a retry in a new session may succeed, unchanged."""
 
 
 class TurnTimeoutError(ClaudeCodeError, TimeoutError):

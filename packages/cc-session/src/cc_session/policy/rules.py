@@ -35,26 +35,16 @@ _BY_LOWER_CASE = {name.lower(): name for name in _KNOWN}
 
 # Old names of renamed tools, which the CLI still accepts in its own rules.
 _RENAMED: Mapping[str, str] = {
-    "Task": "Agent",
-    "KillShell": "TaskStop",
-    "KillBash": "TaskStop",
-    "ListPeers": "ListAgents",
-    "Brief": "SendUserMessage",
-    "ListMcpResources": "ListMcpResourcesTool",
-    "ReadMcpResource": "ReadMcpResourceTool",
-    "ReadMcpResourceDir": "ReadMcpResourceDirTool",
-    "ProposeGoal": "SetGoal",
-}
+    "Task": "Agent", "KillShell": "TaskStop", "KillBash": "TaskStop", "ListPeers": "ListAgents",
+    "Brief": "SendUserMessage", "ListMcpResources": "ListMcpResourcesTool", "ReadMcpResource": "ReadMcpResourceTool",
+    "ReadMcpResourceDir": "ReadMcpResourceDirTool", "ProposeGoal": "SetGoal",
+}  # fmt: skip
 
 _NAME = re.compile(r"[A-Za-z0-9_*-]+")
 
 
 def checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
-    """Return the pattern in the form that CLI calls can match.
-
-    Raises:
-        ValueError: It is neither a name nor a name with `*`, or differs from a CLI tool only in case.
-    """
+    """Return the pattern in the form that CLI calls can match."""
     if isinstance(tool, re.Pattern):
         return tool
     if not _NAME.fullmatch(tool):
@@ -160,11 +150,8 @@ _SHELLS = ("Bash", "Monitor", "PowerShell")
 
 # Each with the field of its path.
 _WRITING: Mapping[str, str] = {
-    "Edit": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
-    "Write": "file_path",
-}
+    "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path", "Write": "file_path",
+}  # fmt: skip
 
 # White space that JavaScript, and so the CLI, trims at an end. Python has more, and lacks one.
 _TRIMMED = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"

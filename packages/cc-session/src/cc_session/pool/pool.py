@@ -4,7 +4,7 @@ This is the facade for all threads and loops; `pool/core.py` controls the proces
 """
 
 import functools
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Never, Self, Unpack
 
@@ -126,7 +126,10 @@ class SessionPool:
             **overrides: Merged over the options, field by field.
         """
         launch = self._defaults.launch(options, overrides)
-        return await on_background(self._core.run, launch, _asking(prompt, verbatim, timeout, max_cost_usd), retries)
+        ask = functools.partial(
+            Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd
+        )
+        return await on_background(self._core.run, launch, ask, retries)
 
     def run_sync(
         self,
@@ -144,8 +147,8 @@ class SessionPool:
         Raises:
             RuntimeError: It was called from a hook, a policy or a tool, which run on the thread it would wait for.
         """
-        launch = self._defaults.launch(options, overrides)
-        return run_on_background(self._core.run, launch, _asking(prompt, verbatim, timeout, max_cost_usd), retries)
+        run = functools.partial(self.run, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
+        return run_on_background(run, prompt, options=options, retries=retries, **overrides)
 
     async def warm(
         self, count: int, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]
@@ -195,12 +198,6 @@ class SessionPool:
     @property
     def _core(self) -> PoolCore:
         return self._owner.core
-
-
-def _asking(
-    prompt: Content, verbatim: bool, timeout: float | None, max_cost_usd: float | None
-) -> Callable[[Session], Awaitable[Turn]]:
-    return functools.partial(Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
 
 
 # An API call takes seconds in which its process only waits, so there are more of them than processors; each takes some

@@ -1,5 +1,6 @@
 """The processes of a pool, and its choice among them. Pure: it starts and ends none, and decides without awaiting."""
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -25,8 +26,8 @@ class Processes:
         self._limits = limits
         self.workers: set[Worker] = set()
         """Processes that are ready. Other threads count them, so a change of state is one step."""
-        self.starting: dict[object, Hashable] = {}
-        """The key of each process that is not ready yet, by an object of its own."""
+        self.starting: dict[asyncio.Task[None], Hashable] = {}
+        """The key of each process that is not ready yet, by the task that starts it."""
 
     @property
     def idle(self) -> list[Worker]:

@@ -50,21 +50,11 @@ class PooledSession(Session):
         return self._core.settings
 
     async def apply(self, wanted: SettingValues) -> bool:
-        """Set the settings that the process is not known to have; return False if there are none.
-
-        Raises:
-            ControlRequestError: The CLI refused.
-            ClaudeCodeError: The process failed.
-        """
+        """Set the settings that the process is not known to have; return False if there are none."""
         return await on_background(self._core.apply, wanted)
 
     async def drop_messages(self) -> None:
-        """Drop all user messages, and all that follows the first of them. Messages before it stay.
-
-        Raises:
-            ControlRequestError: The CLI refused.
-            ClaudeCodeError: The process failed.
-        """
+        """Drop all user messages, and all that follows the first of them. Messages before it stay."""
         await on_background(self._core.drop_messages)
 
     @property

@@ -15,19 +15,10 @@ from .settings import EXACT_MODES
 __all__ = ["SideEffects"]
 
 # They only read, or end or drop data that a rewind drops too.
-_HARMLESS = frozenset(
-    {
-        "get_context_usage",
-        "get_hooks_listing",
-        "get_session_cost",
-        "get_settings",
-        "get_usage",
-        "initialize",
-        "interrupt",
-        "mcp_status",
-        "rewind_conversation",
-    }
-)
+_HARMLESS = frozenset((
+    "get_context_usage", "get_hooks_listing", "get_session_cost", "get_settings", "get_usage", "initialize",
+    "interrupt", "mcp_status", "rewind_conversation",
+))  # fmt: skip
 
 # The CLI reads these again for each request, so the earlier value undoes a change.
 _PER_REQUEST = frozenset({"CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"})

@@ -125,12 +125,7 @@ class SessionCore:
             self.sent = None
 
     def leave(self, sent: SentMessage, error: Exception | None = None) -> None:
-        """End a turn that has no reader any more: interrupt it, or else discard its process.
-
-        Args:
-            sent: The turn; nothing happens if it has ended or never begun.
-            error: The error for its reader, if it does not end by itself.
-        """
+        """End a turn whose reader left or gets `error`: interrupt it, if it runs, or else discard its process."""
         sent.enter(TurnEvent.LEAVE)
         sent.give_up(error or CLIConnectionError(reason="This turn was left", advice="Begin another one."))
         if self.sent is sent and not sent.has_ended.is_set() and not self._is_draining():
@@ -146,15 +141,9 @@ class SessionCore:
         sent = self.sent
         if sent is not None and not sent.asks:
             await self._vacate()
-        answer = await self.control(
-            "rewind_conversation",
-            {
-                "target_message_uuid": target_uuid,
-                "last_seen_user_message_uuid": self.history.last_sent,
-                "interrupt_if_running": True,
-                "allow_assistant_target": True,
-            },
-        )
+        seen: dict[str, JsonValue] = {"last_seen_user_message_uuid": self.history.last_sent}
+        options: dict[str, JsonValue] = {"interrupt_if_running": True, "allow_assistant_target": True}
+        answer = await self.control("rewind_conversation", {"target_message_uuid": target_uuid, **seen, **options})
         if answer.get("rewound") is True:
             self.history.rewind(target_uuid)
             self._between.clear()

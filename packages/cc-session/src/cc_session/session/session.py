@@ -6,7 +6,7 @@ coroutine may be awaited from any thread's asyncio loop.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 from claude_agent_sdk import ClaudeAgentOptions, McpServerStatus, PermissionMode, Transport
 
@@ -21,7 +21,7 @@ from ..process.frames import Content, is_command, user_frame
 from ..process.options import sealed_options
 from ..timeouts import Timeouts, checked_seconds
 from .core import SessionCore
-from .extensions import Extensions
+from .extensions import Extensions, check_mode
 from .lease import LeaseTerm
 from .sent_message import SentMessage
 from .spending import Spent
@@ -281,8 +281,7 @@ class Session:
             ControlRequestError: The CLI refused, for example `"bypassPermissions"` in a process started without it.
             ClaudeCodeError: As in `control()`.
         """
-        if mode not in get_args(PermissionMode):
-            raise ValueError(f"there is no permission mode {mode!r}; there are {', '.join(get_args(PermissionMode))}")
+        check_mode(mode)
         await self.control("set_permission_mode", mode=mode)
 
     async def control(
