@@ -25,8 +25,8 @@ from cc_session.pool.launch import Defaults, Launch
 from cc_session.pool.leases import Lease
 from cc_session.pool.worker import Worker
 from cc_session.process.memory import Memory
+from cc_session.process.observer import SideEffects
 from cc_session.process.settings import Settings, SettingValues, control_requests
-from cc_session.process.side_effects import SideEffects
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
 
 from .conftest import all_raise, cancelled, until

@@ -18,8 +18,8 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 from ..background import on_background
 from ..process.memory import Memory
+from ..process.observer import SideEffects
 from ..process.settings import Settings, SettingValues
-from ..process.side_effects import SideEffects
 from ..session.lease import LeaseTerm
 from ..session.session import Session
 from . import launch_key as _keys
@@ -42,7 +42,7 @@ class PooledSession(Session):
     @property
     def side_effects(self) -> SideEffects:
         """Side effects on the process that a rewind does not undo."""
-        return self._core.connection.transport.side_effects
+        return self._core.connection.transport.observer.side_effects
 
     @property
     def settings(self) -> Settings:

@@ -204,4 +204,4 @@ class Extensions:
             await self.serve(self._servers, loop=self._loop)
         # This is its initial state, and no change by a caller.
         self.settings.begin()
-        connection.transport.side_effects.clear()
+        connection.transport.observer.side_effects.clear()

@@ -190,7 +190,7 @@ class TurnStream(AsyncIterator[Message]):
         while True:
             waits = [] if deadline is None else [deadline - loop.time()]
             if self._limits.silence is not None:
-                waits.append(self._limits.silence - self._core.connection.transport.activity.silent_for())
+                waits.append(self._limits.silence - self._core.connection.transport.observer.silent_for())
             if min(waits) <= 0:
                 break
             try:
