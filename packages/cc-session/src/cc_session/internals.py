@@ -5,7 +5,7 @@ No public interface: a name may change in any release.
 
 from .background import on_background, run_on_background, start_on_background, tell_background
 from .mcp.tool_server import TOOL_CALL_ID, TOOL_META, check_length, with_tool_server
-from .policy.rules import is_below, is_known_tool
+from .policy.rules import is_known_tool
 from .pool.core import PoolCore
 from .pool.launch import Launch
 from .pool.leases import Lease
@@ -30,7 +30,6 @@ __all__ = [
     "bundled_cli",
     "check_length",
     "find_cli",
-    "is_below",
     "is_known_tool",
     "login_advice",
     "login_of",

@@ -15,7 +15,6 @@ __all__ = [
     "Predicate",
     "Rule",
     "checked_tool_pattern",
-    "is_below",
     "is_known_tool",
     "reading",
     "shell_rules",
@@ -158,25 +157,6 @@ _TRIMMED = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
 
 # Files there make other programs run code: Git its hooks, the CLI the hooks of its settings.
 _NOT_EVEN_BELOW = frozenset({".git", ".claude"})
-
-
-def is_below(path: str | Path, *, field: str = "file_path") -> Predicate:
-    """Return a predicate for rules: a tool's path is below a folder, and not a link to another place.
-
-    Args:
-        path: The folder, which must exist. Its links are resolved now, once.
-        field: The input field with the path: `"notebook_path"` for `NotebookEdit`.
-
-    Raises:
-        NotADirectoryError: It is not a folder.
-        FileNotFoundError: The path does not exist.
-    """
-    folder = _folder(path)
-
-    def predicate(input: Mapping[str, Any]) -> bool:
-        return _below(folder, input[field]) is not None
-
-    return predicate
 
 
 def reading() -> list[Rule]:

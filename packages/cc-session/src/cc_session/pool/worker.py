@@ -57,11 +57,6 @@ class PooledSession(Session):
         """Drop all user messages, and all that follows the first of them. Messages before it stay."""
         await on_background(self._core.drop_messages)
 
-    @property
-    def cwd(self) -> str | None:
-        """Working folder of the process, if it runs on this machine."""
-        return self._core.connection.cwd
-
     def lent_for(self, term: LeaseTerm) -> Session:
         """Return a facade of the session that is valid until `term` ends."""
         return Session(self._core, term)
