@@ -58,12 +58,10 @@ def ask(session: Session, content: Content) -> "asyncio.Task[list[Message]]":
     """Ask in a task of its own, which returns all messages."""
 
     async def messages() -> list[Message]:
-        received: list[Message] = []
-        with contextlib.suppress(TurnError):
-            async with session.stream(content) as stream:
-                async for message in stream:
-                    received.append(message)  # noqa: PERF401 - those of a failed turn, too
-        return received
+        try:
+            return [*(await session.run(content)).messages]
+        except TurnError as error:
+            return [*error.turn.messages]
 
     return asyncio.ensure_future(messages())
 
