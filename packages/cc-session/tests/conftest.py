@@ -48,10 +48,8 @@ def result(frame, **fields):
 {body}
 """
 
-
 STDIO_SERVER = str(Path(__file__).parent / "stdio_server.py")
-# The fixtures of the processes that tests share.
-SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})
+SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})  # fixtures of processes that tests share
 
 
 def ask(session: Session, content: Content) -> "asyncio.Task[list[Message]]":
