@@ -1,12 +1,12 @@
 import asyncio
 
-from cc_session import SessionPool, sealed_options
+from cc_session import PoolLimits, SessionPool, sealed_options
 
 CITIES = ["Paris", "Tokyo", "Nairobi", "Lima"]
 
 
 async def main() -> None:
-    async with SessionPool(sealed_options(system_prompt="Answer in one word."), size=2) as pool:
+    async with SessionPool(sealed_options(system_prompt="Answer in one word."), limits=PoolLimits(size=2)) as pool:
         # Independent questions, each in a conversation of its own.
         turns = await asyncio.gather(*(pool.run(f"In which country is {city}?") for city in CITIES))
         for city, turn in zip(CITIES, turns, strict=True):

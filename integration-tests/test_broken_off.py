@@ -12,7 +12,7 @@ from awaits import Watch
 from cc_loopback import Call, LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_messages.process.process import RequestProcess
-from cc_session import SessionPool, sealed_options
+from cc_session import PoolLimits, SessionPool, sealed_options
 from cc_session.internals import on_background
 
 SONNET, OPUS = "claude-sonnet-5", "claude-opus-4-8"
@@ -187,7 +187,7 @@ async def test_each_await_of_a_lease_can_be_its_last(loopback: LoopbackServer) -
     loopback.respond = respond
     options = sealed_options(system_prompt="Say it.", env=loopback.env())
     first, left, other = ("Say alpha.", SONNET), ("Say bravo.", OPUS), ("Say charlie.", SONNET)
-    async with SessionPool(options, size=1, prewarm=0) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0)) as pool:
 
         async def ask(prompt: str, model: str) -> tuple[str, Any]:
             loopback.calls.clear()

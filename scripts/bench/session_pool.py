@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 
-from cc_session import Session, SessionPool, sealed_options
+from cc_session import PoolLimits, Session, SessionPool, sealed_options
 
 from .arena import scripted_api
 from .harness import Bound, Effort, Figure, Group, Suite, milliseconds
@@ -64,7 +64,7 @@ async def ask_pool(pool: SessionPool, prompt: str) -> str | None:
 @asynccontextmanager
 async def warm_pool(options: ClaudeAgentOptions, size: int) -> AsyncGenerator[SessionPool]:
     """Yield a pool with all processes started and used a few times."""
-    async with SessionPool(options, size=size, prewarm=0) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=size, prewarm=0)) as pool:
         await pool.warm(size)
         await seconds_of(partial(ask_pool, pool), 5 * size, size)
         yield pool
@@ -105,7 +105,7 @@ async def measure_queries(options: ClaudeAgentOptions, effort: Effort) -> list[F
     size, at_once = min(ours, key=lambda number: ours[number]), min(theirs, key=lambda number: theirs[number])
     queries, sdk_queries, rounds = effort.times(QUERIES, 16), effort.times(SDK_QUERIES, 4), effort.times(ROUNDS)
     taken, sdk_taken = 0.0, 0.0
-    async with SessionPool(options, size=size, prewarm=0) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=size, prewarm=0)) as pool:
         taken += await milliseconds(lambda: pool.warm(size)) / 1_000
         for _ in range(rounds):  # in alternation, so that a busy moment affects both
             taken += await seconds_of(partial(ask_pool, pool), queries // rounds, 2 * size)

@@ -18,7 +18,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Message, PermissionMode
 
 from cc_loopback import JsonObject, LoopbackServer, Reply
-from cc_session import Content, Policy, Session, SessionPool, Timeouts, sealed_options
+from cc_session import Content, Policy, PoolLimits, Session, SessionPool, Timeouts, TurnError, sealed_options
 from cc_session.internals import run_on_background
 
 T = TypeVar("T")
@@ -48,17 +48,18 @@ def result(frame, **fields):
 {body}
 """
 
-
 STDIO_SERVER = str(Path(__file__).parent / "stdio_server.py")
-# The fixtures of the processes that tests share.
-SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})
+SHARED = frozenset({"lone_pool", "shared_bash", "shared_pool"})  # fixtures of processes that tests share
 
 
 def ask(session: Session, content: Content) -> "asyncio.Task[list[Message]]":
     """Ask in a task of its own, which returns all messages."""
 
     async def messages() -> list[Message]:
-        return [message async for message in session.ask(content)]
+        try:
+            return [*(await session.run(content)).messages]
+        except TurnError as error:
+            return [*error.turn.messages]
 
     return asyncio.ensure_future(messages())
 
@@ -233,14 +234,14 @@ def module_bench(worker_api: LoopbackServer, tmp_path_factory: pytest.TempPathFa
 def shared_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
     """The processes that the tests of a worker share. Each lease has an empty conversation."""
     # On a busy machine an abandoned turn may take its time, and is to be ended, not discarded.
-    with SessionPool(sealed(worker_api), size=2, prewarm=0, timeouts=Timeouts(close=10)) as pool:
+    with SessionPool(sealed(worker_api), limits=PoolLimits(size=2, prewarm=0), timeouts=Timeouts(close=10)) as pool:
         yield pool
 
 
 @pytest.fixture(scope="session")
 def lone_pool(worker_api: LoopbackServer) -> Iterator[SessionPool]:
     """A pool of one process that tests share, so that it is clear which one a lease gets."""
-    with SessionPool(sealed(worker_api), size=1, prewarm=0) as pool:
+    with SessionPool(sealed(worker_api), limits=PoolLimits(size=1, prewarm=0)) as pool:
         yield pool
 
 

@@ -132,8 +132,7 @@ async def test_a_turn_that_was_rewound_at_any_moment_leaves_the_session_free_and
     """SES-10: also without a reader to its end."""
     for milliseconds in (0, 1, 2, 3, 5, 100):
         server.respond = held
-        left = session.ask("Never mind.")
-        reading = asyncio.ensure_future(anext(left))
+        left = ask(session, "Never mind.")
         await until(lambda: session.state == "busy", pause=0)
         await anyio.sleep(milliseconds / 1000)  # so that the rewind meets the turn at another point
 
@@ -144,9 +143,7 @@ async def test_a_turn_that_was_rewound_at_any_moment_leaves_the_session_free_and
         assert result_of(await ask(session, "A new start.")).result == "Fresh."
         assert received(server) == [("user", [{"type": "text", "text": "A new start."}])]
         assert await session.rewind(session.last_user_uuid or "")
-        await reading
-        rest = [message async for message in left]
-        assert result_of(rest).result != "Fresh."
+        assert result_of(await left).result != "Fresh."
 
 
 async def test_an_interrupted_turn_says_so_in_its_result_and_without_a_turn_nothing_happens(
@@ -225,7 +222,7 @@ async def test_a_cancelled_message_or_reader_is_not_taken_for_the_next_answer(
     for _ in range(3):
         asking = await held.during(ask(session, "Cancelled."))
         await cancelled(asking)
-        assert session.state == "busy"
+        assert session.state in ("dirty", "idle")
         assert await session.rewind(session.last_user_uuid or "")
     server.respond = say("An answer.")
     assert result_of(await ask(session, "And now?")).result == "An answer."

@@ -13,7 +13,6 @@ from cc_session import (
     QueueTimeoutError,
     SessionBusyError,
     TurnTimeoutError,
-    UnknownToolCallError,
 )
 from cc_session.errors import (
     CLIConnectionError,
@@ -51,7 +50,6 @@ def test_an_error_is_ours_and_the_sdk_s_and_says_the_same_as_ours(
     [
         *(kind(**facts) for kind, facts, _ in BOTH),
         SessionBusyError(),
-        UnknownToolCallError(call_id="toolu_1"),
         HooksDisabledError("it is too old"),
         McpServerFailedError({"a": "It broke."}),
         TurnTimeoutError(limit="silence", seconds=3.0),

@@ -47,7 +47,7 @@ async def opened():
     return session
 
 async def answer(session, text):
-    return [getattr(message, "result", None) async for message in session.ask(text)][-1]
+    return (await session.run(text)).text
 
 for line in sys.stdin:
     body, env, files = json.loads(line)
@@ -144,8 +144,9 @@ def test_the_process_ends_with_a_script_that_raises(run: Run) -> None:
     script = run("""
 async def main():
     session = await opened()
-    async for message in session.ask("Hello."):
-        1 / 0
+    async with session.stream("Hello.") as messages:
+        async for message in messages:
+            1 / 0
 asyncio.run(main())
 """)
     _, stderr = script.end()

@@ -32,10 +32,9 @@ from cc_session import (
     SSEServer,
     StdioServer,
     Timeouts,
-    ToolDefinition,
 )
 
-from .conftest import STDIO_SERVER, ask, calling, results_of, sealed, until, use
+from .conftest import STDIO_SERVER, ask, calling, results_of, say, sealed, until, use
 
 if sys.platform == "win32":
     raise pytest.skip.Exception("needs POSIX", allow_module_level=True)
@@ -262,18 +261,18 @@ async def test_replaced_servers_are_in_the_next_request_and_no_others(session: S
 
 
 async def test_other_servers_stay_when_the_set_is_replaced(options: ClaudeAgentOptions, server: LoopbackServer) -> None:
-    """SES-58: those of the options, and the tools of the session."""
-    options = replace(options, mcp_servers={"theirs": cast(Any, stdio("theirs").to_wire())})
-    tools = [ToolDefinition("mine", "A tool.", {"type": "object"})]
-    async with await Session.open(options, tools=tools, mcp_servers={"a": stdio("one")}) as session:
+    """SES-58: those of the options, in this process and outside."""
+    own = create_sdk_mcp_server("own", tools=[tool("mine", "A tool.", {})(say({}))])
+    options = replace(options, mcp_servers={"theirs": cast(Any, stdio("theirs").to_wire()), "own": own})
+    async with await Session.open(options, mcp_servers={"a": stdio("one")}) as session:
         await session.set_mcp_servers({"a": stdio("two")})
         await session.wait_mcp()
         server.respond = calling()
         await ask(session, "Hello.")
-        for name in ("theirs", "session"):
+        for name in ("theirs", "own"):
             with pytest.raises(ValueError, match="there is already an MCP server"):
                 await session.set_mcp_servers({name: stdio()})
-    assert sorted(tools_of(server)) == ["mcp__a__two", "mcp__theirs__theirs", "mine"]
+    assert sorted(tools_of(server)) == ["mcp__a__two", "mcp__own__mine", "mcp__theirs__theirs"]
 
 
 async def test_a_server_is_switched_off_and_on(session: Session, server: LoopbackServer) -> None:

@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
-from cc_session import HTTPServer, Session, SSEServer, StdioServer, ToolDefinition
+from cc_session import HTTPServer, Session, SSEServer, StdioServer
 from cc_session.mcp.servers import wire_servers
 from cc_session.process.cli_file import bundled_cli
 from cc_session.process.login import without_login
@@ -171,8 +171,8 @@ async def test_servers_that_make_no_sense_are_refused_before_anything_starts(opt
     """SES-55."""
     with pytest.raises(ValueError, match="an MCP server's name"):
         await Session.open(options, mcp_servers={"a b": STDIO})
-    with pytest.raises(ValueError, match="already an MCP server 'session'"):
-        await Session.open(options, mcp_servers={"session": STDIO}, tools=[ToolDefinition("x", "", {"type": "object"})])
+    with pytest.raises(ValueError, match="already an MCP server 'a'"):
+        await Session.open(replace(options, mcp_servers={"a": STDIO.to_wire()}), mcp_servers={"a": STDIO})
     wrong: Any = {"a": "program"}
     with pytest.raises(TypeError, match="is no StdioServer"):
         await Session.open(options, mcp_servers=wrong)

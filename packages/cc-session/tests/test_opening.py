@@ -128,7 +128,7 @@ time.sleep(60)
         with anyio.fail_after(10):
             for _ in range(2):  # it stays dead
                 with pytest.raises(expected):
-                    _ = [message async for message in session.ask("Hello.")]
+                    await session.run("Hello.")
             with pytest.raises(expected):
                 await session.control("interrupt")
 
@@ -160,7 +160,7 @@ for frame in frames():
     result(frame, result="right")
 """)
     async with await Session.open(options) as session:
-        messages = [message async for message in session.ask("Hello.")]
+        messages = (await session.run("Hello.")).messages
 
     found = next(message.data["told"] for message in messages if isinstance(message, SystemMessage))
     assert json.dumps(found).strip("[]") in ('"\\ud83d"', "")
@@ -240,7 +240,7 @@ async def test_a_transport_of_the_caller_s_takes_the_place_of_a_process_until_a_
         transport.breaks = True
         for _ in range(2):
             with anyio.fail_after(10), pytest.raises(CLIConnectionError, match="It broke"):
-                _ = [message async for message in session.ask("Hello.")]
+                await session.run("Hello.")
         assert session.state == "dead"
     assert transport.is_closed
 

@@ -106,7 +106,7 @@ async def test_without_an_api_key_a_session_starts_as_well(server: LoopbackServe
     env = server.env() | {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "token"}
     options: ClaudeAgentOptions = sealed_options(env=env, system_prompt="You are a test.")
     async with await Session.open(options) as session:
-        assert [message async for message in session.ask("Hello.")]
+        assert await session.run("Hello.")
 
     assert not server.requests[-1]["tools"]
     assert server.calls[-1].headers["authorization"] == "Bearer token"

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cc_session import Policy, Rule, Verdict
-from cc_session.internals import is_below
 
 
 def says(policy: Policy, tool: str, **input: Any) -> str:
@@ -212,11 +211,3 @@ def test_a_workspace_must_be_a_folder_that_is_there_and_stays_where_it_was(work:
 
     assert says(policy, "Write", file_path=f"{link}/passwd") == "deny"
     assert says(policy, "Write", file_path=f"{work}/file") == "allow"
-
-
-def test_is_below_is_a_condition_for_rules_of_one_s_own(work: Path) -> None:
-    policy = Policy([Rule("Read", "allow", when=is_below(work))], default="deny")
-
-    assert says(policy, "Read", file_path=f"{work}/inside") == "allow"
-    assert says(policy, "Read", file_path=f"{work}/to-file") == "deny"
-    assert says(policy, "Read") == "deny"

@@ -18,12 +18,14 @@ from claude_agent_sdk import (
     PermissionResultDeny,
     PermissionUpdate,
     ToolPermissionContext,
+    create_sdk_mcp_server,
+    tool,
 )
 from claude_agent_sdk.types import PermissionRuleValue
 from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import LoopbackServer
-from cc_session import Policy, Rule, Session, StdioServer, Timeouts, ToolDefinition, hook
+from cc_session import Policy, Rule, Session, StdioServer, Timeouts, hook
 from cc_session.policy.gate import kept_in_memory
 
 from .conftest import STDIO_SERVER, ask, bash, use
@@ -361,29 +363,29 @@ async def test_the_calls_of_a_sub_agent_are_under_the_policy(bench: Any) -> None
     assert context.agent_id
 
 
-async def test_a_tool_of_the_caller_s_is_known_by_its_server_and_not_by_its_name(bench: Any) -> None:
+async def test_a_tool_is_known_by_its_server_and_not_by_its_name(bench: Any) -> None:
     """SES-46, SES-54: a tool with the name of the CLI's or another server's is not confused with it."""
     answered: list[str] = []
 
-    async def answer(session: Session) -> None:
-        while True:
-            call = await session.next_call()
-            answered.append(call.name)
-            await session.answer_call(call.id, "done")
+    def town_tool(name: str) -> Any:
+        async def answer(_arguments: Any) -> dict[str, Any]:
+            answered.append(name)
+            return {"content": []}
+
+        return tool(name, "A tool.", {})(answer)
 
     names = ("Read", "mcp__good__tool", "weather")
-    tools = [ToolDefinition(name, "A tool.", {"type": "object"}) for name in names]
-    rules = [Rule("mcp__session__weather", "allow"), Rule("mcp__good__*", "allow")]
+    rules = [Rule("mcp__town__weather", "allow"), Rule("mcp__good__*", "allow")]
     bench.will_call(*(use(name, name) for name in names))
-    options, policy = replace(bench.options, tools=[]), Policy.read_only().with_rules(*rules)
-    async with await Session.open(options, policy=policy, tools=tools) as session, asyncio.timeout(40):
-        answering = asyncio.ensure_future(answer(session))
-        await ask(session, "Go.")
-        answering.cancel()
+    # With this variable the model sees the tools without the names of their servers.
+    env = {**bench.options.env, "CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
+    servers = {"town": create_sdk_mcp_server("town", tools=[town_tool(name) for name in names])}
+    policy = Policy.read_only().with_rules(*rules)
+    await bench.run(policy, changes={"tools": [], "env": env, "mcp_servers": servers})
 
     assert answered == ["weather"]
-    assert "does not allow this use of mcp__session__Read" in bench.results["toolu_Read"]
-    assert "does not allow this use of mcp__session__mcp__good__tool" in bench.results["toolu_mcp__good__tool"]
+    assert "does not allow this use of mcp__town__Read" in bench.results["toolu_Read"]
+    assert "does not allow this use of mcp__town__mcp__good__tool" in bench.results["toolu_mcp__good__tool"]
 
 
 async def test_the_presets_in_a_session(bench: Any) -> None:

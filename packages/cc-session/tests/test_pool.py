@@ -14,7 +14,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import Session, SessionBusyError, SessionPool, TurnError
+from cc_session import PoolLimits, Session, SessionBusyError, SessionPool, TurnError
 from cc_types import CLIConnectionError, CLINotFoundError
 
 from .conftest import FakeCLI, all_raise, cancelled, echo, until
@@ -62,13 +62,11 @@ async def test_a_session_can_do_nothing_after_its_lease(server: LoopbackServer, 
     """SES-67."""
     async with one_process.lease() as old:
         await old.run("Mine.")
-        stream = old.ask("Mine, too.")
-        await anext(stream)
     async with one_process.lease() as new:
-        late = old.run("x"), old.add_user("x"), old.reset(), old.control("get_settings"), anext(stream)
+        late = old.run("x"), old.add_user("x"), old.reset(), old.control("get_settings"), old.stream("x").__aenter__()
         await all_raise(CLIConnectionError, *late, match="The lease of this session has ended")
         await old.close()
-        assert (old.state, old.pid, old.last_user_uuid, old.suspended) == ("dead", None, None, ())
+        assert (old.state, old.pid, old.last_user_uuid) == ("dead", None, None)
         assert (await new.run("Yours.")).text == "Yours."
         assert len(server.requests[-1]["messages"]) == 1
 
@@ -89,7 +87,7 @@ for frame in frames():
 
 async def test_messages_after_the_last_turn_and_figures_of_a_lease_are_not_in_the_next_one(fake_cli: FakeCLI) -> None:
     """SES-62, SES-67."""
-    async with SessionPool(fake_cli(TALKS_LATE), size=1, prewarm=0) as pool:
+    async with SessionPool(fake_cli(TALKS_LATE), limits=PoolLimits(size=1, prewarm=0)) as pool:
         async with pool.lease() as old:
             await old.run("One.")
             await old.run("Two.")
@@ -164,7 +162,7 @@ async def test_a_lease_cancelled_at_any_moment_is_given_back(one_process: Sessio
 async def test_a_lease_says_why_a_process_cannot_be_started(tmp_path: Path) -> None:
     """SES-F01."""
     missing = tmp_path / "no-such-claude"
-    async with SessionPool(ClaudeAgentOptions(cli_path=missing), size=1, prewarm=0) as pool:
+    async with SessionPool(ClaudeAgentOptions(cli_path=missing), limits=PoolLimits(size=1, prewarm=0)) as pool:
         await all_raise(CLINotFoundError, pool.run("Hello."), pool.warm(1))
         with pytest.raises(CLIConnectionError, match="Working directory"):
             await pool.run("Hello.", cwd=tmp_path / "nowhere")
@@ -232,27 +230,13 @@ async def test_run_sync_where_it_would_wait_for_itself_says_so(
 # --- Size and memory of processes ---
 
 
-async def test_clear_leaves_the_same_process_and_an_echo(server: LoopbackServer, options: ClaudeAgentOptions) -> None:
-    """SES-63: by choice."""
-    async with SessionPool(options, size=1, prewarm=0, reset="clear") as pool:
-        for _ in range(3):
-            async with pool.lease() as session:
-                await session.run("One.")
-                await session.run("Two.")
-        assert pool.stats().starts == 1
-    first, later = server.requests[0], server.requests[-2]
-    assert "/clear" not in str(first)
-    assert "<command-name>/clear</command-name>" in str(later)
-    assert "Two." not in str(later)
-
-
 async def test_processes_are_measured(
     server: LoopbackServer, options: ClaudeAgentOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SES-66, SES-68: on Linux, pages of the program itself are counted once."""
     low, high = (0.4, 0.95) if sys.platform == "linux" else (0.95, 1.2)
     monkeypatch.setattr("cc_session.pool.core._LOOK_SECONDS", 0.1)
-    async with SessionPool(options, size=2, prewarm=0, max_rss_mb=1) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0, max_rss_mb=1)) as pool:
         async with pool.lease() as first, pool.lease() as second:
             await asyncio.gather(first.run("Hello."), second.run("Hello."))
             processes = [psutil.Process(session.pid) for session in (first, second)]
@@ -274,7 +258,7 @@ async def test_many_leases_stay_within_the_memory_and_leave_nothing(
     async with await Session.open(options) as session:
         limit = psutil.Process(session.pid).memory_info().rss / 1e6 + 70  # which hundreds of turns may pass
     largest = 0.0
-    async with SessionPool(options, size=2, prewarm=0, max_rss_mb=limit) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0, max_rss_mb=limit)) as pool:
         for _ in range(10):
             await asyncio.gather(*(pool.run("x" * 1000) for _ in range(leases // 10)))
             largest = max(largest, *(process.memory_info().rss / 1e6 for process in processes()))

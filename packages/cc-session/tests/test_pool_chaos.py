@@ -13,7 +13,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import SessionPool, Timeouts, TurnError
+from cc_session import PoolLimits, SessionPool, Timeouts, TurnError
 from cc_types import ClaudeCodeError
 
 CALLERS = int(os.environ.get("CC_SESSION_CHAOS", "50"))
@@ -90,7 +90,7 @@ async def test_cancels_interrupts_and_kills_mix_up_no_answers_and_leave_nothing(
 ) -> None:
     """SES-82, SES-F09: at eight calls at once on four processes."""
     server.respond = echo_sooner_or_later
-    async with SessionPool(options, size=4, prewarm=1, timeouts=Timeouts(control=5)) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=4, prewarm=1), timeouts=Timeouts(control=5)) as pool:
         await pool.warm(4)
         chaos = Chaos(pool)
         await asyncio.gather(*(chaos.call(number) for number in range(callers)))

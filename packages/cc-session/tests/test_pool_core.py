@@ -18,16 +18,15 @@ from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
 from claude_agent_sdk.types import SystemPromptPreset
 from typing_extensions import override
 
-from cc_session import HookResult, Policy, QueueTimeoutError, Rule, SessionPool, Timeouts, hook
+from cc_session import HookResult, Policy, PoolLimits, QueueTimeoutError, Rule, SessionPool, Timeouts, hook
 from cc_session.pool.changes import Changes
 from cc_session.pool.core import PoolCore
 from cc_session.pool.launch import Defaults, Launch
-from cc_session.pool.leases import Lease, Step, next_step
-from cc_session.pool.processes import PoolLimits
+from cc_session.pool.leases import Lease
 from cc_session.pool.worker import Worker
 from cc_session.process.memory import Memory
+from cc_session.process.observer import SideEffects
 from cc_session.process.settings import Settings, SettingValues, control_requests
-from cc_session.process.side_effects import SideEffects
 from cc_types import CLIConnectionError, CLINotFoundError, ControlRequestError, ControlTimeoutError, ProcessExitedError
 
 from .conftest import all_raise, cancelled, until
@@ -95,7 +94,7 @@ class PretendedSession:
     async def vacate(self) -> None:
         pass
 
-    async def reset(self, *, tools_changed: bool) -> None:
+    async def reset(self) -> None:
         await self.may_reset.wait()
         if self.error is not None:
             raise self.error
@@ -183,11 +182,7 @@ async def make(starter: Starter) -> AsyncGenerator[Make]:
     pools: list[PoolCore] = []
 
     def make(**limits: Any) -> PoolCore:
-        usual: dict[str, Any] = {
-            "size": 1, "prewarm": 0, "start_limit": 2, "max_uses": 500, "max_rss_mb": 400, "max_total_mb": None,
-            "idle_seconds": 300, "reset": "rewind",
-        }  # fmt: skip
-        pools.append(PoolCore(launch, PoolLimits(**usual | limits), starter))
+        pools.append(PoolCore(launch, PoolLimits(**{"size": 1, "prewarm": 0} | limits), starter))
         return pools[-1]
 
     yield make
@@ -245,10 +240,10 @@ async def test_other_options_have_processes_of_their_own(make: Make) -> None:
         return HookResult()
 
     strict = Policy([Rule("*", "deny", reason="Never.")])
-    servers = [{"tools": create_sdk_mcp_server("tools")} for _ in range(2)]
+    servers = {"tools": create_sdk_mcp_server("tools")}
     kinds: list[dict[str, Any]] = [
         {}, {"system_prompt": FULL}, {"cwd": "elsewhere"}, {"env": {"COLOUR": "red"}}, {"policy": strict},
-        {"hooks": [look]}, {"mcp_servers": servers[0]}, {"mcp_servers": servers[1]}, {"timeouts": Timeouts(control=1)},
+        {"hooks": [look]}, {"mcp_servers": servers}, {"timeouts": Timeouts(control=1)},
         {"permission_mode": "plan"},
     ]  # fmt: skip
     pool = make(size=len(kinds))
@@ -332,20 +327,18 @@ async def test_what_cannot_be_brought_back_is_replaced(
 
 
 async def test_a_lease_that_did_nothing_leaves_nothing_to_be_undone(make: Make) -> None:
-    """SES-63: also with fresh processes only, of which there is a spare one each time."""
-    pool = make(size=2, prewarm=1, reset="fresh")
-    await pool.prewarm()
-    await all_rest()
-    pool.give_back(lease := Lease(launch()))
+    """SES-63: also with options that serve one conversation."""
+    pool, once = make(), launch(replace(OPTIONS, resume="earlier"))
+    pool.give_back(lease := Lease(once))
     with pytest.raises(asyncio.CancelledError):
         await pool.lend(lease)  # returned before it began
     for number in range(3):
-        async with lent(pool) as session:
+        async with lent(pool, once) as session:
             session.side_effects.clear()
-        assert (await use(pool)) is session
+        assert (await use(pool, once)) is session
         assert session.number == number
         assert pool.stats().recycled == {"fresh": number + 1}
-        assert figures(pool, "idle", "waits", "resets") == (1, 0, 0)
+        assert figures(pool, "idle", "resets") == (0, 0)
 
 
 def measuring(memory: Memory) -> Callable[[Sequence[int]], dict[int, Memory]]:
@@ -579,7 +572,7 @@ async def test_warm_returns_when_the_processes_are_ready(make: Make, starter: St
 
     for count in (4, -1):
         with pytest.raises(ValueError, match="cannot be warm"):
-            await SessionPool(size=3).warm(count)
+            await SessionPool(limits=PoolLimits(size=3)).warm(count)
 
 
 async def test_prewarmed_processes_are_there_before_they_are_needed(
@@ -751,21 +744,17 @@ async def test_closing_fails_what_waits_and_ends_what_runs(make: Make, starter: 
         ({"max_uses": 0}, "max_uses is 0"),
         ({"max_rss_mb": -1}, "max_rss_mb is -1"),
         ({"idle_seconds": 0}, "idle_seconds is 0"),
-        ({"reset": "sometimes"}, "reset is 'sometimes'"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SessionPool(**limits)
+        PoolLimits(**limits)
 
 
-@pytest.mark.parametrize(
-    ("has_idle", "is_coming", "step"),
-    [(True, True, Step.TAKE), (True, False, Step.TAKE), (False, True, Step.WAIT), (False, False, Step.START)],
-)
-def test_a_lease_gets_the_process_that_is_there_first(*, has_idle: bool, is_coming: bool, step: Step) -> None:
-    """SES-61."""
-    assert next_step(has_idle=has_idle, is_coming=is_coming) is step
+@pytest.mark.parametrize(("name", "advice"), [("size", r": use limits=PoolLimits\(size=\.\.\.\)"), ("colour", "$")])
+def test_limits_outside_of_their_class_are_refused_with_its_name(name: str, advice: str) -> None:
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'{advice}"):
+        SessionPool(**{name: 4})  # pyright: ignore[reportArgumentType] - that is the point
 
 
 # --- System prompts ---

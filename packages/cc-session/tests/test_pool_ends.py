@@ -20,7 +20,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import LoopbackServer
-from cc_session import SessionPool, Timeouts
+from cc_session import PoolLimits, SessionPool, Timeouts
 from cc_types import CLIConnectionError, ProcessExitedError
 
 from .conftest import FakeCLI, all_raise, echo, folders_in, process_of, until
@@ -76,7 +76,7 @@ message = {"role": "assistant", "model": "m", "content": [{"type": "text", "text
 send(type="assistant", message=message, session_id="s", uuid="u", parent_tool_use_id=None)
 sys.exit(3)
 """)
-    async with SessionPool(fake, size=1, prewarm=0) as pool:
+    async with SessionPool(fake, limits=PoolLimits(size=1, prewarm=0)) as pool:
         with pytest.raises(ProcessExitedError):
             await pool.run("Hello.", retries=5)
         assert pool.stats().leases == 1
@@ -102,7 +102,7 @@ for frame in frames():
             {output}
         result(frame, result=frame["message"]["content"])
 """)
-    async with SessionPool(fake, size=1, prewarm=0) as pool:
+    async with SessionPool(fake, limits=PoolLimits(size=1, prewarm=0)) as pool:
         with pytest.raises(Exception, match=r".") as raised:
             await pool.run("One.")
         assert not isinstance(raised.value, TimeoutError)
@@ -115,7 +115,7 @@ async def test_a_process_that_hangs_in_a_lease_or_while_it_is_idle_is_not_waited
 ) -> None:
     """SES-67, SES-F05: where the reset hangs as well, another process is started meanwhile."""
     monkeypatch.setattr("cc_session.pool.worker._PING_SECONDS", 1.0)
-    async with SessionPool(options, size=2, prewarm=0, timeouts=Timeouts(close=1)) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=2, prewarm=0), timeouts=Timeouts(close=1)) as pool:
         async with pool.lease() as session:
             await session.run("Hello.")
             process_of(session).suspend()
@@ -136,7 +136,7 @@ async def test_close_ends_all_and_leaves_nothing(
     server: LoopbackServer, options: ClaudeAgentOptions, held: Any, temporary: Path, processes: Processes
 ) -> None:
     """SES-23, SES-27: processes that are idle, leased, in a turn, and being started; and waiting leases."""
-    pool = SessionPool(options, size=3, prewarm=0)
+    pool = SessionPool(options, limits=PoolLimits(size=3, prewarm=0))
     await pool.warm(2)
     async with pool.lease() as session:
         turn = await held.during(pool.run("Slow."))
@@ -168,7 +168,7 @@ async def test_closing_a_pool_that_was_never_used_is_nothing() -> None:
 async def test_a_forgotten_pool_ends_its_processes(
     server: LoopbackServer, options: ClaudeAgentOptions, temporary: Path, processes: Processes
 ) -> None:
-    pool = SessionPool(options, size=1, prewarm=0)
+    pool = SessionPool(options, limits=PoolLimits(size=1, prewarm=0))
     await pool.warm(1)
     assert len(processes()) == 1
     del pool
@@ -189,7 +189,7 @@ async def test_reprs_show_state_and_no_secret(fake_cli: FakeCLI) -> None:
     """SES-68."""
     idle = fake_cli("initialize()\nfor frame in frames(): pass")
     secret = replace(idle, system_prompt="s3cret", env={"ANTHROPIC_API_KEY": "s3cret"})
-    async with SessionPool(secret, size=2, prewarm=0) as pool:
+    async with SessionPool(secret, limits=PoolLimits(size=2, prewarm=0)) as pool:
         async with pool.lease() as session:
             assert repr(pool) == "<SessionPool idle=0 busy=1 resetting=0 starting=0 waiting=0 size=2>"
             assert "s3cret" not in repr(session) + repr(pool) + repr(pool.stats())
@@ -201,7 +201,7 @@ def test_a_forked_child_has_processes_of_its_own(
     server: LoopbackServer, options: ClaudeAgentOptions, processes: Processes
 ) -> None:
     """SES-74, SES-84."""
-    with SessionPool(options, size=1, prewarm=0) as pool:
+    with SessionPool(options, limits=PoolLimits(size=1, prewarm=0)) as pool:
         pool.run_sync("Parent.")
         [mine] = processes()
         if (child := os.fork()) == 0:
@@ -240,10 +240,10 @@ def test_a_thread_that_is_interrupted_in_run_sync_gives_its_lease_back(
 
 ENDS_WHILE_LEASES_WAIT = """
 import json, os, sys, threading, time
-from cc_session import SessionPool, sealed_options
+from cc_session import PoolLimits, SessionPool, sealed_options
 from cc_types import CLIConnectionError
 
-pool = SessionPool(sealed_options(env=json.loads(sys.argv[1])), size=1)
+pool = SessionPool(sealed_options(env=json.loads(sys.argv[1])), limits=PoolLimits(size=1))
 
 def ask():
     try:

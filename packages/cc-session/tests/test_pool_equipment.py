@@ -12,7 +12,7 @@ from claude_agent_sdk import ClaudeAgentOptions, PermissionResultAllow, PreToolU
 from claude_agent_sdk.types import PermissionRuleValue, PermissionUpdate
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import HookResult, McpServer, Policy, Rule, Session, SessionPool, hook
+from cc_session import HookResult, McpServer, Policy, PoolLimits, Rule, Session, SessionPool, hook
 from cc_types import CLIConnectionError
 
 from .conftest import all_raise
@@ -72,7 +72,9 @@ async def test_a_process_with_policy_hooks_and_servers_is_used_again_and_nothing
         await session.run("Good.")
     fresh = bodies(server)
 
-    async with SessionPool(options, size=1, prewarm=0, policy=policy, hooks=[look], mcp_servers=servers) as pool:
+    async with SessionPool(
+        options, limits=PoolLimits(size=1, prewarm=0), policy=policy, hooks=[look], mcp_servers=servers
+    ) as pool:
         for _ in range(2):
             assert "Echo" not in (await pool.run("Bad.")).text
             server.requests.clear()
@@ -95,7 +97,7 @@ async def test_a_permission_that_is_granted_for_the_session_ends_with_the_lease(
         return PermissionResultAllow(updated_permissions=[forever])
 
     policy = Policy(default="ask", ask=ask)
-    async with SessionPool(options, size=1, prewarm=0, policy=policy, mcp_servers=servers) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0), policy=policy, mcp_servers=servers) as pool:
         for text in ("One.", "Two."):
             assert f"Echo: {text}" in (await pool.run(text)).text
         stats = pool.stats()
@@ -135,7 +137,7 @@ async def test_a_hook_runs_on_the_loop_of_the_caller_whose_turn_it_is(
             await session.run("Hello.")
         await pool.run("Hello.")
 
-    async with SessionPool(options, size=1, prewarm=0, hooks=[note], mcp_servers=servers) as pool:
+    async with SessionPool(options, limits=PoolLimits(size=1, prewarm=0), hooks=[note], mcp_servers=servers) as pool:
         await asyncio.to_thread(asyncio.run, call())
         await call()
         assert pool.stats().starts == 1

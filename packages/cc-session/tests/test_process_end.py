@@ -230,7 +230,7 @@ async def test_leaving_the_context_closes_also_after_an_error_and_a_closed_sessi
 
     calls = (
         session.control("get_settings"), session.add_user("x"), session.add_assistant("x", model="m"),
-        ask(session, "x"), session.interrupt(), session.rewind("x"), session.next_call(), session.set_env({}),
+        ask(session, "x"), session.interrupt(), session.rewind("x"), session.set_env({}),
         session.run("x"), session.stream("x").__aenter__(), session.reset(), session.reset(tools_changed=True),
         session.set_model("m"), session.set_permission_mode("plan"),
     )  # fmt: skip

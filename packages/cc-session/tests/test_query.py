@@ -14,7 +14,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import SessionPool, Timeouts, TurnTimeoutError, query
+from cc_session import PoolLimits, SessionPool, Timeouts, TurnTimeoutError, query
 from cc_types import CLINotFoundError
 
 from .conftest import all_raise, wait_for_rest
@@ -132,7 +132,7 @@ async def test_the_login_of_this_process_decides_which_process_answers(
     """SES-61: a process with an old key serves no caller with a new one."""
     for name, value in server.env().items():
         monkeypatch.setenv(name, value)
-    async with SessionPool(size=2, prewarm=0) as pool:
+    async with SessionPool(limits=PoolLimits(size=2, prewarm=0)) as pool:
         for key in ("one", "two", "one"):
             monkeypatch.setenv("ANTHROPIC_API_KEY", key)
             await pool.run("Hello.")
@@ -140,3 +140,10 @@ async def test_the_login_of_this_process_decides_which_process_answers(
 
     keys = [call.headers["x-api-key"] for call in server.calls if call.path == "/v1/messages"]
     assert keys == ["one", "two", "one"]
+
+
+def test_the_import_builds_no_pool() -> None:
+    """ARCH-12: the first query does."""
+    code = "import gc, cc_session; print([one for one in gc.get_objects() if type(one) is cc_session.SessionPool])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

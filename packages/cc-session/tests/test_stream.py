@@ -52,6 +52,16 @@ async def test_messages_come_as_they_are_sent_and_the_turn_is_there_at_the_end(
     assert [message async for message in stream] == []
 
 
+async def test_the_rest_of_a_turn_can_be_skipped(server: LoopbackServer, session: Session) -> None:
+    """SES-13"""
+    server.respond = say(WORDS)
+    async with session.stream("Talk.") as stream:
+        await anext(stream)
+        turn = await stream.to_end()
+    assert (turn.text, session.state) == (WORDS, "idle")
+    assert turn is stream.turn
+
+
 async def test_a_slow_reader_misses_nothing(server: LoopbackServer, session: Session) -> None:
     """SES-13: more messages than any buffer on the way holds, and all of them sent before the first one is read."""
     server.respond = say([{"type": "text", "text": f"Part {number}."} for number in range(300)])

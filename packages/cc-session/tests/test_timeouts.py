@@ -11,9 +11,10 @@ from typing import Any
 import anyio
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow
+from mcp.server.mcpserver import MCPServer
 
 from cc_loopback import JsonObject, LoopbackServer
-from cc_session import Session, Timeouts, ToolDefinition, TurnTimeoutError
+from cc_session import Session, Timeouts, TurnTimeoutError
 from cc_types import ClaudeCodeError
 
 from .conftest import process_of, say, until
@@ -90,14 +91,14 @@ async def test_an_answer_that_comes_slowly_is_no_silence(options: ClaudeAgentOpt
 
 # The SDK warns that it is not asked about the caller's tool.
 @pytest.mark.filterwarnings("ignore::claude_agent_sdk.types.CanUseToolShadowedWarning")
-async def test_a_hook_a_permission_a_tool_and_a_caller_may_be_silent(
+async def test_a_hook_a_permission_a_tool_and_a_server_may_be_silent(
     server: LoopbackServer, options: ClaudeAgentOptions, tmp_path: Path
 ) -> None:
-    """SES-34, SES-16: the API is not the slow part. One of them takes longer than the limit."""
+    """SES-34: the API is not the slow part. One of them takes longer than the limit."""
     waited: list[str] = []
     has_begun, may_end = tmp_path / "begun", tmp_path / "end"
     command = f"touch {has_begun}; until [ -e {may_end} ]; do sleep 0.05; done"
-    calls: list[tuple[str, Any]] = [("Bash", {"command": command}), ("ask", {})]
+    calls: list[tuple[str, Any]] = [("Bash", {"command": command}), ("mcp__people__ask", {})]
 
     def model(body: JsonObject) -> Any:
         number = str(body["messages"]).count("tool_result")
@@ -118,7 +119,7 @@ async def test_a_hook_a_permission_a_tool_and_a_caller_may_be_silent(
     async def waiting_for(name: str) -> None:
         waited.append(name)
         await asyncio.sleep(0.05)
-        assert session._core.silent_for() == 0  # pyright: ignore[reportPrivateUsage] - compared with the limit
+        assert session._core.connection.transport.observer.silent_for() == 0  # pyright: ignore[reportPrivateUsage] - compared with the limit
 
     server.respond = model
     options = replace(
@@ -130,17 +131,21 @@ async def test_a_hook_a_permission_a_tool_and_a_caller_may_be_silent(
         hooks={"UserPromptSubmit": [HookMatcher(hooks=[consider], timeout=10)]},
         extra_args={"no-session-persistence": None},  # bare mode has no hooks
     )
-    tools = [ToolDefinition("ask", "Asks somebody.", {"type": "object"})]
-    async with await Session.open(options, tools=tools, timeouts=Timeouts(silence=1.5)) as session:
+    people = MCPServer("people")
+
+    @people.tool(name="ask")
+    async def ask() -> str:  # pyright: ignore[reportUnusedFunction]
+        await waiting_for("server")
+        return "Answer."
+
+    servers = {"people": people}
+    async with await Session.open(options, mcp_servers=servers, timeouts=Timeouts(silence=1.5)) as session:
         running = asyncio.ensure_future(session.run("Go."))
         await until(has_begun.exists)
         await waiting_for("tool")
         may_end.touch()
-        call = await session.next_call()
-        await waiting_for("caller")
-        await session.answer_call(call.id, "Answer.")
         assert (await running).text == "Done."
-    assert waited == ["hook", "permission", "tool", "caller"]
+    assert waited == ["hook", "permission", "tool", "server"]
 
 
 async def test_a_control_request_has_a_time_of_its_own(session: Session) -> None:

@@ -16,11 +16,11 @@ import anyio
 import claude_agent_sdk
 import psutil
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, Transport
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, Transport, create_sdk_mcp_server, tool
 from typing_extensions import override
 
 from cc_loopback import LoopbackServer
-from cc_session import Session, ToolDefinition, TurnError
+from cc_session import Session, TurnError
 from cc_types import ClaudeCodeError
 
 from .conftest import all_raise, calling, cancelled, echo, use
@@ -32,7 +32,7 @@ CLI = str(Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude")
 ARGUMENTS = [
     "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", "--include-partial-messages",
     "--bare", "--no-session-persistence", "--tools", "", "--setting-sources=", "--permission-mode", "dontAsk",
-    "--model", "claude-sonnet-5", "--system-prompt", "You are a test.", "--allowedTools", "mcp__session",
+    "--model", "claude-sonnet-5", "--system-prompt", "You are a test.", "--allowedTools", "mcp__town",
     "--mcp-config", '{"mcpServers": {"session": {"type": "sdk", "name": "session"}}}',
 ]  # fmt: skip
 
@@ -123,17 +123,22 @@ def transport(request: pytest.FixtureRequest, options: ClaudeAgentOptions, tmp_p
     return request.param({**options.env, "CLAUDE_CODE_TMPDIR": str(tmp_path)}, tmp_path)
 
 
+@tool("look_up", "Looks something up.", {})
+async def look_up(_arguments: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": "Found."}]}
+
+
 @pytest.fixture
 async def session(transport: OverStreams, options: ClaudeAgentOptions) -> AsyncIterator[Session]:
-    tools = [ToolDefinition("look_up", "Looks something up.", {"type": "object"})]
-    async with await Session.open(options, transport=transport, tools=tools) as session:
+    town = create_sdk_mcp_server("town", tools=[look_up])
+    async with await Session.open(options, transport=transport, mcp_servers={"town": town}) as session:
         yield session
     with pytest.raises(psutil.NoSuchProcess):
         psutil.Process(transport.pid)
 
 
 async def test_what_leaves_the_process_as_it_was(server: LoopbackServer, session: Session, held: Any) -> None:
-    """SES-19, SES-10, SES-14, SES-16, SES-18: turns, streams, history, interrupts, cancels, failures and tool calls."""
+    """SES-19, SES-10, SES-14, SES-18: turns, streams, history, interrupts, cancels, failures and tool calls."""
     await turns_streams_and_history(server, session)
     await failures_interrupts_and_cancels(server, session, held)
     await tool_calls(server, session)
@@ -180,12 +185,9 @@ async def failures_interrupts_and_cancels(server: LoopbackServer, session: Sessi
 
 
 async def tool_calls(server: LoopbackServer, session: Session) -> None:
-    server.respond = calling(use(1, "mcp__session__look_up"))
-    running = asyncio.ensure_future(session.run("Go."))
-
+    server.respond = calling(use(1, "mcp__town__look_up"))
     with anyio.fail_after(10):
-        await session.answer_call((await session.next_call()).id, "Found.")
-        assert (await running).text == "Done."
+        assert (await session.run("Go.")).text == "Done."
     assert "Found." in str(server.requests[-1])
 
 

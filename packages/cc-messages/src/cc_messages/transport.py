@@ -12,13 +12,12 @@ from typing import Self
 
 import httpx2
 
-from cc_session import PoolStats, QueueTimeoutError, Timeouts
+from cc_session import PoolLimits, PoolStats, QueueTimeoutError, Timeouts
 from cc_session.internals import (
     Launch,
     Lease,
     Login,
     PoolCore,
-    PoolLimits,
     PoolOwner,
     on_background,
     run_on_background,
@@ -102,7 +101,15 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         on_limit: LimitCallback | None = None,
         limit_thresholds: Sequence[float] = (0.8, 0.95),
     ) -> None:
-        limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, "rewind")
+        limits = PoolLimits(
+            size=size,
+            prewarm=prewarm,
+            start_limit=start_limit,
+            max_uses=max_uses,
+            max_rss_mb=max_rss_mb,
+            max_total_mb=max_total_mb,
+            idle_seconds=idle_seconds,
+        )
         self._size, self._prewarm = size, prewarm
         self.cache_breakpoints = cache_breakpoints
         """True if requests without `cache_control` get breakpoints."""

@@ -9,16 +9,15 @@ from .errors import (
     QueueTimeoutError,
     SessionBusyError,
     TurnTimeoutError,
-    UnknownToolCallError,
 )
 from .hooks.command import CommandFailedError, command_hook
 from .hooks.hook import Hook, HookResult, hook
 from .hooks.matchers import EVENTS
 from .mcp.servers import HTTPServer, McpServer, SSEServer, StdioServer
-from .mcp.tool_calls import ToolCall, ToolContent, ToolDefinition
 from .policy.policy import Ask, Policy, Verdict
 from .policy.rules import Rule
 from .pool.launch import LeaseOverrides
+from .pool.limits import PoolLimits
 from .pool.pool import SessionPool, query
 from .pool.stats import PoolStats
 from .process.frames import Content
@@ -43,6 +42,7 @@ __all__ = [
     "McpServer",
     "McpServerFailedError",
     "Policy",
+    "PoolLimits",
     "PoolStats",
     "QueueTimeoutError",
     "Rule",
@@ -54,15 +54,11 @@ __all__ = [
     "Spent",
     "StdioServer",
     "Timeouts",
-    "ToolCall",
-    "ToolContent",
-    "ToolDefinition",
     "Turn",
     "TurnError",
     "TurnErrorKind",
     "TurnStream",
     "TurnTimeoutError",
-    "UnknownToolCallError",
     "Verdict",
     "command_hook",
     "hook",

@@ -52,6 +52,15 @@ class _Background:
         """True if the caller runs on the loop."""
         return threading.current_thread() is self._thread
 
+    def call(self, loop: asyncio.AbstractEventLoop | None, function: Callable[[], Awaitable[T]]) -> Future[T]:
+        """Start a call for a caller on `loop`; runs on any thread."""
+
+        async def call() -> T:
+            caller_loop.set(loop)
+            return await function()
+
+        return self.portal.start_task_soon(call)
+
     def start(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Start a task; runs on the loop."""
         task = self.loop.create_task(function())
@@ -85,7 +94,7 @@ def _serve(started: "Future[tuple[BlockingPortal, asyncio.AbstractEventLoop]]") 
 
 
 caller_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("caller_loop", default=None)
-"""Return the loop of the call's origin, if it can run other code meanwhile."""
+"""Event loop that awaits the current call; None if the caller blocks its thread."""
 
 _lock = threading.Lock()
 _current: _Background | None = None
@@ -119,12 +128,7 @@ async def on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kw
     loop = asyncio.get_running_loop()
     if loop is background.loop:
         return await function(*args, **kwargs)
-
-    async def call() -> T:
-        caller_loop.set(loop)
-        return await function(*args, **kwargs)
-
-    return await asyncio.wrap_future(background.portal.start_task_soon(call))
+    return await asyncio.wrap_future(background.call(loop, functools.partial(function, *args, **kwargs)))
 
 
 def run_on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -139,11 +143,7 @@ def run_on_background(function: Callable[P, Awaitable[T]], *args: P.args, **kwar
     if background.is_this_thread:
         raise RuntimeError("The thread that runs Claude Code's hooks and tools cannot wait for it; use `await`")
 
-    async def call() -> T:
-        caller_loop.set(None)
-        return await function(*args, **kwargs)
-
-    future = background.portal.start_task_soon(call)
+    future = background.call(None, functools.partial(function, *args, **kwargs))
     try:
         return future.result()
     except BaseException:

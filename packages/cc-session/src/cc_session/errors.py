@@ -28,12 +28,14 @@ __all__ = [
     "SDKMessageParseError",
     "SessionBusyError",
     "TurnTimeoutError",
-    "UnknownToolCallError",
 ]
 
 
 class _OwnFacts(Exception):
     """Base between two bases of a class; keeps the SDK's constructors from being called with our sentence."""
+
+    retryable = False
+    """True if a retry in a new session may succeed, unchanged."""
 
     def __init__(self, message: str) -> None:
         Exception.__init__(self, message)
@@ -42,15 +44,9 @@ class _OwnFacts(Exception):
 class CLIConnectionError(cc_types.CLIConnectionError, _OwnFacts, sdk.CLIConnectionError):
     """Claude Code cannot be reached: it did not start, has ended, or its pipes are closed."""
 
-    retryable = False
-    """True if a retry in a new session may succeed, unchanged."""
-
 
 class CLINotFoundError(cc_types.CLINotFoundError, _OwnFacts, sdk.CLINotFoundError):
     """No Claude Code CLI at the expected place."""
-
-    retryable = False
-    """True if a retry in a new session may succeed, unchanged."""
 
 
 class ProcessExitedError(cc_types.ProcessExitedError, _OwnFacts, sdk.ProcessError):
@@ -70,9 +66,6 @@ class ProcessExitedError(cc_types.ProcessExitedError, _OwnFacts, sdk.ProcessErro
 class CLIJSONDecodeError(cc_types.CLIJSONDecodeError, _OwnFacts, sdk.CLIJSONDecodeError):
     """The CLI wrote a line that is not JSON, or one that is too long."""
 
-    retryable = False
-    """True if a retry in a new session may succeed, unchanged."""
-
     @property
     def original_error(self) -> Exception:  # pyright: ignore[reportIncompatibleVariableOverride]  # the SDK's is never set
         """Reason as an exception, as in the SDK's class."""
@@ -84,8 +77,6 @@ class MessageParseError(cc_types.MessageParseError, _OwnFacts, SDKMessageParseEr
 
     data: JsonValue  # pyright: ignore[reportIncompatibleVariableOverride]  # an invalid message may be no object either
     """The message, as received."""
-    retryable = False
-    """True if a retry in a new session may succeed, unchanged."""
 
 
 class TurnTimeoutError(ClaudeCodeError, TimeoutError):
@@ -137,8 +128,8 @@ class QueueTimeoutError(ClaudeCodeError, TimeoutError):
         super().__init__(
             f"No Claude Code process came free within {seconds:g} seconds: {len(self.busy_seconds)} of {size} "
             f"processes were busy{longest}, and {waiting} requests waited. Allow more processes (`pool=` of "
-            "ClaudeCodeProvider, `size=` of a transport or a SessionPool), send fewer requests at once, or allow more "
-            "time with Timeouts(queue=...)."
+            "ClaudeCodeProvider, `size=` of a transport, PoolLimits(size=...) of a SessionPool), send fewer requests "
+            "at once, or allow more time with Timeouts(queue=...)."
         )
 
 
@@ -178,20 +169,3 @@ class McpServerFailedError(ClaudeCodeError):
         self.servers = dict(servers)
         words = "; ".join(f"{name}: {reason}" for name, reason in self.servers.items())
         super().__init__(f"MCP servers are not connected: {words}")
-
-
-class UnknownToolCallError(ClaudeCodeError, KeyError):
-    """No tool call with this id waits for an answer: it was answered already, was cancelled, or never made."""
-
-    call_id: str
-    """The given id."""
-
-    # `KeyError` would show the sentence in quotes.
-    __str__ = Exception.__str__
-
-    def __init__(self, *, call_id: str) -> None:
-        self.call_id = call_id
-        super().__init__(
-            f"No tool call {call_id!r} waits for an answer: it was answered already, was cancelled with its turn, or "
-            "never made. Answer each call of `suspended` once."
-        )

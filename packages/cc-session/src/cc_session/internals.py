@@ -4,14 +4,13 @@ No public interface: a name may change in any release.
 """
 
 from .background import on_background, run_on_background, start_on_background, tell_background
-from .mcp.tool_calls import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
-from .policy.rules import is_below, is_known_tool
+from .mcp.tool_server import TOOL_CALL_ID, TOOL_META, calling_freely, check_length
+from .policy.rules import is_known_tool
 from .pool.core import PoolCore
 from .pool.launch import Launch
 from .pool.leases import Lease
 from .pool.owner import PoolOwner
-from .pool.processes import PoolLimits
-from .pool.worker import PooledSession, ResetBy, Worker
+from .pool.worker import PooledSession, Worker
 from .process.cli_file import bundled_cli, find_cli, login_advice
 from .process.login import CLOUD_VARIABLES, Login, api_address, login_of
 from .process.settings import SettingValues, variable
@@ -24,10 +23,8 @@ __all__ = [
     "Lease",
     "Login",
     "PoolCore",
-    "PoolLimits",
     "PoolOwner",
     "PooledSession",
-    "ResetBy",
     "SettingValues",
     "Worker",
     "api_address",
@@ -35,7 +32,6 @@ __all__ = [
     "calling_freely",
     "check_length",
     "find_cli",
-    "is_below",
     "is_known_tool",
     "login_advice",
     "login_of",

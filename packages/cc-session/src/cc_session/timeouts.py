@@ -31,7 +31,7 @@ class Timeouts:
     are such signs; the CLI passes them on every ten seconds, so a shorter limit does not see them. The time of a tool,
     a hook or a permission does not count: that silence is not one of the CLI or the API."""
     hook: float = 30.0
-    """For one call of a hook without a timeout of its own. The CLI blocks meanwhile; code takes seconds."""
+    """For the verdict of a policy's conditions on one call. The CLI blocks meanwhile. Hooks have their own timeouts."""
     mcp: float = 30.0
     """For MCP servers of a session to be ready. A program that is fetched first takes many seconds."""
     permission: float | None = None

@@ -10,7 +10,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage
 from typing_extensions import override
 
 from cc_session import Content, McpServer, McpServerFailedError
-from cc_session.internals import Launch, PooledSession, ResetBy, SettingValues, calling_freely
+from cc_session.internals import Launch, PooledSession, SettingValues, calling_freely
 
 from ..api.request import MessagesRequest
 from ..process.api_log import APILog
@@ -79,9 +79,9 @@ class LoopProcess(RequestProcess):
                 await self.session.add_assistant(message.blocks(), model=model)
 
     @override
-    async def reset(self, by: ResetBy) -> None:
+    async def reset(self) -> None:
         try:
-            await super().reset(by)
+            await super().reset()
         finally:
             self._caller.unbind()
             if self._tools is not None:

@@ -17,7 +17,7 @@ from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
 from typing_extensions import override
 
 from cc_session import Content, TurnError, TurnStream
-from cc_session.internals import Launch, PooledSession, ResetBy, Worker, api_address, variable
+from cc_session.internals import Launch, PooledSession, Worker, api_address, variable
 from cc_types import ClaudeCodeError, CLIConnectionError, RateLimits
 
 from ..api.cost import with_cost
@@ -203,13 +203,13 @@ class RequestProcess(Worker):
         return self._has_history and super().is_of_another_day
 
     @override
-    def unfit(self, by: ResetBy) -> str | None:
+    def unfit(self) -> str | None:
         if self.session.state == "dead":
             return "dead"
         return "mixed" if self._is_mixed else None
 
     @override
-    async def reset(self, by: ResetBy) -> None:
+    async def reset(self) -> None:
         await self._finish()
         await self._forget()
 

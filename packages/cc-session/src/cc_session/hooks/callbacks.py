@@ -61,11 +61,8 @@ class CallbackRunner:
     async def call(self, turn: str | None, function: Callable[..., Awaitable[T] | T], *args: object) -> T:
         """Call a function, and await its result if it is awaitable.
 
-        Args:
-            turn: The CLI's id of the turn, `prompt_id`. A late call about an earlier turn goes to that turn's caller.
-                An old CLI sends none; then the last turn counts.
-            function: The callback.
-            *args: Its arguments.
+        `turn` is the CLI's `prompt_id`: a late call about an earlier turn goes to that turn's caller. An old CLI sends
+        none; then the last turn counts.
         """
         loop = self._loop_of(turn)
         if not _is_async(function):

@@ -8,8 +8,8 @@ errors where a hook is defined. The CLI's rules, read in its code and seen in ru
   `Edit|Write`. `bash` and `Bas` do not match `Bash`.
 - Anything else is a regular expression of JavaScript, searched for anywhere in the name: `mcp__.*__write`, `^Note`.
 
-A tool has its usual name, an MCP tool `mcp__server__tool`, and a tool of `Session.open(tools=…)` the name that the
-model sees. Other subjects depend on the event: the reason of a session start, the type of a sub-agent, etc.
+A tool has its usual name, and an MCP tool `mcp__server__tool`. Other subjects depend on the event: the reason of a
+session start, the type of a sub-agent, etc.
 """
 
 import re
@@ -19,43 +19,22 @@ from types import MappingProxyType
 
 __all__ = ["EVENTS", "check_event", "check_matcher"]
 
-EVENTS: Mapping[str, bool] = MappingProxyType(
-    {
-        "PreToolUse": True,
-        "PostToolUse": True,
-        "PostToolUseFailure": True,
-        "PostToolBatch": False,
-        "PermissionDenied": True,
-        "PermissionRequest": True,
-        "Notification": True,
-        "UserPromptSubmit": False,
-        "UserPromptExpansion": True,
-        "SessionStart": True,
-        "SessionEnd": True,
-        "Stop": False,
-        "StopFailure": True,
-        "SubagentStart": True,
-        "SubagentStop": True,
-        "PreCompact": True,
-        "PostCompact": True,
-        "PreModelSwitch": True,
-        "PostModelSwitch": True,
-        "Setup": True,
-        "TeammateIdle": False,
-        "TaskCreated": False,
-        "TaskCompleted": False,
-        "Elicitation": True,
-        "ElicitationResult": True,
-        "ConfigChange": True,
-        "InstructionsLoaded": True,
-        "WorktreeCreate": False,
-        "WorktreeRemove": False,
-        "CwdChanged": False,
-        "FileChanged": True,
-        "DirectoryAdded": True,
-        "MessageDisplay": False,
-    }
-)
+# Events whose subject a matcher cannot select.
+_WITHOUT_MATCHER = frozenset((
+    "PostToolBatch", "UserPromptSubmit", "Stop", "TeammateIdle", "TaskCreated", "TaskCompleted", "WorktreeCreate",
+    "WorktreeRemove", "CwdChanged", "MessageDisplay",
+))  # fmt: skip
+
+_NAMES_OF_EVENTS = (
+    "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionDenied", "PermissionRequest",
+    "Notification", "UserPromptSubmit", "UserPromptExpansion", "SessionStart", "SessionEnd", "Stop", "StopFailure",
+    "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "PreModelSwitch", "PostModelSwitch", "Setup",
+    "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange",
+    "InstructionsLoaded", "WorktreeCreate", "WorktreeRemove", "CwdChanged", "FileChanged", "DirectoryAdded",
+    "MessageDisplay",
+)  # fmt: skip
+
+EVENTS: Mapping[str, bool] = MappingProxyType({name: name not in _WITHOUT_MATCHER for name in _NAMES_OF_EVENTS})
 """The events of the CLI, and whether a hook on one can have a matcher."""
 
 # For these the CLI allows fewer characters in a name; any other text is a regular expression.
@@ -75,22 +54,13 @@ _PYTHON_ONLY = re.compile(
 
 
 def check_event(event: str) -> None:
-    """Check that the CLI knows an event.
-
-    Raises:
-        ValueError: It knows no such event.
-    """
+    """Check that the CLI knows an event."""
     if event not in EVENTS:
         raise ValueError(f"the CLI has no hook event {event!r}; it has {', '.join(EVENTS)}")
 
 
 def check_matcher(event: str, matcher: str | None) -> None:
-    """Check that the CLI reads a matcher as intended; None is everything.
-
-    Raises:
-        re.error: It is no regular expression.
-        ValueError: JavaScript reads it differently from Python, or the event has no subject to match.
-    """
+    """Check that the CLI reads a matcher as intended; None is everything."""
     if matcher in (None, "", "*"):
         return
     if not EVENTS[event]:

@@ -52,19 +52,19 @@ class McpControl:
     async def replace(
         self, servers: WireServers, *, require: bool, loop: asyncio.AbstractEventLoop | None
     ) -> list[McpServerStatus]:
-        """Replace the servers that were sent before, and wait until the new ones are ready.
-
-        Raises:
-            McpServerFailedError: One is not, and `require` is set. The set is still replaced.
-        """
+        """Replace the servers that were sent before, and wait until the new ones are ready."""
         deadline = time.monotonic() + self._connection.timeouts.mcp
         async with self._lock:
             stale = {name for name, server in self._in_process.items() if servers.in_process.get(name) is not server}
             if stale & servers.configs.keys():
                 # The CLI would treat another server of the same name as the same.
                 await self._hand_over({name: config for name, config in servers.configs.items() if name not in stale})
-            await self._remove(stale)
-            self._add(servers, loop)
+            for name in stale:
+                del self._in_process[name]
+                await remove_bridge(self._connection.client, name)
+            for name in servers.in_process.keys() - self._in_process.keys():
+                self._in_process[name] = server = servers.in_process[name]
+                add_bridge(self._connection.client, name, server, loop)
             await self._hand_over(servers.configs)
             statuses = await self.wait([*servers.configs], seconds=max(deadline - time.monotonic(), 0), require=False)
             if gone := self._no_longer_offered(statuses):
@@ -77,12 +77,7 @@ class McpControl:
         return statuses
 
     async def wait(self, names: Collection[str] | None, *, seconds: float, require: bool) -> list[McpServerStatus]:
-        """Wait until servers are connected, or have failed.
-
-        Raises:
-            McpServerFailedError: One is not connected after that time, and `require` is set.
-            ValueError: There is no server of that name.
-        """
+        """Wait until servers are connected, or have failed."""
         deadline = time.monotonic() + seconds
         pause = _POLL_SECONDS
         while True:
@@ -103,22 +98,14 @@ class McpControl:
         return [_without_secrets(status) for status in cast("list[dict[str, Any]]", answer.get("mcpServers", []))]
 
     async def reconnect(self, name: str) -> None:
-        """Reconnect a server.
-
-        Raises:
-            McpServerFailedError: It failed, or its name is unknown.
-        """
+        """Reconnect a server."""
         try:
             await self._request("mcp_reconnect", serverName=name)
         except ControlRequestError as error:
             raise McpServerFailedError({name: error.message}) from error
 
     async def toggle(self, name: str, enabled: bool) -> None:
-        """Switch a server on or off.
-
-        Raises:
-            McpServerFailedError: It could not be connected, or its name is unknown.
-        """
+        """Switch a server on or off."""
         try:
             await self._request("mcp_toggle", serverName=name, enabled=enabled)
         except ControlRequestError as error:
@@ -145,17 +132,6 @@ class McpControl:
         # Until servers are connected, or have failed, the CLI answers no other request.
         timeouts = self._connection.timeouts
         return await self._connection.request(subtype, fields, timeouts.mcp + timeouts.control)
-
-    def _add(self, servers: WireServers, loop: asyncio.AbstractEventLoop | None) -> None:
-        for name, server in servers.in_process.items():
-            if name not in self._in_process:
-                add_bridge(self._connection.client, name, server, loop)
-                self._in_process[name] = server
-
-    async def _remove(self, names: set[str]) -> None:
-        for name in names:
-            del self._in_process[name]
-            await remove_bridge(self._connection.client, name)
 
 
 def _tool_name(server: str, tool: str) -> str:

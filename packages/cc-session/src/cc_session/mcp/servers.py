@@ -7,7 +7,7 @@ or a header, are in no repr.
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from claude_agent_sdk import McpServerConfig
@@ -60,6 +60,7 @@ class StdioServer:
 
 @dataclass(frozen=True, slots=True)
 class _UrlServer:
+    _kind: ClassVar[str]
     url: str = field(repr=False)
     """Address, with `http` or `https`."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -78,6 +79,10 @@ class _UrlServer:
         parts = urlsplit(self.url)
         return f"{type(self).__name__}({parts.scheme}://{parts.hostname}, headers={[*self.headers]})"
 
+    def to_wire(self) -> dict[str, JsonValue]:
+        """Return it in the CLI's format."""
+        return {"type": self._kind, "url": self.url, "headers": {**self.headers}}
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SSEServer(_UrlServer):
@@ -88,9 +93,7 @@ class SSEServer(_UrlServer):
         TypeError: A value is no text.
     """
 
-    def to_wire(self) -> dict[str, JsonValue]:
-        """Return it in the CLI's format."""
-        return {"type": "sse", "url": self.url, "headers": {**self.headers}}
+    _kind = "sse"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -102,9 +105,7 @@ class HTTPServer(_UrlServer):
         TypeError: A value is no text.
     """
 
-    def to_wire(self) -> dict[str, JsonValue]:
-        """Return it in the CLI's format."""
-        return {"type": "http", "url": self.url, "headers": {**self.headers}}
+    _kind = "http"
 
 
 McpServer: TypeAlias = StdioServer | SSEServer | HTTPServer | InProcessServer | McpServerConfig
@@ -123,16 +124,7 @@ class WireServers:
 
 
 def wire_servers(servers: Mapping[str, McpServer], *, taken: Set[str]) -> WireServers:
-    """Check servers and convert them.
-
-    Args:
-        servers: The servers by their names.
-        taken: Names already in use.
-
-    Raises:
-        ValueError: A name cannot be part of a tool's name or is taken, or a server has an invalid value.
-        TypeError: A value is no server.
-    """
+    """Check servers and convert them; `taken` are names already in use."""
     configs: dict[str, dict[str, JsonValue]] = {}
     in_process: dict[str, Server[Any]] = {}
     for name, server in servers.items():

@@ -190,11 +190,7 @@ class PolicyGate:
 
 
 def kept_in_memory(answer: object) -> PermissionResult:
-    """Return a permission callback's answer, with updates for the session only, not for a settings file.
-
-    Raises:
-        TypeError: Not an answer.
-    """
+    """Return a permission callback's answer, with updates for the session only, not for a settings file."""
     match answer:
         case PermissionResultAllow(updated_permissions=updates) if updates is not None:
             return replace(answer, updated_permissions=[_in_memory(update) for update in updates])

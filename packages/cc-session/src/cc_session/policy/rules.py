@@ -15,7 +15,6 @@ __all__ = [
     "Predicate",
     "Rule",
     "checked_tool_pattern",
-    "is_below",
     "is_known_tool",
     "reading",
     "shell_rules",
@@ -35,26 +34,16 @@ _BY_LOWER_CASE = {name.lower(): name for name in _KNOWN}
 
 # Old names of renamed tools, which the CLI still accepts in its own rules.
 _RENAMED: Mapping[str, str] = {
-    "Task": "Agent",
-    "KillShell": "TaskStop",
-    "KillBash": "TaskStop",
-    "ListPeers": "ListAgents",
-    "Brief": "SendUserMessage",
-    "ListMcpResources": "ListMcpResourcesTool",
-    "ReadMcpResource": "ReadMcpResourceTool",
-    "ReadMcpResourceDir": "ReadMcpResourceDirTool",
-    "ProposeGoal": "SetGoal",
-}
+    "Task": "Agent", "KillShell": "TaskStop", "KillBash": "TaskStop", "ListPeers": "ListAgents",
+    "Brief": "SendUserMessage", "ListMcpResources": "ListMcpResourcesTool", "ReadMcpResource": "ReadMcpResourceTool",
+    "ReadMcpResourceDir": "ReadMcpResourceDirTool", "ProposeGoal": "SetGoal",
+}  # fmt: skip
 
 _NAME = re.compile(r"[A-Za-z0-9_*-]+")
 
 
 def checked_tool_pattern(tool: str | re.Pattern[str]) -> str | re.Pattern[str]:
-    """Return the pattern in the form that CLI calls can match.
-
-    Raises:
-        ValueError: It is neither a name nor a name with `*`, or differs from a CLI tool only in case.
-    """
+    """Return the pattern in the form that CLI calls can match."""
     if isinstance(tool, re.Pattern):
         return tool
     if not _NAME.fullmatch(tool):
@@ -119,7 +108,7 @@ class Rule:
 
     tool: str | re.Pattern[str]
     """Name, in which `*` matches any characters; or a regular expression for the whole name. A tool of an MCP server is
-    `mcp__server__tool`, whatever name the model sees; a tool of `Session.open(tools=…)` is `mcp__session__name`."""
+    `mcp__server__tool`, whatever name the model sees."""
     behavior: Behavior
     """Decision: deny, ask the policy's callback, or allow."""
     _: KW_ONLY
@@ -160,36 +149,14 @@ _SHELLS = ("Bash", "Monitor", "PowerShell")
 
 # Each with the field of its path.
 _WRITING: Mapping[str, str] = {
-    "Edit": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
-    "Write": "file_path",
-}
+    "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path", "Write": "file_path",
+}  # fmt: skip
 
 # White space that JavaScript, and so the CLI, trims at an end. Python has more, and lacks one.
 _TRIMMED = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\ufeff"
 
 # Files there make other programs run code: Git its hooks, the CLI the hooks of its settings.
 _NOT_EVEN_BELOW = frozenset({".git", ".claude"})
-
-
-def is_below(path: str | Path, *, field: str = "file_path") -> Predicate:
-    """Return a predicate for rules: a tool's path is below a folder, and not a link to another place.
-
-    Args:
-        path: The folder, which must exist. Its links are resolved now, once.
-        field: The input field with the path: `"notebook_path"` for `NotebookEdit`.
-
-    Raises:
-        NotADirectoryError: It is not a folder.
-        FileNotFoundError: The path does not exist.
-    """
-    folder = _folder(path)
-
-    def predicate(input: Mapping[str, Any]) -> bool:
-        return _below(folder, input[field]) is not None
-
-    return predicate
 
 
 def reading() -> list[Rule]:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
-from typing import Any
+from typing import Any, cast
 
 from cc_types import ClaudeCodeError, CLIConnectionError, ControlRequestError, ProcessExitedError
 
@@ -20,8 +20,9 @@ from ..process import connection
 from ..session.session import Session
 from ..session.turn import Turn
 from .launch import Launch
-from .leases import Lease, Step, next_step
-from .processes import PoolLimits, Processes
+from .leases import Lease
+from .limits import PoolLimits
+from .processes import Processes
 from .stats import Figures, PoolStats
 from .worker import Worker
 
@@ -58,7 +59,6 @@ class PoolCore:
         self._waiting: list[Lease] = []
         self._warming: list[tuple[Launch, int, asyncio.Future[None]]] = []
         self._is_prewarmed = False
-        self._starts: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
         self.is_closed = False
@@ -157,7 +157,7 @@ class PoolCore:
                 future.set_exception(_closed())
         if self._looking is not None:
             self._looking.cancel()
-        for task in self._starts:
+        for task in self._processes.starting:
             task.cancel()
         for worker in self._processes.workers.copy():
             self._end(worker, "closed")
@@ -214,7 +214,7 @@ class PoolCore:
             ) from None
 
     def _decide(self) -> None:
-        """Assign available processes to waiting leases, and start missing ones."""
+        """Give each waiting lease a clean process, or let it wait for one that is coming, or start one for it."""
         if self.is_closed:
             return
         for worker, reason in self._processes.unfit():
@@ -224,13 +224,12 @@ class PoolCore:
             if lease.coming is not None and lease.coming.cancelled():
                 continue  # its caller was cancelled, and returns it in its next step
             worker, key = self._processes.best_for(lease.launch), lease.launch.key
-            match next_step(has_idle=worker is not None, is_coming=coming[key] > 0):
-                case Step.TAKE if worker is not None:
-                    self._hand_over(lease, worker)
-                case Step.WAIT:
-                    coming[key] -= 1
-                case _:
-                    self._start(lease.launch, may_evict=True)
+            if worker is not None:
+                self._hand_over(lease, worker)
+            elif coming[key] > 0:
+                coming[key] -= 1
+            else:
+                self._start(lease.launch, may_evict=True)
         self._warm_up()
 
     def _hand_over(self, lease: Lease, worker: Worker) -> None:
@@ -284,14 +283,11 @@ class PoolCore:
             return
         for victim in victims:
             self._end(victim, "evicted")
-        start = object()
-        self._processes.starting[start] = launch.key
-        task = self._go_on_with(self._started(launch, start))
-        self._starts.add(task)
-        task.add_done_callback(lambda _: self._is_started(start))  # also if it was cancelled before its first step
-        task.add_done_callback(self._starts.discard)
+        task = self._go_on_with(self._started(launch))
+        self._processes.starting[task] = launch.key
+        task.add_done_callback(self._is_started)  # also if it was cancelled before its first step
 
-    async def _started(self, launch: Launch, start: object) -> None:
+    async def _started(self, launch: Launch) -> None:
         begun = time.monotonic()
         failure = None
         try:
@@ -304,18 +300,18 @@ class PoolCore:
             self._figures.start_seconds.append(time.monotonic() - begun)
             self._processes.measure([worker])
             self._settle(worker)
-        self._is_started(start)
+        self._is_started(cast("asyncio.Task[None]", asyncio.current_task()))
         if failure is not None:
             self._fail(launch.key, failure)
         self._decide()
 
-    def _is_started(self, start: object) -> None:
-        self._processes.starting.pop(start, None)
+    def _is_started(self, task: asyncio.Task[None]) -> None:
+        self._processes.starting.pop(task, None)
 
     def _take_back(self, worker: Worker) -> None:
         """Take a process back, which is then reset and idle, or replaced."""
         worker.take_back()
-        reason = worker.unfit(self._limits.reset)
+        reason = worker.unfit()
         if reason is None and worker.uses >= self._limits.max_uses:
             reason = "uses"
         if reason is not None:
@@ -330,12 +326,12 @@ class PoolCore:
         reason = None
         try:
             async with asyncio.timeout(_RESET_SECONDS):
-                await worker.reset(self._limits.reset)
+                await worker.reset()
             self._figures.resets += 1
             self._processes.measure([worker])
         except (Exception, asyncio.CancelledError) as error:
             logger.info("A Claude Code process is replaced, since its reset failed: %s", type(error).__name__)
-            reason = "dead" if worker.unfit(self._limits.reset) == "dead" else "reset"
+            reason = "dead" if worker.unfit() == "dead" else "reset"
         if reason is None and worker.memory.resident > self._limits.max_rss_mb:
             reason = "memory"
         if reason is None:

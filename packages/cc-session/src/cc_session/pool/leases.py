@@ -1,45 +1,15 @@
-"""A lease of a process, and the decision about the next step for a waiting one. Starts and ends nothing."""
+"""A lease of a process."""
 
 import asyncio
-from enum import Enum, auto
 
 from .launch import Launch
 from .worker import Worker
 
-__all__ = ["Lease", "Step", "next_step"]
-
-
-class Step(Enum):
-    """Next step for a waiting lease."""
-
-    TAKE = auto()
-    """It gets a clean process that can serve it."""
-    WAIT = auto()
-    """It waits for a process that is starting or resetting."""
-    START = auto()
-    """A process is started for it, in place of idle ones if necessary, as soon as there is room."""
-
-
-def next_step(*, has_idle: bool, is_coming: bool) -> Step:
-    """Decide the next step for the first waiting lease. Pure.
-
-    | clean process for it | one that is resetting or starting | step |
-    | --- | --- | --- |
-    | yes | | `TAKE` |
-    | no | yes | `WAIT` |
-    | no | no | `START` |
-    """
-    if has_idle:
-        return Step.TAKE
-    return Step.WAIT if is_coming else Step.START
+__all__ = ["Lease"]
 
 
 class Lease:
-    """A request for a process, from its creation until the process is returned.
-
-    Args:
-        launch: Start parameters of the process.
-    """
+    """A request for a process, from its creation until the process is returned."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
@@ -55,9 +25,5 @@ class Lease:
         """Wait for its process, a start included."""
 
     async def prepare(self, worker: Worker) -> None:
-        """Make a process ready. If it fails, the lease gets another one.
-
-        Raises:
-            ClaudeCodeError: The process failed or refused.
-        """
+        """Make a process ready. If it fails, the lease gets another one."""
         await worker.prepare(self.launch)

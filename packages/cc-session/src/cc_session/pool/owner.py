@@ -17,12 +17,7 @@ __all__ = ["PoolOwner"]
 
 
 class PoolOwner:
-    """Holds the core of a pool.
-
-    Args:
-        face: The object that uses the core. When it is garbage-collected, the processes end.
-        make: Makes a core. It must not refer to `face`.
-    """
+    """Holds the core of a pool. When `face` is garbage-collected, the processes end, so `make` must not refer to it."""
 
     def __init__(self, face: object, make: Callable[[], PoolCore]) -> None:
         self._make = make

@@ -4,9 +4,9 @@ This is the facade for all threads and loops; `pool/core.py` controls the proces
 """
 
 import functools
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Self, Unpack
+from typing import Any, Never, Self, Unpack
 
 from claude_agent_sdk import ClaudeAgentOptions
 
@@ -21,10 +21,9 @@ from ..timeouts import Timeouts
 from .core import PoolCore
 from .launch import Defaults, LeaseOverrides
 from .leases import Lease
+from .limits import PoolLimits, refuse_keywords
 from .owner import PoolOwner
-from .processes import PoolLimits
 from .stats import PoolStats
-from .worker import ResetBy
 
 __all__ = ["SessionPool", "query"]
 
@@ -43,7 +42,7 @@ class SessionPool:
       these the CLI keeps more than the conversation;
     - `"changed"`: the lease had made changes that cannot be undone: MCP servers, permissions, settings, and any effect
       of a prompt that is not verbatim;
-    - `"fresh"`: that was requested, or the options resume a conversation or have a budget of tokens;
+    - `"fresh"`: the options resume a conversation or have a budget of tokens;
     - `"date"`: another day has begun, which the CLI would report to the model;
     - `"reset"`, `"dead"`: the reset failed, or the process had ended.
 
@@ -51,49 +50,31 @@ class SessionPool:
 
     Args:
         options: Default options of processes; `sealed_options()` if None.
-        size: Maximum number of processes. One takes some 100 MB of its own, and more in long use.
-        prewarm: Number of clean processes kept ready for the pool's own options, ahead of need.
-        start_limit: Maximum number of simultaneous starts; a start takes a processor for a third of a second.
-        max_uses: Number of leases after which a process is replaced.
-        max_rss_mb: Resident memory, in megabytes, at which a returned process is replaced.
-        max_total_mb: Total memory of all processes, in megabytes, at which no more are started; shared pages are
-            counted once. None for no such limit.
-        idle_seconds: Time without a lease after which a process is ended, except those that `prewarm` keeps.
-        reset: `"rewind"`, or a fresh process where that is not exact; or always a `"fresh"` one; or `"clear"`, which
-            runs the `/clear` command. That leaves an echo of some 400 characters in the next lease's first message.
+        limits: Limits on the processes; `PoolLimits()` if None.
         policy: Permissions of tool calls. This and the following are given to `Session.open()`.
         hooks: Callbacks for events. Coroutine functions run on the loop of the turn's caller.
         mcp_servers: MCP servers by their names. Each process has its own connections to them. A server's state outlives
             a lease; a server of this process runs on the thread of the processes, and must not block it.
         require_mcp: If true, a server that does not start is an error.
         timeouts: Bounds of the sessions' waits.
-
-    Raises:
-        ValueError: A limit is not positive, or `prewarm` is greater than `size`.
     """
 
     def __init__(
         self,
         options: ClaudeAgentOptions | None = None,
         *,
-        size: int = 4,
-        prewarm: int = 1,
-        start_limit: int = 2,
-        max_uses: int = 500,
-        max_rss_mb: float = 400,
-        max_total_mb: float | None = None,
-        idle_seconds: float = 300,
-        reset: ResetBy = "rewind",
+        limits: PoolLimits | None = None,
         policy: Policy | None = None,
         hooks: Sequence[Hook[Any]] = (),
         mcp_servers: Mapping[str, McpServer] | None = None,
         require_mcp: bool = True,
         timeouts: Timeouts | None = None,
+        **others: Never,
     ) -> None:
-        self._limits = PoolLimits(size, prewarm, start_limit, max_uses, max_rss_mb, max_total_mb, idle_seconds, reset)
+        refuse_keywords("SessionPool()", others)
+        self._limits = limits or PoolLimits()
         self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts())
         launch = functools.partial(self._defaults.launch, None, {})
-        launch()  # raises if the options are invalid
         self._owner = PoolOwner(self, functools.partial(PoolCore, launch, self._limits))
 
     @asynccontextmanager
@@ -145,7 +126,10 @@ class SessionPool:
             **overrides: Merged over the options, field by field.
         """
         launch = self._defaults.launch(options, overrides)
-        return await on_background(self._core.run, launch, _asking(prompt, verbatim, timeout, max_cost_usd), retries)
+        ask = functools.partial(
+            Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd
+        )
+        return await on_background(self._core.run, launch, ask, retries)
 
     def run_sync(
         self,
@@ -163,8 +147,8 @@ class SessionPool:
         Raises:
             RuntimeError: It was called from a hook, a policy or a tool, which run on the thread it would wait for.
         """
-        launch = self._defaults.launch(options, overrides)
-        return run_on_background(self._core.run, launch, _asking(prompt, verbatim, timeout, max_cost_usd), retries)
+        run = functools.partial(self.run, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
+        return run_on_background(run, prompt, options=options, retries=retries, **overrides)
 
     async def warm(
         self, count: int, options: ClaudeAgentOptions | None = None, **overrides: Unpack[LeaseOverrides]
@@ -216,15 +200,18 @@ class SessionPool:
         return self._owner.core
 
 
-def _asking(
-    prompt: Content, verbatim: bool, timeout: float | None, max_cost_usd: float | None
-) -> Callable[[Session], Awaitable[Turn]]:
-    return functools.partial(Session.run, prompt=prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd)
-
-
 # An API call takes seconds in which its process only waits, so there are more of them than processors; each takes some
 # 100 MB. A program with a single query shall not keep it for long.
-_default_pool = SessionPool(size=8, prewarm=0, idle_seconds=60)
+_DEFAULT_LIMITS = PoolLimits(size=8, prewarm=0, idle_seconds=60)
+
+_default_pools: list[SessionPool] = []
+
+
+def _default_pool() -> SessionPool:
+    if not _default_pools:
+        # If two threads come here at once, both use the first pool; the other one never starts a process.
+        _default_pools.append(SessionPool(limits=_DEFAULT_LIMITS))
+    return _default_pools[0]
 
 
 async def query(
@@ -248,4 +235,4 @@ async def query(
         ClaudeCodeError: A process could not be started, or ended.
     """
     overrides = LeaseOverrides() if timeouts is None else LeaseOverrides(timeouts=timeouts)
-    return await (pool or _default_pool).run(prompt, options=options, **overrides)
+    return await (pool or _default_pool()).run(prompt, options=options, **overrides)

@@ -1,45 +1,22 @@
-"""The processes of a pool, and its limits on them. Pure: it starts and ends none, and decides without awaiting."""
+"""The processes of a pool, and its choice among them. Pure: it starts and ends none, and decides without awaiting."""
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 
 from ..process.memory import memory_of
 from .launch import Launch
-from .worker import ResetBy, Worker
+from .limits import PoolLimits
+from .worker import Worker
 
-__all__ = ["PoolLimits", "Processes"]
+__all__ = ["Processes"]
 
 # A waiting lease has another one started rather than wait for a reset that takes longer than a start.
 _RESET_SOON_SECONDS = 0.5
 
 # Assumed memory of a process, in megabytes, while there is none to measure.
 _FIRST_GUESS_MB = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class PoolLimits:
-    """Resource limits of a pool. See `SessionPool`."""
-
-    size: int
-    prewarm: int
-    start_limit: int
-    max_uses: int
-    max_rss_mb: float
-    max_total_mb: float | None
-    idle_seconds: float
-    reset: ResetBy
-
-    def __post_init__(self) -> None:
-        for name in ("size", "start_limit", "max_uses", "max_rss_mb", "max_total_mb", "idle_seconds"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} is {value}: it must be greater than 0")
-        if not 0 <= self.prewarm <= self.size:
-            raise ValueError(f"prewarm is {self.prewarm}: it must lie between 0 and the size, {self.size}")
-        if self.reset not in ("rewind", "clear", "fresh"):
-            raise ValueError(f"reset is {self.reset!r}: it must be 'rewind', 'clear' or 'fresh'")
 
 
 class Processes:
@@ -49,8 +26,8 @@ class Processes:
         self._limits = limits
         self.workers: set[Worker] = set()
         """Processes that are ready. Other threads count them, so a change of state is one step."""
-        self.starting: dict[object, Hashable] = {}
-        """The key of each process that is not ready yet, by an object of its own."""
+        self.starting: dict[asyncio.Task[None], Hashable] = {}
+        """The key of each process that is not ready yet, by the task that starts it."""
 
     @property
     def idle(self) -> list[Worker]:

@@ -18,22 +18,20 @@ from cc_types import CLIConnectionError, ControlRequestError
 
 from ..background import on_background
 from ..process.memory import Memory
+from ..process.observer import SideEffects
 from ..process.settings import Settings, SettingValues
-from ..process.side_effects import SideEffects
-from ..session.lease import LeasedObject, LeaseTerm
+from ..session.lease import LeaseTerm
 from ..session.session import Session
 from . import launch_key as _keys
 from .changes import Changes, without_snapshot
 from .launch import Launch
 
-__all__ = ["PooledSession", "ResetBy", "Worker", "WorkerState"]
+__all__ = ["PooledSession", "Worker", "WorkerState"]
 
 # A killed or hanging process gives no answer. The check takes a millisecond, so it is skipped after a recent answer.
 _SURE_SECONDS = 0.05
 _PING_SECONDS = 2.0
 
-ResetBy: TypeAlias = Literal["rewind", "clear", "fresh"]
-"""Method of a reset to an empty conversation."""
 WorkerState: TypeAlias = Literal["idle", "busy", "resetting"]
 """Idle is clean, busy is leased, resetting is being emptied."""
 
@@ -44,7 +42,7 @@ class PooledSession(Session):
     @property
     def side_effects(self) -> SideEffects:
         """Side effects on the process that a rewind does not undo."""
-        return self._core.side_effects
+        return self._core.connection.transport.observer.side_effects
 
     @property
     def settings(self) -> Settings:
@@ -52,40 +50,26 @@ class PooledSession(Session):
         return self._core.settings
 
     async def apply(self, wanted: SettingValues) -> bool:
-        """Set the settings that the process is not known to have; return False if there are none.
-
-        Raises:
-            ControlRequestError: The CLI refused.
-            ClaudeCodeError: The process failed.
-        """
+        """Set the settings that the process is not known to have; return False if there are none."""
         return await on_background(self._core.apply, wanted)
 
     async def drop_messages(self) -> None:
-        """Drop all user messages, and all that follows the first of them. Messages before it stay.
-
-        Raises:
-            ControlRequestError: The CLI refused.
-            ClaudeCodeError: The process failed.
-        """
+        """Drop all user messages, and all that follows the first of them. Messages before it stay."""
         await on_background(self._core.drop_messages)
-
-    @property
-    def cwd(self) -> str | None:
-        """Working folder of the process, if it runs on this machine."""
-        return self._core.connection.cwd
 
     def lent_for(self, term: LeaseTerm) -> Session:
         """Return a facade of the session that is valid until `term` ends."""
-        return Session(LeasedObject(self._core, term).as_core)
+        return Session(self._core, term)
 
     def forget_stderr(self) -> None:
         """Drop the process's stderr output: it belongs to an earlier lease."""
-        if self._core.process is not None:
-            self._core.process.forget_stderr()
+        if self._process is not None:
+            self._process.forget_stderr()
 
     def forget_figures(self) -> None:
         """Count turns and spending anew: they belong to an earlier lease."""
-        self._core.forget_figures()
+        self._core.turns = 0
+        self._core.ledger.forget()
 
     async def vacate(self) -> None:
         """End a running turn. Bounded by `timeouts.close`, after which the session is dead."""
@@ -105,7 +89,7 @@ class Worker:
         self.uses: int = 0
         """Number of leases it has served."""
         self.was_idle_for = 0.0
-        """Seconds of use before the present lease."""
+        """Seconds that it was idle before this lease."""
         self.state: WorkerState = "idle"
         self.since = time.monotonic()
         """Time of its last change of state."""
@@ -255,7 +239,7 @@ class Worker:
             and not self._term.calls
         )
 
-    def unfit(self, by: ResetBy) -> str | None:
+    def unfit(self) -> str | None:
         """Return the reason why a reset cannot equal a fresh process, or None if it can."""
         side_effects = self.session.side_effects
         if self.session.state == "dead":
@@ -264,7 +248,7 @@ class Worker:
             return "date"
         if self.is_untouched:
             return None
-        if by == "fresh" or _keys.serves_once(self.launch.options):
+        if _keys.serves_once(self.launch.options):
             return "fresh"
         if side_effects.others:
             return "changed"
@@ -272,7 +256,7 @@ class Worker:
             return "tools"
         return None
 
-    async def reset(self, by: ResetBy) -> None:
+    async def reset(self) -> None:
         """Return to an empty conversation without figures, and restore the settings.
 
         Raises:
@@ -282,7 +266,7 @@ class Worker:
             await asyncio.wait(self._term.calls)
         await self.session.vacate()
         side_effects = self.session.side_effects
-        await self.session.reset(tools_changed=by == "clear")
+        await self.session.reset()
         await self.apply(self._wanted(self.launch))
         if self.session.state != "idle":
             raise ControlRequestError(subtype="rewind_conversation", message=f"the session is {self.session.state}")

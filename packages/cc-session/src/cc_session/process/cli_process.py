@@ -249,15 +249,10 @@ async def _received(stdout: ByteReceiveStream) -> bytes:
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
-    try:
+    with suppress(ValueError):
         return from_json(line)
-    except ValueError:
-        return _parsed_as_javascript(line)
-
-
-def _parsed_as_javascript(line: bytes) -> dict[str, Any]:
-    """Parse JSON that pydantic-core rejects: half surrogate pairs, where the CLI has cut a text, and deep nesting."""
     try:
+        # It accepts half surrogate pairs, where the CLI has cut a text, and deep nesting, too.
         return json.loads(line)
     except ValueError as error:  # also for bad UTF-8
         raise CLIJSONDecodeError(line=_text(line), reason=str(error)) from error

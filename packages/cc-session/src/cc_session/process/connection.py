@@ -48,13 +48,10 @@ class CLIConnection:
         self._on_message = on_message
         self._on_end = on_end
         self._folder: PrivateFolder | None = None
-        self.cwd: str | None = None
-        """Working folder of the process, if it runs on this machine."""
         if transport is None:
             try:
                 self._folder = PrivateFolder()
                 private = self._folder.options(options)
-                self.cwd = str(private.cwd)
                 transport = CLIProcess(private, self._folder.path, close_seconds=timeouts.close)
             except BaseException as error:
                 if self._folder is not None:
@@ -68,7 +65,8 @@ class CLIConnection:
         self.client = ClaudeSDKClient(client_options, transport=self.transport)
         self._connecting: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._closing: asyncio.Task[None] | None = None
+        self.closing: asyncio.Task[None] | None = None
+        """Set by `close()`, perhaps for a cancelled `open()`."""
         self._phase: Phase = "connect"
         self._asked = 0
         self.info: dict[str, JsonValue] = {}
@@ -88,11 +86,6 @@ class CLIConnection:
     def mark(self) -> dict[str, str]:
         """Environment variable that makes another process end with this one."""
         return {} if self._folder is None else {MARK: str(self._folder.path)}
-
-    @property
-    def is_closing(self) -> bool:
-        """True after `close()`, perhaps by a cancelled `open()`."""
-        return self._closing is not None
 
     async def open(self, unpack: Callable[["CLIConnection"], Awaitable[None]]) -> None:
         """Start the CLI, wait until it is ready, and `unpack`; clean up if any of that fails."""
@@ -148,8 +141,8 @@ class CLIConnection:
     async def close(self) -> None:
         """End the process and delete its folder. Idempotent: each call waits for the end."""
         self._close_soon()
-        if self._closing is not None:
-            await asyncio.shield(self._closing)
+        if self.closing is not None:
+            await asyncio.shield(self.closing)
 
     def discard(self, reason: str) -> None:
         """End a process that cannot be used any more, without waiting."""
@@ -226,8 +219,8 @@ class CLIConnection:
         self._on_end(self.end)
 
     def _close_soon(self) -> None:
-        if self._closing is None and self in _open_connections:
-            self._closing = asyncio.ensure_future(self._shut_down())
+        if self.closing is None and self in _open_connections:
+            self.closing = asyncio.ensure_future(self._shut_down())
 
     async def _shut_down(self) -> None:
         self._finish(CLIConnectionError(reason="The session is closed", advice="Open another one."))
@@ -267,7 +260,7 @@ _open_connections: set[CLIConnection] = set()
 
 async def closing_ones_closed() -> None:
     """Wait for all connections that are being closed. Bounded like `close()`."""
-    closing = [connection for connection in _open_connections if connection.is_closing]
+    closing = [connection for connection in _open_connections if connection.closing is not None]
     await asyncio.gather(*(connection.close() for connection in closing), return_exceptions=True)
 
 

@@ -18,9 +18,8 @@ from typing_extensions import override
 
 from cc_types import ControlRequestError, ControlTimeoutError, JsonValue
 
-from .activity import Activity, is_response
+from .observer import Observer, is_response
 from .settings import Settings
-from .side_effects import SideEffects
 
 __all__ = ["ControlTransport"]
 
@@ -39,8 +38,7 @@ class ControlTransport(Transport):
     def __init__(self, inner: Transport, options: ClaudeAgentOptions, *, close_seconds: float) -> None:
         self.inner = inner
         self.settings = Settings(options)
-        self.side_effects = SideEffects()
-        self.activity = Activity()
+        self.observer = Observer()
         self._close_seconds = close_seconds
         self._closing: asyncio.Future[None] | None = None
         self._pending: dict[str, asyncio.Future[dict[str, JsonValue]]] = {}
@@ -61,7 +59,7 @@ class ControlTransport(Transport):
         request_id, request = f"cc_{uuid4().hex}", {"subtype": subtype, **fields}
         line = json.dumps({"type": "control_request", "request_id": request_id, "request": request}) + "\n"
         self.settings.sent(request_id, request)
-        self.side_effects.requested(request)
+        self.observer.requested(request)
         self._pending[request_id] = asyncio.get_running_loop().create_future()
         exchange = asyncio.ensure_future(self._exchange(request_id, subtype, line, seconds))
         self._exchanges.add(exchange)
@@ -117,8 +115,7 @@ class ControlTransport(Transport):
 
     @override
     async def write(self, data: str) -> None:
-        self.side_effects.sent(data)
-        self.activity.sent(data)
+        self.observer.sent(data)
         try:
             await self.inner.write(data)
         except Exception:
@@ -135,8 +132,7 @@ class ControlTransport(Transport):
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
         try:
             async for message in self.inner.read_messages():
-                self.side_effects.received(message)
-                self.activity.received(message)
+                self.observer.received(message)
                 if message.get("type") not in _NOT_FOR_THE_SDK and not self._is_answer(message):
                     yield message
         except Exception as error:

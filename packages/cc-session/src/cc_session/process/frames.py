@@ -18,11 +18,7 @@ Content: TypeAlias = str | list[dict[str, JsonValue]]
 
 
 def frame_line(frame: Frame) -> str:
-    """Return a frame as a line.
-
-    Raises:
-        TypeError: It is not JSON.
-    """
+    """Return a frame as a line."""
     return json.dumps(frame) + "\n"
 
 

@@ -39,12 +39,7 @@ class PrivateFolder:
         self.path = Path(tempfile.mkdtemp(prefix="cc-session-"))
 
     def options(self, options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-        """Return `options` for the command line, with the folder in use.
-
-        Raises:
-            CLIConnectionError: The settings are a text, or there is a sandbox, and they cannot be read.
-            ValueError: `mcp_servers` is a text that is no JSON.
-        """
+        """Return `options` for the command line, with the folder in use."""
         default = {"CLAUDE_CODE_TMPDIR": str(self._folder("tmp"))}
         own = {MARK: str(self.path)}
         if _CACHE is not None:

@@ -16,13 +16,10 @@ from claude_agent_sdk.types import ConversationResetMessage
 from cc_types import ClaudeCodeError, ControlRequestError, ControlTimeoutError, JsonValue
 
 from ..errors import CLIConnectionError, SessionBusyError
-from ..mcp.tool_calls import SuspendedCalls, with_tools
 from ..policy.gate import without_warnings
-from ..process.cli_process import CLIProcess
 from ..process.connection import CLIConnection
 from ..process.frames import Content, assistant_frame, frame_line, user_frame
 from ..process.settings import Settings, SettingValues, control_requests
-from ..process.side_effects import SideEffects
 from ..timeouts import Timeouts
 from .extensions import Extensions
 from .history import History
@@ -44,12 +41,9 @@ _INTERRUPT_AGAIN_SECONDS = 0.05
 class SessionCore:
     """One conversation in one process."""
 
-    def __init__(
-        self, extensions: Extensions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
-    ) -> None:
+    def __init__(self, extensions: Extensions, timeouts: Timeouts, transport: Transport | None) -> None:
         self.extensions = extensions
-        self.calls = calls
-        options = with_tools(extensions.options, calls) if calls.tools else extensions.options
+        options = extensions.options
         # The CLI must not watch this budget: once it is spent there, it blocks every later turn.
         self.max_cost_usd = options.max_budget_usd
         options = replace(options, max_budget_usd=None)
@@ -72,28 +66,11 @@ class SessionCore:
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(
-        cls, extensions: Extensions, calls: SuspendedCalls, timeouts: Timeouts, transport: Transport | None
-    ) -> Self:
+    async def open(cls, extensions: Extensions, timeouts: Timeouts, transport: Transport | None) -> Self:
         """Start a process and wait until it is ready; leave nothing behind on failure."""
-        core = cls(extensions, calls, timeouts, transport)
+        core = cls(extensions, timeouts, transport)
         await core.connection.open(core._prepare)
         return core
-
-    @property
-    def process(self) -> CLIProcess | None:
-        """The process, if it runs on this machine."""
-        return self.connection.process
-
-    @property
-    def end(self) -> Exception | None:
-        """Reason why nothing can be sent any more."""
-        return self.connection.end
-
-    @property
-    def death(self) -> Exception | None:
-        """The same reason, unless the caller closed the session."""
-        return self.connection.death
 
     @property
     def timeouts(self) -> Timeouts:
@@ -101,28 +78,9 @@ class SessionCore:
         return self.connection.timeouts
 
     @property
-    def side_effects(self) -> SideEffects:
-        """Side effects on the process that a rewind does not undo."""
-        return self.connection.transport.side_effects
-
-    @property
     def settings(self) -> Settings:
         """The confirmed settings of the process."""
         return self.connection.transport.settings
-
-    @property
-    def info(self) -> dict[str, JsonValue]:
-        """The CLI's report about itself at its start."""
-        return self.connection.info
-
-    def silent_for(self) -> float:
-        """Seconds since the last sign of life while the CLI has work to do."""
-        return self.connection.transport.activity.silent_for()
-
-    @property
-    def last_user_uuid(self) -> str | None:
-        """Last user message sent."""
-        return self.history.last_sent
 
     async def add_user(self, content: Content) -> str:
         """Append a user message and wait until the CLI has accepted it."""
@@ -143,19 +101,6 @@ class SessionCore:
             self.history.add_assistant()
             await self.connection.write(line)
         return cast(str, frame["uuid"])
-
-    async def ask(self, content: Content) -> SentMessage:
-        """Append a user message that asks for an answer."""
-        sent = SentMessage(user_frame(content, ask=True), asks=True)
-        await self.begin(sent, is_turn=True)
-        return sent
-
-    async def next(self, sent: SentMessage) -> Message:
-        """Return the next message of a turn."""
-        message = await sent.next()
-        if sent.is_read:
-            self.finish(sent)
-        return message
 
     async def begin(self, sent: SentMessage, *, is_turn: bool = False) -> None:
         """Send a message when the CLI has finished the one before it."""
@@ -180,12 +125,7 @@ class SessionCore:
             self.sent = None
 
     def leave(self, sent: SentMessage, error: Exception | None = None) -> None:
-        """End a turn that has no reader any more: interrupt it, or else discard its process.
-
-        Args:
-            sent: The turn; nothing happens if it has ended or never begun.
-            error: The error for its reader, if it does not end by itself.
-        """
+        """End a turn whose reader left or gets `error`: interrupt it, if it runs, or else discard its process."""
         sent.enter(TurnEvent.LEAVE)
         sent.give_up(error or CLIConnectionError(reason="This turn was left", advice="Begin another one."))
         if self.sent is sent and not sent.has_ended.is_set() and not self._is_draining():
@@ -196,9 +136,20 @@ class SessionCore:
         if self._draining is not None:
             await asyncio.wait({self._draining})
 
-    async def rewind(self, target_uuid: str) -> bool:
-        """Make the CLI drop a message and all after it."""
-        return (await self._rewind(target_uuid)).get("rewound") is True
+    async def rewind(self, target_uuid: str) -> dict[str, JsonValue]:
+        """Make the CLI drop a message and all after it; return its answer."""
+        sent = self.sent
+        if sent is not None and not sent.asks:
+            await self._vacate()
+        seen: dict[str, JsonValue] = {"last_seen_user_message_uuid": self.history.last_sent}
+        options: dict[str, JsonValue] = {"interrupt_if_running": True, "allow_assistant_target": True}
+        answer = await self.control("rewind_conversation", {"target_message_uuid": target_uuid, **seen, **options})
+        if answer.get("rewound") is True:
+            self.history.rewind(target_uuid)
+            self._between.clear()
+            if sent is not None:
+                sent.enter(TurnEvent.DROP)
+        return answer
 
     async def reset(self) -> None:
         """Return to an exactly empty conversation."""
@@ -209,7 +160,7 @@ class SessionCore:
     async def drop_messages(self) -> None:
         """Drop all user messages of the conversation, and all that follows the first of them."""
         while (first := self.history.first) is not None:
-            answer = await self._rewind(first)
+            answer = await self.rewind(first)
             if answer.get("rewound") is True:
                 break
             if answer.get("reason") != "target_not_found":
@@ -217,11 +168,6 @@ class SessionCore:
                 raise ControlRequestError(subtype="rewind_conversation", message=reason)
             self.history.drop_first()  # a hook has kept it out of the conversation
         self._between.clear()
-
-    def forget_figures(self) -> None:
-        """Count turns and spending anew, for another holder of the session."""
-        self.turns = 0
-        self.ledger.forget()
 
     async def clear(self) -> None:
         """Return to an empty conversation with the CLI's `/clear` command, which leaves an echo of itself."""
@@ -313,10 +259,6 @@ class SessionCore:
             return await self.control("get_usage", {"skip_behaviors": True})
         return {}
 
-    async def close(self) -> None:
-        """End the process and delete its folder. The first call does it, all calls wait for it."""
-        await self.connection.close()
-
     async def _prepare(self, connection: CLIConnection) -> None:
         await self.extensions.unpack(connection)
         if self.history.is_resumed:
@@ -334,32 +276,10 @@ class SessionCore:
         sent.put(message, self.ledger.last)
         if sent.has_ended.is_set():
             self.connection.set_phase(None)
-            self.calls.cancel()
 
     def _end(self, error: Exception) -> None:
-        self.calls.end(error)
         if self.sent is not None:
             self.sent.fail(error)
-
-    async def _rewind(self, target_uuid: str) -> dict[str, JsonValue]:
-        sent = self.sent
-        if sent is not None and not sent.asks:
-            await self._vacate()
-        answer = await self.control(
-            "rewind_conversation",
-            {
-                "target_message_uuid": target_uuid,
-                "last_seen_user_message_uuid": self.history.last_sent,
-                "interrupt_if_running": True,
-                "allow_assistant_target": True,
-            },
-        )
-        if answer.get("rewound") is True:
-            self.history.rewind(target_uuid)
-            self._between.clear()
-            if sent is not None:
-                sent.enter(TurnEvent.DROP)
-        return answer
 
     def _is_draining(self) -> bool:
         return self._draining is not None and not self._draining.done()

@@ -27,8 +27,7 @@ from ..hooks.callbacks import CallbackRunner
 from ..hooks.calls import for_the_cli, keeping_in_memory
 from ..hooks.hook import Hook
 from ..mcp.control import McpControl
-from ..mcp.servers import McpServer, WireServers, wire_servers
-from ..mcp.tool_calls import SERVER_NAME
+from ..mcp.servers import McpServer, wire_servers
 from ..policy.gate import PolicyGate, kept_in_memory
 from ..policy.policy import Policy
 from ..process.connection import CLIConnection
@@ -38,7 +37,7 @@ from ..timeouts import Timeouts
 if TYPE_CHECKING:
     from ..process.settings import Settings
 
-__all__ = ["Extensions", "check_mode", "check_together", "hooked", "turn_hooks_on", "without_bare"]
+__all__ = ["Extensions", "check_mode"]
 
 # This variable makes the CLI run bare, with hooks off, wherever it is set: options, environment, or a user's settings
 # file.
@@ -53,23 +52,14 @@ _POLICY_SETTINGS: dict[str, JsonValue] = {"disableAllHooks": True, "disableSkill
 _TOOLS_THAT_ASK = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
 
 
-def check_mode(options: ClaudeAgentOptions) -> None:
-    """Raise if there is no such permission mode.
-
-    Raises:
-        ValueError: No such mode.
-    """
-    modes = get_args(PermissionMode)
-    if options.permission_mode not in (None, *modes):
-        raise ValueError(f"there is no permission mode {options.permission_mode!r}, only {', '.join(modes)}")
+def check_mode(mode: str) -> None:
+    """Raise if there is no such permission mode."""
+    if mode not in (modes := get_args(PermissionMode)):
+        raise ValueError(f"there is no permission mode {mode!r}; there are {', '.join(modes)}")
 
 
-def check_together(options: ClaudeAgentOptions, policy: Policy | None) -> None:
-    """Raise if the options conflict with hooks or with this policy.
-
-    Raises:
-        ValueError: They conflict.
-    """
+def _check_together(options: ClaudeAgentOptions, policy: Policy | None) -> None:
+    """Raise if the options conflict with hooks or with this policy."""
     is_bare = "bare" in options.extra_args and not is_sealed(options)
     if is_bare or options.env.get(_BARE, "").strip().lower() in _TRUE:
         raise ValueError("in bare mode Claude Code runs no hooks, and so no policy: leave out `bare`, or the hooks")
@@ -81,12 +71,7 @@ def check_together(options: ClaudeAgentOptions, policy: Policy | None) -> None:
         raise ValueError("the policy's `ask` and the option can_use_tool are both asked: give only one of them")
 
 
-def without_bare(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Return options that do not run bare."""
-    return replace(options, extra_args={name: value for name, value in options.extra_args.items() if name != "bare"})
-
-
-def hooked(
+def _hooked(
     options: ClaudeAgentOptions, hooks: Sequence[Hook[Any]], gate: PolicyGate | None, callback_runner: CallbackRunner
 ) -> ClaudeAgentOptions:
     """Return options with hooks and a policy in them."""
@@ -106,12 +91,8 @@ def hooked(
     return replace(options, hooks=cast("dict[HookEvent, list[HookMatcher]]", matchers) or None)
 
 
-async def turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None:
-    """Ensure that hooks run, and only those of a policy where there is one.
-
-    Raises:
-        HooksDisabledError: The CLI would not run them.
-    """
+async def _turn_hooks_on(connection: CLIConnection, *, has_policy: bool) -> None:
+    """Ensure that hooks run, and only those of a policy where there is one."""
     settings: dict[str, JsonValue] = {"env": {_BARE: "0"}, **(_POLICY_SETTINGS if has_policy else {})}
     try:
         await connection.request("apply_flag_settings", {"settings": settings})
@@ -159,10 +140,10 @@ class Extensions:
         hooks: Sequence[Hook[Any]] = (),
         mcp_servers: Mapping[str, McpServer] | None = None,
         require_mcp: bool = True,
-        has_tools: bool = False,
         timeouts: Timeouts,
     ) -> None:
-        check_mode(options)
+        if options.permission_mode is not None:
+            check_mode(options.permission_mode)
         if not_hooks := [hook for hook in hooks if type(hook) is not Hook]:
             raise TypeError(f"a hook is made by hook() or command_hook(), not {not_hooks[0]!r}")
         self._loop = asyncio.get_running_loop()
@@ -173,21 +154,20 @@ class Extensions:
         self._has_hooks = bool(policy is not None or hooks or options.hooks)
         self._others = options.mcp_servers if isinstance(options.mcp_servers, dict) else {}
         self._keeps = [name for name, server in self._others.items() if server.get("type") == "sdk"]
-        if has_tools:
-            self._keeps.append(SERVER_NAME)
-        self._taken = {*self._others, *self._keeps}
         self._servers = mcp_servers
         if mcp_servers is not None:
-            self._checked(mcp_servers)
+            wire_servers(mcp_servers, taken=self._others.keys())
         # A sealed process is given a server only for its tools, so allow them.
         self._breaks_seal = mcp_servers is not None and is_sealed(options)
-        self._mcp: McpControl | None = None
+        # Both exist when the process runs.
+        self.mcp: McpControl
         self.settings: Settings
         gate = None if policy is None else PolicyGate(policy, options.can_use_tool, self.callback_runner, timeouts)
         if self._has_hooks:
-            check_together(options, policy)
-            options = without_bare(options)
-        options = hooked(options, hooks, gate, self.callback_runner)
+            _check_together(options, policy)
+            args = {name: value for name, value in options.extra_args.items() if name != "bare"}
+            options = replace(options, extra_args=args)
+        options = _hooked(options, hooks, gate, self.callback_runner)
         if self._breaks_seal and options.max_turns == 1:
             # The CLI's own loop continues after a tool, which takes a second API call.
             options = replace(options, max_turns=None)
@@ -196,10 +176,6 @@ class Extensions:
         self.options = replace(options, env={**patience, **options.env})
         """Options to start the process with."""
 
-    def _checked(self, servers: Mapping[str, McpServer]) -> WireServers:
-        """Return servers in the CLI's format. Raises the errors of the class."""
-        return wire_servers(servers, taken=self._taken)
-
     async def serve(
         self,
         servers: Mapping[str, McpServer],
@@ -207,43 +183,25 @@ class Extensions:
         require: bool | None = None,
         loop: asyncio.AbstractEventLoop | None,
     ) -> list[McpServerStatus]:
-        """Replace the MCP servers, and wait until the new ones are ready.
+        """Replace the MCP servers, and wait for the new ones; those of this process run on `loop`.
 
-        Args:
-            servers: The new ones.
-            require: If true, a server that is not ready is an error; if None, as for the first servers.
-            loop: Where servers of this process run.
-
-        Raises:
-            McpServerFailedError: A server is not ready. The set is replaced all the same.
-            ValueError: A name or a value is invalid.
-            TypeError: An object is no server.
+        With `require`, or None as for the first servers, one that is not ready is an error.
         """
-        require, checked = self._require_mcp if require is None else require, self._checked(servers)
+        require = self._require_mcp if require is None else require
+        checked = wire_servers(servers, taken=self._others.keys())
         with self.settings.changing("mcp_servers", dict(servers)):
             return await self.mcp.replace(checked, require=require, loop=loop)
 
     async def unpack(self, connection: CLIConnection) -> None:
-        """Send the CLI, now that it runs, the settings that are no options.
-
-        Raises:
-            HooksDisabledError: The CLI would not run the hooks.
-            McpServerFailedError: A server did not start.
-        """
+        """Send the CLI, now that it runs, the settings that are no options."""
         self.callback_runner.mark = connection.mark
         allows_tools = self._breaks_seal and not self._has_policy
-        self._mcp = McpControl(connection, keeps=self._keeps, allows_tools=allows_tools)
+        self.mcp = McpControl(connection, keeps=self._keeps, allows_tools=allows_tools)
         if self._has_hooks:
-            await turn_hooks_on(connection, has_policy=self._has_policy)
+            await _turn_hooks_on(connection, has_policy=self._has_policy)
         self.settings = connection.transport.settings
         if self._servers:
             await self.serve(self._servers, loop=self._loop)
         # This is its initial state, and no change by a caller.
         self.settings.begin()
-        connection.transport.side_effects.clear()
-
-    @property
-    def mcp(self) -> McpControl:
-        """MCP servers of the running process."""
-        assert self._mcp is not None  # noqa: S101  # no caller has a session before it is open
-        return self._mcp
+        connection.transport.observer.side_effects.clear()

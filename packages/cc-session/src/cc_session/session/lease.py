@@ -1,98 +1,64 @@
-"""A session core that is valid only for the duration of a lease.
+"""The term of a lease: the one place that all calls of a session pass on their way to the background loop.
 
 A caller that keeps a leased session may use it later by mistake, or from another thread at the moment of its return. So
-a lease has its own facade with a `LeasedObject` behind it. Each call checks, on the background loop, that the lease is
-valid; the end of the lease cancels running calls.
+each call checks, on the background loop, that the lease is valid; the end of the lease cancels running calls.
 """
 
 import asyncio
 import functools
-import inspect
-from typing import Any, cast
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 from cc_types import CLIConnectionError
 
-from ..mcp.control import McpControl
-from ..mcp.tool_calls import SuspendedCalls
-from .core import SessionCore
-from .extensions import Extensions
-from .spending import CostLedger
+from ..background import on_background
 
-__all__ = ["LeaseTerm", "LeasedObject"]
+__all__ = ["LeaseTerm"]
 
-# Calls that may come late, and then have no effect: leaving a turn, and closing.
-_DONE_ANYWAY = frozenset({"close", "drained", "leave"})
-
-# Parts of a session core that a session's facade calls, and that are leased with it.
-_PARTS = (Extensions, McpControl, SuspendedCalls)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class LeaseTerm:
-    """Duration of a session's lease, and its running calls."""
+    """Duration of a caller's access to a session, and the calls that run meanwhile.
 
-    def __init__(self) -> None:
+    Args:
+        is_lease: False for the caller that has opened the session, whose access does not end before the session.
+    """
+
+    def __init__(self, *, is_lease: bool = True) -> None:
+        self._is_lease = is_lease
         self.end: CLIConnectionError | None = None
         """Error that later calls raise."""
-        self.calls: set[asyncio.Future[object]] = set()
-        """Running calls."""
-        self.stale_state: dict[str, object] = {}
-        """State that the session shows later: a dead one."""
+        self.calls: set[asyncio.Future[Any]] = set()
+        """Running calls of a lease."""
 
     def finish(self) -> None:
         """End the lease and cancel running calls."""
         self.end = CLIConnectionError(reason="The lease of this session has ended", advice="Lease another one.")
-        calls = SuspendedCalls(())
-        calls.end(self.end)
-        self.stale_state = {
-            "calls": calls, "death": None, "end": self.end, "sent": None, "last_user_uuid": None, "process": None,
-            "ledger": CostLedger(), "turns": 0,
-        }  # fmt: skip
         for call in self.calls:
             call.cancel()
 
+    async def call(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await `function(*args, **kwargs)` on the background loop.
 
-class LeasedObject:
-    """Forwards everything to a session core, or a part of one, until the term has ended."""
+        Raises:
+            CLIConnectionError: The lease has ended, perhaps during the call.
+        """
+        if not self._is_lease:
+            return await on_background(function, *args, **kwargs)
+        return await on_background(self._call, functools.partial(function, *args, **kwargs))
 
-    def __init__(self, lent: object, term: LeaseTerm) -> None:
-        self._lent = lent
-        self._term = term
-
-    @property
-    def as_core(self) -> SessionCore:
-        """This object, typed as the core of a session's facade."""
-        return cast(SessionCore, self)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self._term.stale_state:
-            return self._term.stale_state[name]
-        value = getattr(self._lent, name)
-        if isinstance(value, _PARTS):
-            return LeasedObject(value, self._term)
-        if inspect.iscoroutinefunction(value):
-            return functools.partial(self._call_async, name)
-        return functools.partial(self._call, name) if inspect.ismethod(value) else value
-
-    async def _call_async(self, name: str, *args: object, **kwargs: object) -> object:
-        if (method := self._method(name)) is None:
-            return None
-        call = asyncio.ensure_future(method(*args, **kwargs))
-        self._term.calls.add(call)
-        call.add_done_callback(self._term.calls.discard)
+    async def _call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self.end is not None:
+            raise self.end
+        call = asyncio.ensure_future(function())
+        self.calls.add(call)
+        call.add_done_callback(self.calls.discard)
         try:
             return await call
         except asyncio.CancelledError:
             caller = asyncio.current_task()
-            if self._term.end is None or (caller is not None and caller.cancelling()):
+            if self.end is None or (caller is not None and caller.cancelling()):
                 raise
-            raise self._term.end from None
-
-    def _call(self, name: str, *args: object, **kwargs: object) -> object:
-        return method(*args, **kwargs) if (method := self._method(name)) is not None else None
-
-    def _method(self, name: str) -> Any:
-        if self._term.end is None:
-            return getattr(self._lent, name)
-        if name in _DONE_ANYWAY:
-            return None
-        raise self._term.end
+            raise self.end from None

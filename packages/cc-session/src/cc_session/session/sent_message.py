@@ -25,11 +25,7 @@ class SentMessage:
     """
 
     def __init__(self, frame: Frame, *, asks: bool, is_command: bool = False) -> None:
-        """Store the frame to send, and if the CLI may read it as a command.
-
-        Raises:
-            TypeError: It is not JSON.
-        """
+        """Store the frame to send, and if the CLI may read it as a command."""
         self.uuid = cast(str, frame["uuid"])
         self.line = frame_line(frame)
         self.asks = asks
@@ -69,12 +65,7 @@ class SentMessage:
         self.messages.extend(messages)
 
     def put(self, message: Message, spent: Spent) -> None:
-        """Add a message received while this was the last one sent.
-
-        Args:
-            message: The message. If it is the result, this ends.
-            spent: The spending that the last result has reported.
-        """
+        """Add a message received while this was the last one sent; the result, which reports `spent`, ends it."""
         keeps = self.asks and self.state is not TurnState.LEFT
         # In this order: other threads read the messages, and must find all facts about the last one when they see it.
         if isinstance(message, ResultMessage) and self.result is None and self._is_mine(message):
@@ -99,15 +90,6 @@ class SentMessage:
         self._error = self._error or error
         self._news.set()
 
-    async def next(self) -> Message:
-        """Return the next message; wait if necessary. For one reader.
-
-        Raises:
-            Exception: The error given to `fail()` or `give_up()`.
-        """
-        await self.wait()
-        return self.take()
-
     def has_unread(self) -> bool:
         """Return true if `take()` has a message."""
         return self._next < len(self.messages)
@@ -126,20 +108,12 @@ class SentMessage:
         self.enter(TurnEvent.READ)
 
     async def wait(self, seen: int | None = None) -> None:
-        """Wait until there are more than `seen` messages, or an unread one if None.
-
-        Raises:
-            Exception: The error given to `fail()` or `give_up()`.
-        """
+        """Wait until there are more than `seen` messages, or an unread one if None."""
         while len(self.messages) <= (self._next if seen is None else seen):
             await self._wait_for_news()
 
     async def wait_for_result(self) -> None:
-        """Wait for the result.
-
-        Raises:
-            Exception: The error given to `fail()` or `give_up()`.
-        """
+        """Wait for the result."""
         while self.result is None:
             await self._wait_for_news()
 

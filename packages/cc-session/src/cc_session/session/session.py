@@ -1,48 +1,50 @@
 """A session: one Claude Code process, one conversation, one turn at a time.
 
-It works on frames and events and does not interpret them: its caller chooses the messages of the conversation and the
-answers to tool calls. Every coroutine may be awaited from any thread's asyncio loop.
+It works on frames and events and does not interpret them: its caller chooses the messages of the conversation. Every
+coroutine may be awaited from any thread's asyncio loop.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Literal, Self, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
 
-from claude_agent_sdk import ClaudeAgentOptions, Message, PermissionMode, Transport
+from claude_agent_sdk import ClaudeAgentOptions, McpServerStatus, PermissionMode, Transport
 
 from cc_types import JsonValue
 
-from ..background import on_background, tell_background
+from ..background import on_background
 from ..hooks.hook import Hook
 from ..mcp.servers import McpServer
-from ..mcp.tool_calls import SuspendedCalls, ToolCall, ToolContent, ToolDefinition, tool_result
 from ..policy.policy import Policy
-from ..process.frames import Content
+from ..process.cli_process import CLIProcess
+from ..process.frames import Content, is_command, user_frame
 from ..process.options import sealed_options
 from ..timeouts import Timeouts, checked_seconds
 from .core import SessionCore
-from .extensions import Extensions
-from .mcp_methods import McpMethods
+from .extensions import Extensions, check_mode
+from .lease import LeaseTerm
+from .sent_message import SentMessage
 from .spending import Spent
-from .stream import Run, TurnLimits, TurnStream
+from .stream import TurnLimits, TurnStream
 from .turn import Turn
-from .turn_state import SESSION_STATES, SessionState, TurnEvent
+from .turn_state import SESSION_STATES, SessionState
 
 __all__ = ["Session", "SessionState"]
 
 
-class Session(McpMethods):
+class Session:
     """One CLI process and the conversation in it. Made by `Session.open()`, ended by `close()` or `async with`.
 
     `state` is `"idle"`; or `"busy"` from a message that asks until its result was read or it was rewound; or `"dirty"`
     while an abandoned turn is being ended, for which the next message waits; or `"dead"` when the process has ended or
-    is being closed. Messages are for one coroutine at a time; `interrupt()`, `rewind()`, `close()`, control requests
-    and tool calls may come from others meanwhile.
+    is being closed. Messages are for one coroutine at a time; `interrupt()`, `rewind()`, `close()` and control
+    requests may come from others meanwhile.
     """
 
-    def __init__(self, core: SessionCore) -> None:
+    def __init__(self, core: SessionCore, term: LeaseTerm | None = None) -> None:
         """Use `Session.open()`."""
         self._core = core
+        self._term = term or LeaseTerm(is_lease=False)
 
     @classmethod
     async def open(
@@ -53,7 +55,6 @@ class Session(McpMethods):
         hooks: Sequence[Hook[Any]] = (),
         mcp_servers: Mapping[str, McpServer] | None = None,
         require_mcp: bool = True,
-        tools: Sequence[ToolDefinition] = (),
         timeouts: Timeouts | None = None,
         transport: Transport | None = None,
     ) -> Self:
@@ -68,8 +69,6 @@ class Session(McpMethods):
             mcp_servers: MCP servers by their names, in addition to those of the options; `set_mcp_servers()` replaces
                 them. With sealed options their tools may be called unless there is a policy.
             require_mcp: If true, a server that does not start is an error. Otherwise the session lacks its tools.
-            tools: Tools for the model. A call waits in `next_call()` until `answer_call()`, and then the CLI asks the
-                model again by itself, so a turn can make many API calls.
             timeouts: Bounds of the waits.
             transport: Connection to a CLI that is no process of this machine; it then applies `options` itself.
 
@@ -83,22 +82,21 @@ class Session(McpMethods):
             ValueError: The options conflict with hooks or a policy, such as a `bare` of the caller's own; or an
                 argument is invalid.
         """
-        calls, timeouts = SuspendedCalls(tools), timeouts or Timeouts()
+        timeouts = timeouts or Timeouts()
         extensions = Extensions(
             options or sealed_options(),
             policy=policy,
             hooks=hooks,
             mcp_servers=mcp_servers,
             require_mcp=require_mcp,
-            has_tools=bool(tools),
             timeouts=timeouts,
         )
-        return cls(await on_background(SessionCore.open, extensions, calls, timeouts, transport))
+        return cls(await on_background(SessionCore.open, extensions, timeouts, transport))
 
     @property
     def state(self) -> SessionState:
         """Current state of the session."""
-        if self._core.end is not None:
+        if self._is_over or self._core.connection.end is not None:
             return "dead"
         sent = self._core.sent
         return SESSION_STATES[sent.state] if sent is not None and sent.asks else "idle"
@@ -106,55 +104,59 @@ class Session(McpMethods):
     @property
     def is_running(self) -> bool:
         """True if the process exists, according to the system: `state` learns of its end milliseconds later."""
-        process = self._core.process
+        process = self._process
         return self.state != "dead" and (process is None or not process.has_ended)
 
     @property
     def death(self) -> Exception | None:
         """Reason why the process ended, if it ended by itself."""
-        return self._core.death
+        return None if self._is_over else self._core.connection.death
 
     @property
     def pid(self) -> int | None:
         """Process id, or None if it is not one of ours or was closed."""
-        process = self._core.process
+        process = self._process
         return process.pid if process is not None else None
 
     @property
     def last_user_uuid(self) -> str | None:
         """The uuid of the last user message sent."""
-        return self._core.last_user_uuid
+        return None if self._is_over else self._core.history.last_sent
 
     @property
     def turns(self) -> int:
         """Number of turns begun since the session was opened or leased."""
-        return self._core.turns
+        return 0 if self._is_over else self._core.turns
 
     @property
     def cost_usd(self) -> float:
         """Cost since the session was opened or leased, in US dollars, by the CLI's estimate. Grows when turns end."""
-        return self._core.ledger.cost_usd
+        return 0.0 if self._is_over else self._core.ledger.cost_usd
 
     @property
     def last_spent(self) -> Spent:
         """Cost of the last finished turn alone (the CLI's result reports session totals)."""
-        return self._core.ledger.last
+        return Spent() if self._is_over else self._core.ledger.last
 
     @property
     def info(self) -> Mapping[str, JsonValue]:
         """The CLI's report at its start: commands, models, account, version and more."""
-        return self._core.info
+        return self._core.connection.info
 
     @property
     def stderr_tail(self) -> str:
         """Last lines of the process's stderr; nothing if it is not one of ours."""
-        process = self._core.process
+        process = self._process
         return process.stderr_tail if process is not None else ""
 
     @property
-    def suspended(self) -> tuple[ToolCall, ...]:
-        """Tool calls that wait for an answer, in the order of arrival."""
-        return self._core.calls.suspended
+    def _is_over(self) -> bool:
+        """True if the lease has ended: the process may serve another one."""
+        return self._term.end is not None
+
+    @property
+    def _process(self) -> CLIProcess | None:
+        return None if self._is_over else self._core.connection.process
 
     async def run(
         self,
@@ -184,13 +186,7 @@ class Session(McpMethods):
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
             ValueError: The timeout or the cost is an invalid number.
         """
-        run = self._new_run(prompt, verbatim, timeout, max_cost_usd)
-        try:
-            return await on_background(run.to_end)
-        except asyncio.CancelledError:
-            run.sent.enter(TurnEvent.LEAVE)
-            tell_background(run.leave)
-            raise
+        return await self.stream(prompt, verbatim=verbatim, timeout=timeout, max_cost_usd=max_cost_usd).to_end()
 
     def stream(
         self, prompt: Content, *, verbatim: bool = True, timeout: float | None = None, max_cost_usd: float | None = None
@@ -200,16 +196,15 @@ class Session(McpMethods):
         Raises:
             ValueError: The timeout or the cost is an invalid number.
         """
-        return TurnStream(self._new_run(prompt, verbatim, timeout, max_cost_usd))
-
-    def _new_run(self, prompt: Content, verbatim: bool, timeout: float | None, max_cost_usd: float | None) -> Run:
         core = self._core
         limits = TurnLimits(
             turn=core.timeouts.turn if timeout is None else timeout,
             silence=core.timeouts.silence,
             max_cost_usd=core.max_cost_usd if max_cost_usd is None else max_cost_usd,
         )
-        return Run(core, prompt, limits, verbatim=verbatim)
+        frame = user_frame(prompt, ask=True, verbatim=verbatim)
+        sent = SentMessage(frame, asks=True, is_command=not verbatim and is_command(prompt))
+        return TurnStream(core, self._term, sent, limits)
 
     async def reset(self, *, tools_changed: bool = False) -> Literal["rewound", "cleared"]:
         """Return to an empty conversation; returns the method.
@@ -225,9 +220,9 @@ class Session(McpMethods):
             ClaudeCodeError: The process ended; the session is dead.
         """
         if tools_changed:
-            await on_background(self._core.clear)
+            await self._term.call(self._core.clear)
             return "cleared"
-        await on_background(self._core.reset)
+        await self._term.call(self._core.reset)
         return "rewound"
 
     async def add_user(self, content: Content) -> str:
@@ -238,53 +233,14 @@ class Session(McpMethods):
             ControlTimeoutError: The CLI did not accept it within `timeouts.control` seconds.
             ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
         """
-        return await on_background(self._core.add_user, content)
+        return await self._term.call(self._core.add_user, content)
 
     async def add_assistant(self, content: Content, *, model: str, input_tokens: int = 0) -> str:
         """Append an earlier assistant message; returns its uuid. Raises the errors of `add_user()`.
 
         The CLI takes `input_tokens` as the length of the conversation up to there; at 0 it estimates.
         """
-        return await on_background(self._core.add_assistant, content, model, input_tokens)
-
-    async def ask(self, content: Content) -> AsyncIterator[Message]:
-        """Append a user message and yield the CLI's messages, up to and with the `ResultMessage`.
-
-        The session stays busy until the result was yielded: a caller that leaves early must `rewind()` or `close()`.
-
-        Raises:
-            SessionBusyError: A turn runs.
-            ClaudeCodeError: The process ended or sent an unreadable message; the session is dead.
-        """
-        sent = await on_background(self._core.ask, content)
-        while not sent.is_read:
-            yield await on_background(self._core.next, sent)
-
-    async def next_call(self) -> ToolCall:
-        """Return the next tool call that was not returned yet; wait if necessary.
-
-        A caller that is cancelled when one arrives finds it in `suspended`.
-
-        Raises:
-            ClaudeCodeError: The process ended, or the session was closed.
-        """
-        return await on_background(self._core.calls.next)
-
-    async def answer_call(self, call_id: str, content: ToolContent, *, is_error: bool = False) -> None:
-        """Answer a tool call, at any time and in any order.
-
-        Args:
-            call_id: The `id` of the call.
-            content: A text, or MCP content blocks: texts, and images such as
-                `{"type": "image", "data": …, "mimeType": "image/png"}`.
-            is_error: True if the tool failed.
-
-        Raises:
-            UnknownToolCallError: No call with this id waits: it was answered, or was cancelled with its turn.
-            ValueError: The content is not made of such blocks, or the text is longer than the CLI lets pass. The call
-                still waits.
-        """
-        await on_background(self._core.calls.answer, call_id, tool_result(content, is_error=is_error))
+        return await self._term.call(self._core.add_assistant, content, model, input_tokens)
 
     async def set_env(self, env: Mapping[str, str]) -> None:
         """Change environment variables that the CLI reads for each request, such as `CLAUDE_CODE_EXTRA_BODY`."""
@@ -296,7 +252,7 @@ class Session(McpMethods):
         The target is a user message without tool results, or the first part of an assistant message that follows tool
         results. Returns true if the CLI did it; if not, nothing changed except that the turn may have ended.
         """
-        return await on_background(self._core.rewind, target_uuid)
+        return (await self._term.call(self._core.rewind, target_uuid)).get("rewound") is True
 
     async def interrupt(self) -> None:
         """End the running turn, if any, and return when it has ended. Its result still has to be read.
@@ -304,7 +260,7 @@ class Session(McpMethods):
         Raises:
             ControlTimeoutError: It did not end within `timeouts.control` seconds.
         """
-        await on_background(self._core.interrupt)
+        await self._term.call(self._core.interrupt)
 
     async def set_model(self, model: str | None) -> None:
         """Change the model for the turns to come; None is the CLI's default one.
@@ -325,8 +281,7 @@ class Session(McpMethods):
             ControlRequestError: The CLI refused, for example `"bypassPermissions"` in a process started without it.
             ClaudeCodeError: As in `control()`.
         """
-        if mode not in get_args(PermissionMode):
-            raise ValueError(f"there is no permission mode {mode!r}; there are {', '.join(get_args(PermissionMode))}")
+        check_mode(mode)
         await self.control("set_permission_mode", mode=mode)
 
     async def control(
@@ -351,11 +306,68 @@ class Session(McpMethods):
         """
         if timeout is not None:
             checked_seconds(timeout, "control")
-        return await on_background(self._core.control, subtype, fields, timeout)
+        return await self._term.call(self._core.control, subtype, fields, timeout)
+
+    async def wait_mcp(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        timeout: float = 30.0,  # noqa: ASYNC109  # of the wait, and named in the error
+        require: bool = True,
+    ) -> list[McpServerStatus]:
+        """Wait until MCP servers are ready; a turn that begins before has to wait for them itself.
+
+        Args:
+            names: Names of the servers; None for all of the session.
+            timeout: Seconds to wait.
+            require: If true, a server that is not connected by then, or has failed, is an error.
+
+        Raises:
+            McpServerFailedError: One is not connected; has its own message.
+            ValueError: The session has no server of that name.
+        """
+        seconds = checked_seconds(timeout, "wait_mcp")
+        return await self._term.call(self._core.extensions.mcp.wait, names, seconds=seconds, require=require)
+
+    async def mcp_status(self) -> list[McpServerStatus]:
+        """Return the state of all MCP servers, with their tools. A killed one is connected until it is called again."""
+        return await self._term.call(self._core.extensions.mcp.status)
+
+    async def set_mcp_servers(self, servers: Mapping[str, McpServer], *, require: bool = True) -> list[McpServerStatus]:
+        """Replace the MCP servers given to `open()` or set here before, and wait until they are ready.
+
+        The next request lists only the tools of the new ones. Until they are ready, or have failed, the CLI answers no
+        other control request.
+
+        Raises:
+            McpServerFailedError: One is not ready within `timeouts.mcp` seconds, or has failed, and `require` is set.
+                The set is replaced all the same.
+            ValueError: A name or a value is invalid.
+            TypeError: An object is no server.
+        """
+        loop = asyncio.get_running_loop()
+        return await self._term.call(self._core.extensions.serve, servers, require=require, loop=loop)
+
+    async def reconnect_mcp(self, name: str) -> None:
+        """Reconnect an MCP server.
+
+        Raises:
+            McpServerFailedError: It failed, or there is none of that name.
+        """
+        await self._term.call(self._core.extensions.mcp.reconnect, name)
+
+    async def toggle_mcp(self, name: str, enabled: bool) -> None:
+        """Switch an MCP server on or off. The next request lists its tools, or does not.
+
+        Raises:
+            McpServerFailedError: It could not be connected, or there is none of that name.
+        """
+        await self._term.call(self._core.extensions.mcp.toggle, name, enabled)
 
     async def close(self) -> None:
         """End the process and delete its private folder. Bounded by a few times `timeouts.close`; idempotent."""
-        await on_background(self._core.close)
+        if not self._is_over:
+            await self._term.call(self._core.connection.close)
 
     async def __aenter__(self) -> Self:
         return self

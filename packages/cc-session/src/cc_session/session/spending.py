@@ -34,7 +34,8 @@ class CostLedger:
         self.cost_usd = 0.0
         """Cost of the session since it was opened, across clears, in US dollars."""
         self._session_id: str | None = None
-        self._cost = 0.0
+        self.total_usd = 0.0
+        """The CLI's own total, as of its last result, in US dollars."""
         self._models: Mapping[str, ModelUsage] = {}
         self.last = Spent()
         """Amount added by the last result."""
@@ -46,7 +47,7 @@ class CostLedger:
             response = convert_sdk_messages_to_cli_response(
                 [{"subtype": "", "is_error": False, **totals, "type": "result"}]
             )
-            self._cost, self._models = response.total_cost_usd or 0.0, response.model_usage or {}
+            self.total_usd, self._models = response.total_cost_usd or 0.0, response.model_usage or {}
 
     def forget(self) -> None:
         """Count from zero; the CLI's totals continue."""
@@ -57,22 +58,17 @@ class CostLedger:
         """Record the totals of a result."""
         if self._session_id not in (None, result.session_id):
             # A cleared conversation continues under another id, with totals of its own.
-            self._cost, self._models = 0.0, dict[str, ModelUsage]()
+            self.total_usd, self._models = 0.0, dict[str, ModelUsage]()
         self._session_id = result.session_id
         self.last = Spent()
-        if result.total_cost_usd == self._cost and not result.num_turns:
+        if result.total_cost_usd == self.total_usd and not result.num_turns:
             return  # the answer to a message without a question
         totals = convert_sdk_messages_to_cli_response([result])
-        cost = max(totals.total_cost_usd or 0.0, self._cost)
+        cost = max(totals.total_cost_usd or 0.0, self.total_usd)
         models = {**self._models, **(totals.model_usage or {})}
-        self.last = Spent(round(cost - self._cost, _DIGITS), _difference(models, self._models))
+        self.last = Spent(round(cost - self.total_usd, _DIGITS), _difference(models, self._models))
         self.cost_usd = round(self.cost_usd + self.last.cost_usd, _DIGITS)
-        self._cost, self._models = cost, models
-
-    @property
-    def total_usd(self) -> float:
-        """The CLI's own total, as of its last result, in US dollars."""
-        return self._cost
+        self.total_usd, self._models = cost, models
 
 
 def _difference(now: Mapping[str, ModelUsage], before: Mapping[str, ModelUsage]) -> dict[str, ModelUsage]:

@@ -18,21 +18,9 @@ from .turn import Turn
 __all__ = ["TurnError", "TurnErrorKind", "turn_error"]
 
 TurnErrorKind: TypeAlias = Literal[
-    "auth",
-    "budget",
-    "hook_stopped",
-    "interrupted",
-    "invalid_request",
-    "max_tokens",
-    "max_turns",
-    "other",
-    "overloaded",
-    "prompt_blocked",
-    "rate_limit",
-    "refusal",
-    "server",
-    "too_long",
-]
+    "auth", "budget", "hook_stopped", "interrupted", "invalid_request", "max_tokens", "max_turns", "other",
+    "overloaded", "prompt_blocked", "rate_limit", "refusal", "server", "too_long",
+]  # fmt: skip
 """Kind of a turn's failure; `"other"` is none of the others."""
 
 _RETRYABLE = frozenset({"overloaded", "rate_limit", "server"})
@@ -50,14 +38,8 @@ _BY_TERMINAL_REASON: dict[str, TurnErrorKind] = {
 }
 
 _BY_STATUS: dict[int, TurnErrorKind] = {
-    401: "auth",
-    402: "auth",
-    403: "auth",
-    408: "server",
-    413: "too_long",
-    429: "rate_limit",
-    529: "overloaded",
-}
+    401: "auth", 402: "auth", 403: "auth", 408: "server", 413: "too_long", 429: "rate_limit", 529: "overloaded",
+}  # fmt: skip
 
 # The CLI's name for it on the message that it wrote itself, in place of an answer.
 _BY_CLI: dict[str, TurnErrorKind] = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cc_session.process.activity import Activity
+from cc_session.process.observer import Observer
 
 CALL: dict[str, Any] = {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "toolu_1"}]}}
 RESULT: dict[str, Any] = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1"}]}}
@@ -28,7 +28,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("cc_session.process.activity.time", clock)
+    monkeypatch.setattr("cc_session.process.observer.time", clock)
     return clock
 
 
@@ -38,14 +38,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 )
 def test_it_is_not_silent_while_it_waits_for_somebody_else(clock: Clock, begin: Any, end: Any) -> None:
     """SES-34."""
-    activity = Activity()
-    activity.received(begin)
+    observer = Observer()
+    observer.received(begin)
     clock.now += 3
-    assert activity.silent_for() == 0
+    assert observer.silent_for() == 0
 
-    activity.sent(end) if isinstance(end, str) else activity.received(end)
+    observer.sent(end) if isinstance(end, str) else observer.received(end)
     clock.now += 3
-    assert activity.silent_for() == 3
+    assert observer.silent_for() == 3
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_it_is_not_silent_while_it_waits_for_somebody_else(clock: Clock, begin: 
 )
 def test_whatever_it_says_is_a_sign_of_life(clock: Clock, message: Any) -> None:
     """SES-34, SES-35: also unknown frames."""
-    activity = Activity()
+    observer = Observer()
     clock.now += 3
-    assert activity.silent_for() == 3
-    activity.received(message)
-    assert activity.silent_for() == 0
+    assert observer.silent_for() == 3
+    observer.received(message)
+    assert observer.silent_for() == 0
     clock.now += 3
-    activity.sent('{"type": "user"}\n')
-    assert activity.silent_for() == 0
+    observer.sent('{"type": "user"}\n')
+    assert observer.silent_for() == 0

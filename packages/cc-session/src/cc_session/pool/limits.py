@@ -1,0 +1,51 @@
+"""Limits of a pool on its processes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+__all__ = ["PoolLimits", "refuse_keywords"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLimits:
+    """Limits of a pool on number, memory and time of its processes.
+
+    Raises:
+        ValueError: A limit is not positive, or `prewarm` is greater than `size`.
+    """
+
+    size: int = 4
+    """Maximum number of processes. One takes some 100 MB of its own, and more in long use."""
+    prewarm: int = 1
+    """Number of clean processes kept ready for the pool's own options, ahead of need."""
+    start_limit: int = 2
+    """Maximum number of simultaneous starts; a start takes a processor for a third of a second."""
+    max_uses: int = 500
+    """Number of leases after which a process is replaced."""
+    max_rss_mb: float = 400
+    """Resident memory, in megabytes, at which a returned process is replaced."""
+    max_total_mb: float | None = None
+    """Total memory of all processes, in megabytes, at which no more are started; shared pages are counted once. None
+    for no such limit."""
+    idle_seconds: float = 300
+    """Time without a lease after which a process is ended, except those that `prewarm` keeps."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "prewarm" and value is not None and not value > 0:
+                raise ValueError(f"{field.name} is {value}: it must be greater than 0")
+        if not 0 <= self.prewarm <= self.size:
+            raise ValueError(f"prewarm is {self.prewarm}: it must lie between 0 and the size, {self.size}")
+
+
+def refuse_keywords(caller: str, names: Iterable[str]) -> None:
+    """Raise for keywords that `caller` does not have; `PoolLimits` may have them.
+
+    Raises:
+        TypeError: There is a name.
+    """
+    limits = {field.name for field in fields(PoolLimits)}
+    for name in names:
+        advice = f": use limits=PoolLimits({name}=...)" if name in limits else ""
+        raise TypeError(f"{caller} got an unexpected keyword argument {name!r}{advice}")
