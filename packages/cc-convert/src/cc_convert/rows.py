@@ -179,7 +179,9 @@ class Ledger(NamedTuple):
     duration: float | None = None
     """For a `state`: running time of the processes in its lineage, in seconds."""
     written: float | None = None
-    """The latest time in the file before it; it was written at this time or later."""
+    """The last time in the file before it; it was written at this time or later."""
+    set_back: bool = False
+    """True if times in the file fell since the total before it: by a clock that was set back, or by a fork's copies."""
 
 
 class Problem(NamedTuple):
@@ -219,8 +221,8 @@ class FileScan(NamedTuple):
     """The ids of compactions, with the number of requests and compactions before each."""
     began: str = ""
     """The first time in the file, in its original form."""
-    latest: str = ""
-    """The latest time in the file, in its original form."""
+    last: str = ""
+    """The last time in the file, in its original form."""
     limits: tuple[tuple[str, str], ...] = ()
     """Windows of the plan, in stream-json: a time in its original form, and `rate_limit_info` as JSON."""
     version: str = ""
@@ -229,3 +231,5 @@ class FileScan(NamedTuple):
     """The keys of requests whose stream of events has begun, by thread."""
     tool_ids: tuple[str, ...] = ()
     """The ids of the last tool calls, which the log may repeat."""
+    set_back: bool = False
+    """True if times fell since the last total."""

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 # Part of the path, so that no version reads an entry of another one. Marshal's format depends on the interpreter.
-_FORMAT = f"4-{sys.implementation.cache_tag}"
+_FORMAT = f"5-{sys.implementation.cache_tag}"
 _EDGE = 256
 
 
