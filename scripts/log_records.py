@@ -27,7 +27,7 @@ RECORDS = ROOT / "packages" / "cc-convert" / "tests" / "transcripts"
 FIELDS = {
     "type", "subtype", "operation", "sessionId", "requestSessionId", "agentId", "attributionAgent", "timestamp", "uuid",
     "requestId", "message", "isSidechain", "toolUseResult", "cwd", "version", "entrypoint", "totalCostUSD",
-    "totalDuration", "startTime", "modelUsage",
+    "totalDuration", "startTime", "modelUsage", "requestedModel",
 }  # fmt: skip
 """The fields of a record that are kept."""
 NOTES = {"attachment", "api-request", "api-request-shape", "api-request-blob", "last-prompt", "atis-latch", "mode"}
@@ -141,6 +141,16 @@ def in_a_process_that_compacts(cli: CliRuns, clock: Clock, seconds: int) -> None
         talk.say("READ please")
 
 
+def finished_by_another_model(cli: CliRuns, _: Clock) -> None:
+    """Decline two of three answers in the middle; a sub-agent's and a compaction's are among those that are not."""
+    session = new(cli, "AGENT please")
+    cli.declining = "claude-sonnet-5"
+    resume(cli, session, "READ please")
+    cli.declining = ""
+    resume(cli, session, "/compact")
+    resume(cli, session)
+
+
 Recording: TypeAlias = Callable[[CliRuns, Clock], None]
 _STEPS: dict[Callable[..., None], tuple[int, ...]] = {
     before_a_resume: (-3600, -2, 28_800),
@@ -156,7 +166,7 @@ RECORDINGS: dict[str, Recording] = {
     f"clock/{scenario.__name__}_{seconds}": partial(scenario, seconds=seconds)
     for scenario, steps in _STEPS.items()
     for seconds in steps
-}
+} | {"fallback": finished_by_another_model}
 
 
 # --- records

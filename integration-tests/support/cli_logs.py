@@ -73,6 +73,8 @@ class CliRuns:
     cli: Path = CLI
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
     """Extra fields in the usage of the next answers."""
+    declining: str = ""
+    """A model that declines the next answers after 33 tokens; the API has claude-opus-5 finish them."""
     streams: list[Path] = field(default_factory=list[Path])
     """Output of each run."""
     served: list[Served] = field(default_factory=list[Served])
@@ -147,7 +149,8 @@ class CliRuns:
             "inference_geo": "global",
         }
         usage |= self.usage
-        return {"id": _message_id(number), "content": self._content(body), "usage": usage}
+        answer = {"id": _message_id(number), "content": self._content(body), "usage": usage}
+        return _finished_by_another(answer, self.declining) if self.declining else answer
 
     def _content(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         tools = {tool.get("name") for tool in body.get("tools", [])}
@@ -163,6 +166,18 @@ class CliRuns:
             task = {"description": "look", "prompt": "READ the file", "subagent_type": "general-purpose"}
             return [{"type": "tool_use", "name": agents.pop(), "input": task}]
         return [{"type": "text", "text": "Hello, this is an answer."}]
+
+
+def _finished_by_another(answer: dict[str, Any], declining: str) -> dict[str, Any]:
+    usage, other = answer["usage"], "claude-opus-5"
+    names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    counts = {name: usage[name] for name in (*names, "cache_creation")}
+    first = dict.fromkeys(names, 0) | {"input_tokens": 900, "output_tokens": 33}
+    iterations = [{"type": "message", "model": declining, **first}]
+    iterations.append({"type": "fallback_message", "model": other, **counts})
+    change = {"type": "fallback", "from": {"model": declining}, "to": {"model": other}}
+    content = [{"type": "text", "text": "It is "}, change, *answer["content"]]
+    return {**answer, "model": other, "content": content, "usage": {**usage, "iterations": iterations}}
 
 
 def _message_id(number: int) -> str:

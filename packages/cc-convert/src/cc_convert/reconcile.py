@@ -59,7 +59,7 @@ class Comparison:
 
 def reconcile(logs: Logs, prices: Prices | None = None) -> list[Comparison]:
     """Compare each session for which the CLI noted a total, sorted by id."""
-    rows = {row.key: row for row in logs.priced(prices, "calculate") if row.kind != "error"}
+    rows = {row.key: row for row in logs.priced(prices, "calculate") if row.kind not in ("error", "declined")}
     by_session: dict[str, list[Row]] = {}
     for row in rows.values():
         by_session.setdefault(row.session, []).append(row)

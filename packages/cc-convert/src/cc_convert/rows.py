@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 __all__ = [
+    "DECLINED",
     "LABELS",
     "NO_COUNTS",
     "Counts",
@@ -24,12 +25,16 @@ __all__ = [
     "with_all_writes",
 ]
 
-Kind: TypeAlias = Literal["request", "turn", "unlogged", "error"]
+Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined"]
 """Meaning of a row.
 
 `request` is one request to the API. `turn` is a whole turn whose requests the log does not separate. `unlogged` is in
 the CLI's totals and in no request, such as a compaction. `error` is a request that failed; it costs nothing.
+`declined` is the part of a request that a model wrote before it declined and another model finished; it is billed by
+its own price, and is in none of the CLI's totals.
 """
+DECLINED = ":declined:"
+"""Text in the key of a declined part, between the key of the request and the number of the part."""
 
 
 class Row(NamedTuple):

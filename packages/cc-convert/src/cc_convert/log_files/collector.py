@@ -8,6 +8,7 @@ from ..archive import ARCHIVED, from_archive
 from ..rows import Counts, FileScan, Ledger, Problem, Row, make_row
 from .extract import (
     LATEST,
+    declined_parts,
     event_usage,
     model_totals,
     request_row,
@@ -175,6 +176,7 @@ class Collector:
             self._open_keys.append(row.key)
             if self._undated and row.time is not None:
                 self._close_states(row.time)
+        self.rows.update((part.key, part) for part in declined_parts(record, row))
         self.rows[row.key] = self._last = row if known is None else _with_block(known, row)
         return True
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from ..rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, subtract_counts, with_all_writes
+from .fallbacks import requested_models, with_answering_models
 from .sums import NOTHING, Sums, Totals, count_rows, difference, size_of, sums, sums_of, without_zeros
 
 __all__ = ["ProcessTotal", "places_of", "process_totals"]
@@ -93,9 +94,20 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
                 lineages[state.ledger.start].append(state)
     made: dict[str, list[Row]] = {session: [] for session in states}
     for row in rows.values():
-        if row.session in made and row.kind not in ("unlogged", "error"):
+        if row.session in made and row.kind not in ("unlogged", "error", "declined"):
             made[row.session].append(row)
+    if requested := requested_models(rows):
+        states = {
+            session: [_with_answering_models(state, made[session], requested) for state in found]
+            for session, found in states.items()
+        }
     return {session: _of_session(found, lineages, made[session]) for session, found in states.items()}
+
+
+def _with_answering_models(state: _State, made: list[Row], requested: Mapping[str, str]) -> _State:
+    positions, place = state.file.positions, state.ledger.place
+    earlier = [row for row in made if positions.get(row.key, -1) < place]
+    return state._replace(ledger=with_answering_models(state.ledger, earlier, requested))
 
 
 def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
