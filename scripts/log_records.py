@@ -27,7 +27,7 @@ RECORDS = ROOT / "packages" / "cc-convert" / "tests" / "transcripts"
 FIELDS = {
     "type", "subtype", "operation", "sessionId", "requestSessionId", "agentId", "attributionAgent", "timestamp", "uuid",
     "requestId", "message", "isSidechain", "toolUseResult", "cwd", "version", "entrypoint", "totalCostUSD",
-    "totalDuration", "startTime", "modelUsage", "requestedModel",
+    "totalDuration", "startTime", "modelUsage", "requestedModel", "key", "result", "label",
 }  # fmt: skip
 """The fields of a record that are kept."""
 NOTES = {"attachment", "api-request", "api-request-shape", "api-request-blob", "last-prompt", "atis-latch", "mode"}
@@ -151,6 +151,11 @@ def finished_by_another_model(cli: CliRuns, _: Clock) -> None:
     resume(cli, session)
 
 
+def workflow(cli: CliRuns, _: Clock) -> None:
+    """Run a workflow of three agents in a session that goes on."""
+    resume(cli, new(cli, "WORKFLOW please"))
+
+
 Recording: TypeAlias = Callable[[CliRuns, Clock], None]
 _STEPS: dict[Callable[..., None], tuple[int, ...]] = {
     before_a_resume: (-3600, -2, 28_800),
@@ -166,7 +171,7 @@ RECORDINGS: dict[str, Recording] = {
     f"clock/{scenario.__name__}_{seconds}": partial(scenario, seconds=seconds)
     for scenario, steps in _STEPS.items()
     for seconds in steps
-} | {"fallback": finished_by_another_model}
+} | {"fallback": finished_by_another_model, "workflow": workflow}
 
 
 # --- records

@@ -18,6 +18,10 @@ from cc_loopback import LoopbackServer
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 # The words with which the CLI asks for a compaction.
 _COMPACTION = "create a detailed summary of"
+_WORKFLOW = """export const meta = {name: "look-up", description: "Look up the weather"};
+const first = await agent("READ the file", {label: "reader"});
+return [first, await parallel([() => agent("say one"), () => agent("say two")])];
+"""
 # Seconds. A run takes half a second; the machine may be busy.
 PATIENCE = 40.0
 STREAM = ("--output-format", "stream-json", "--verbose")
@@ -95,7 +99,8 @@ class CliRuns:
     ) -> dict[str, Any]:
         """Run one prompt, and return the result.
 
-        A prompt with READ makes the model read a file, one with AGENT makes it start a sub-agent that reads it.
+        A prompt with READ makes the model read a file, one with AGENT makes it start a sub-agent that reads it, and one
+        with WORKFLOW a workflow of three.
         """
         done = subprocess.run(
             self._command("-p", prompt, *form, *options), cwd=self.folder, env={**os.environ, **self.server.env()},
@@ -132,7 +137,7 @@ class CliRuns:
 
     def _command(self, *options: str) -> list[str | Path]:
         model = () if "--model" in options else ("--model", "claude-sonnet-5")
-        return [self.cli, *options, *model, "--allowedTools", "Read,Agent,Task"]
+        return [self.cli, *options, *model, "--allowedTools", "Read,Agent,Task,Workflow"]
 
     def _respond(self, body: dict[str, Any]) -> dict[str, Any]:
         number = len(self.served) + 1
@@ -162,6 +167,8 @@ class CliRuns:
         if "READ" in prompt and "Read" in tools:
             call = {"type": "tool_use", "name": "Read", "input": {"file_path": str(self.folder / "weather.txt")}}
             return [{"type": "thinking", "thinking": "I should look."}, {"type": "text", "text": "Let me look."}, call]
+        if "WORKFLOW" in prompt and "Workflow" in tools:
+            return [{"type": "tool_use", "name": "Workflow", "input": {"script": _WORKFLOW}}]
         if "AGENT" in prompt and (agents := tools & {"Agent", "Task"}):
             task = {"description": "look", "prompt": "READ the file", "subagent_type": "general-purpose"}
             return [{"type": "tool_use", "name": agents.pop(), "input": task}]

@@ -222,6 +222,8 @@ class Collector:
     def _take_result(self, clean: Record, record: Record, offset: int) -> None:
         exact: object = record.get("model_usage_since_last_result")
         has_exact = isinstance(exact, dict)
+        if not has_exact and "modelUsage" not in record:
+            return  # of an agent, in the journal of a workflow
         totals, splits = model_totals(clean_totals(cast("object", exact) if has_exact else record.get("modelUsage")))
         self.ledgers.append(
             Ledger(
