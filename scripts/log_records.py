@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from cc_loopback import LoopbackServer
-from log_corpora import CliRuns, fork, new, resume, served
+from log_corpora import SCENARIOS, CliRuns, fork, new, resume, sdk_fork, served
 from workspace import ROOT
 
 RECORDS = ROOT / "packages" / "cc-convert" / "tests" / "transcripts"
@@ -28,6 +28,7 @@ FIELDS = {
     "type", "subtype", "operation", "sessionId", "requestSessionId", "agentId", "attributionAgent", "timestamp", "uuid",
     "requestId", "message", "isSidechain", "toolUseResult", "cwd", "version", "entrypoint", "totalCostUSD",
     "totalDuration", "startTime", "modelUsage", "requestedModel", "key", "result", "label",
+    "forkedFrom",
 }  # fmt: skip
 """The fields of a record that are kept."""
 NOTES = {"attachment", "api-request", "api-request-shape", "api-request-blob", "last-prompt", "atis-latch", "mode"}
@@ -151,9 +152,32 @@ def finished_by_another_model(cli: CliRuns, _: Clock) -> None:
     resume(cli, session)
 
 
+def sdk_fork_of_a_session(cli: CliRuns) -> None:
+    """Fork a session with the function of the SDK, and go on in both."""
+    session = new(cli, "READ please")
+    resume(cli, sdk_fork(cli, session))
+    resume(cli, session)
+
+
 def workflow(cli: CliRuns, _: Clock) -> None:
     """Run a workflow of three agents in a session that goes on."""
     resume(cli, new(cli, "WORKFLOW please"))
+
+
+def usual(cli: CliRuns, _: Clock, prompt: str = "READ please") -> None:
+    """Run one process, whose answers have several blocks, and one-hour writes to the cache."""
+    new(cli, prompt)
+
+
+def priced(cli: CliRuns, _: Clock, usage: dict[str, Any]) -> None:
+    """Run one process with other fields in the usage."""
+    cli.usage = usage
+    new(cli, "READ please")
+
+
+def corpus(cli: CliRuns, _: Clock, scenario: Callable[[CliRuns], object]) -> None:
+    """Run a scenario of `log_corpora`."""
+    scenario(cli)
 
 
 Recording: TypeAlias = Callable[[CliRuns, Clock], None]
@@ -171,7 +195,21 @@ RECORDINGS: dict[str, Recording] = {
     f"clock/{scenario.__name__}_{seconds}": partial(scenario, seconds=seconds)
     for scenario, steps in _STEPS.items()
     for seconds in steps
-} | {"fallback": finished_by_another_model, "workflow": workflow}
+} | {
+    "fallback": finished_by_another_model,
+    "workflow": workflow,
+    "casebook/blocks": usual,
+    "casebook/sub_agent": partial(usual, prompt="AGENT please"),
+    "casebook/region": partial(priced, usage={"inference_geo": "us"}),
+    "casebook/web_search": partial(priced, usage={"server_tool_use": {"web_search_requests": 3}}),
+    "casebook/fast_mode": partial(priced, usage={"speed": "fast"}),
+    "casebook/resume": partial(corpus, scenario=SCENARIOS["resumed"]),
+    "casebook/fork": partial(corpus, scenario=SCENARIOS["forked"]),
+    "casebook/fork_by_the_sdk": partial(corpus, scenario=sdk_fork_of_a_session),
+    "casebook/compaction": partial(corpus, scenario=SCENARIOS["compacted"]),
+    "casebook/killed_process": partial(corpus, scenario=SCENARIOS["killed_between"]),
+    "casebook/parallel_resumes": partial(corpus, scenario=SCENARIOS["parallel_resumes"]),
+}
 
 
 # --- records
