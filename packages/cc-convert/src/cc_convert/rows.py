@@ -238,3 +238,5 @@ class FileScan(NamedTuple):
     """The ids of the last tool calls, which the log may repeat."""
     set_back: bool = False
     """True if times fell since the last total."""
+    edges: tuple[int, int] = (0, 0)
+    """Checksums of the beginning of the file, and of the end of the part that was read; zeros for a packed file."""

@@ -176,7 +176,8 @@ class Collector:
             self._open_keys.append(row.key)
             if self._undated and row.time is not None:
                 self._close_states(row.time)
-        self.rows.update((part.key, part) for part in declined_parts(record, row))
+        if len(record["message"]["usage"].get("iterations") or ()) > 1:
+            self.rows |= {part.key: part for part in declined_parts(record, row)}
         self.rows[row.key] = self._last = row if known is None else _with_block(known, row)
         return True
 

@@ -3,7 +3,7 @@
 Knows both dialects, transcripts (`sessionId`) and stream-json (`session_id`), but no files.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
@@ -66,8 +66,10 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     origin = get("requestSessionId") or (get("forkedFrom") or _NO_FORK).get("sessionId") or session
     model = message.get("model") or ""
     failed = model == SYNTHETIC or get("isApiErrorMessage") is True
-    steps = _several(usage)
-    model = "" if model == SYNTHETIC else _answering_model(steps) or model
+    steps = usage.get("iterations") or ()
+    if len(steps) > 1:
+        model = _answering_model(steps) or model
+    model = "" if model == SYNTHETIC else model
     numbers = NO_COUNTS if failed else _counts(usage)
     # A transcript is written when an answer is complete; a stream has the counts of its start.
     final = failed or get("sessionId") is not None or bool(message.get("stop_reason"))
@@ -76,7 +78,7 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
             uuid or key if failed else key, "error" if failed else "request", time_of(get("timestamp")),
             origin, parent if origin == session else "", get("cwd") or project, *_agent(record), model, *numbers,
             *traits_of(usage), tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
-            _steps(steps, numbers, model) if steps else (), get("costUSD"), final,
+            _steps(steps, numbers, model) if len(steps) > 1 else (), get("costUSD"), final,
             message_id, request_id, uuid,
             get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "", None,
         )
@@ -121,20 +123,14 @@ def _counts(usage: Record) -> Counts:
     )
 
 
-def _several(usage: Record) -> list[object]:
-    """Return the samplings of a request if it states several."""
-    iterations: list[object] = usage.get("iterations") or []
-    return iterations if len(iterations) > 1 else []
-
-
-def _samplings(iterations: list[object]) -> list[tuple[str, Record]]:
+def _samplings(iterations: Sequence[object]) -> list[tuple[str, Record]]:
     """Return the samplings of one request, each with its model; empty if it is not stated."""
     records = [cast("Record", one) for one in iterations if isinstance(one, dict)]
     messages = [one for one in records if one.get("type") in _SAMPLINGS]
     return [(model if isinstance(model := one.get("model"), str) else "", one) for one in messages]
 
 
-def _answering_model(iterations: list[object]) -> str:
+def _answering_model(iterations: Sequence[object]) -> str:
     """Return the model that finished a request that another one declined; empty if there is none."""
     models = [model for model, one in _samplings(iterations) if one["type"] == _FALLBACK]
     return models[-1] if models else ""
@@ -142,7 +138,7 @@ def _answering_model(iterations: list[object]) -> str:
 
 def declined_parts(record: Record, row: Row) -> list[Row]:
     """Return the parts of a request before the model that finished it. Without output, a part is not billed."""
-    iterations = _several(record["message"]["usage"])
+    iterations = record["message"]["usage"]["iterations"]
     if not _answering_model(iterations):
         return []
     requested = record.get("requestedModel") or ""
@@ -157,7 +153,7 @@ def declined_parts(record: Record, row: Row) -> list[Row]:
     ]
 
 
-def _steps(iterations: list[object], whole: Counts, model: str) -> tuple[tuple[int, ...], ...]:
+def _steps(iterations: Sequence[object], whole: Counts, model: str) -> tuple[tuple[int, ...], ...]:
     """Return the samplings of one request by the model that finished it if their sum is its counts."""
     own = canonical_model(model)
     messages = [one for other, one in _samplings(iterations) if not other or canonical_model(other) == own]
