@@ -119,10 +119,11 @@ def _opened(path: str) -> _Pack | None:
         file.seek(max(0, size - _TAIL))
         tail = file.read(_TAIL)
         length, checksum = int.from_bytes(tail[:8], "big"), int.from_bytes(tail[8:], "big")
-        file.seek(size - _TAIL - length)
-        end = file.read(length)
-        if zlib.crc32(end) == checksum:
-            return _Pack(file, marshal.loads(end))
+        if length <= size - _TAIL:
+            file.seek(size - _TAIL - length)
+            end = file.read(length)
+            if zlib.crc32(end) == checksum:
+                return _Pack(file, marshal.loads(end))
     if file:
         file.close()
     return None
