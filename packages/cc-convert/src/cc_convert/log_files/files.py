@@ -28,18 +28,21 @@ _JOB = 2_000_000
 _MOST_JOBS = 8_000
 
 
-def read_file(path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
+def read_file(path: str, *, before: FileScan | None = None, strict: bool = False, with_edges: bool = False) -> FileScan:
     """Read one log. An unreadable file is reported as a problem, not an error.
 
     Args:
         path: The file, or `-`.
         before: Earlier scan of the log; only new lines are read.
         strict: Decode every line.
+        with_edges: Note checksums of the file, for a cache.
     """
     try:
         with open_log(path, before.offset if before else 0) as stream:
             scan = scan_stream(stream, path, before=before, strict=strict)
-            return scan._replace(edges=edges_in(stream, scan.offset)) if isinstance(stream, FileIO) else scan
+            if with_edges and isinstance(stream, FileIO):
+                return scan._replace(edges=edges_in(stream, scan.offset))
+            return scan
     except OSError as error:
         problem = Problem(path, -1, error.strerror or type(error).__name__, True)
         return FileScan(path, [], [], [problem], 0, 0, False, (), "", {}, {})
@@ -73,7 +76,7 @@ def read_files(
         cache.close()
     waiting = [path for path in paths if path not in done]
     sizes = {path: _left(identities.get(path), started.get(path)) for path in waiting}
-    reader = _Reader(sizes, started, strict=strict, progress=progress)
+    reader = _Reader(sizes, started, strict=strict, with_edges=cache is not None, progress=progress)
     read = reader.read(_useful(processes, sum(sizes.values()) + _FILE * len(sizes)))
     # Lines written during the scan belong to the next one: the identity is from before.
     new = {
@@ -116,9 +119,16 @@ class _Reader:
     """Reads files, in this process and in others, and reports its progress."""
 
     def __init__(
-        self, sizes: dict[str, int], started: dict[str, FileScan], *, strict: bool, progress: Progress | None
+        self,
+        sizes: dict[str, int],
+        started: dict[str, FileScan],
+        *,
+        strict: bool,
+        with_edges: bool,
+        progress: Progress | None,
     ) -> None:
-        self._sizes, self._started, self._strict, self._progress = sizes, started, strict, progress
+        self._sizes, self._started, self._progress = sizes, started, progress
+        self._strict, self._with_edges = strict, with_edges
         self._done: dict[str, FileScan] = {}
         self.packed: dict[str, bytes] = {}
         """The scans by other processes, as they sent them."""
@@ -136,7 +146,7 @@ class _Reader:
 
     def scan(self, path: str) -> FileScan:
         """Read one file."""
-        return read_file(path, before=self._started.get(path), strict=self._strict)
+        return read_file(path, before=self._started.get(path), strict=self._strict, with_edges=self._with_edges)
 
     def _work(self, paths: list[str]) -> None:
         for path in paths:
