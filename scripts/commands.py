@@ -60,6 +60,8 @@ async def run(command: list[str], cwd: Path, env: Mapping[str, str] | None = Non
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
     """Stop a process and all its child processes."""
+    if sys.platform == "win32":
+        raise NotImplementedError("needs POSIX")
     try:
         await _signal_group(process, signal.SIGINT)
     finally:
@@ -68,10 +70,9 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _signal_group(process: asyncio.subprocess.Process, number: int) -> None:
-    if sys.platform == "win32":
-        raise NotImplementedError("needs POSIX")
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+    if sys.platform != "win32":
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
     # Bounded even after a kill: it also waits for the end of the output, which another process may keep open.
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), INTERRUPT_GRACE)

@@ -18,6 +18,10 @@ from cc_loopback import LoopbackServer
 CLI = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 # The words with which the CLI asks for a compaction.
 _COMPACTION = "create a detailed summary of"
+_WORKFLOW = """export const meta = {name: "look-up", description: "Look up the weather"};
+const first = await agent("READ the file", {label: "reader"});
+return [first, await parallel([() => agent("say one"), () => agent("say two")])];
+"""
 # Seconds. A run takes half a second; the machine may be busy.
 PATIENCE = 40.0
 STREAM = ("--output-format", "stream-json", "--verbose")
@@ -73,6 +77,8 @@ class CliRuns:
     cli: Path = CLI
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
     """Extra fields in the usage of the next answers."""
+    declining: str = ""
+    """A model that declines the next answers after 33 tokens; the API has claude-opus-5 finish them."""
     streams: list[Path] = field(default_factory=list[Path])
     """Output of each run."""
     served: list[Served] = field(default_factory=list[Served])
@@ -93,7 +99,8 @@ class CliRuns:
     ) -> dict[str, Any]:
         """Run one prompt, and return the result.
 
-        A prompt with READ makes the model read a file, one with AGENT makes it start a sub-agent that reads it.
+        A prompt with READ makes the model read a file, one with AGENT makes it start a sub-agent that reads it, and one
+        with WORKFLOW a workflow of three.
         """
         done = subprocess.run(
             self._command("-p", prompt, *form, *options), cwd=self.folder, env={**os.environ, **self.server.env()},
@@ -130,7 +137,7 @@ class CliRuns:
 
     def _command(self, *options: str) -> list[str | Path]:
         model = () if "--model" in options else ("--model", "claude-sonnet-5")
-        return [self.cli, *options, *model, "--allowedTools", "Read,Agent,Task"]
+        return [self.cli, *options, *model, "--allowedTools", "Read,Agent,Task,Workflow"]
 
     def _respond(self, body: dict[str, Any]) -> dict[str, Any]:
         number = len(self.served) + 1
@@ -147,7 +154,8 @@ class CliRuns:
             "inference_geo": "global",
         }
         usage |= self.usage
-        return {"id": _message_id(number), "content": self._content(body), "usage": usage}
+        answer = {"id": _message_id(number), "content": self._content(body), "usage": usage}
+        return _finished_by_another(answer, self.declining) if self.declining else answer
 
     def _content(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         tools = {tool.get("name") for tool in body.get("tools", [])}
@@ -159,10 +167,24 @@ class CliRuns:
         if "READ" in prompt and "Read" in tools:
             call = {"type": "tool_use", "name": "Read", "input": {"file_path": str(self.folder / "weather.txt")}}
             return [{"type": "thinking", "thinking": "I should look."}, {"type": "text", "text": "Let me look."}, call]
+        if "WORKFLOW" in prompt and "Workflow" in tools:
+            return [{"type": "tool_use", "name": "Workflow", "input": {"script": _WORKFLOW}}]
         if "AGENT" in prompt and (agents := tools & {"Agent", "Task"}):
             task = {"description": "look", "prompt": "READ the file", "subagent_type": "general-purpose"}
             return [{"type": "tool_use", "name": agents.pop(), "input": task}]
         return [{"type": "text", "text": "Hello, this is an answer."}]
+
+
+def _finished_by_another(answer: dict[str, Any], declining: str) -> dict[str, Any]:
+    usage, other = answer["usage"], "claude-opus-5"
+    names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    counts = {name: usage[name] for name in (*names, "cache_creation")}
+    first = dict.fromkeys(names, 0) | {"input_tokens": 900, "output_tokens": 33}
+    iterations = [{"type": "message", "model": declining, **first}]
+    iterations.append({"type": "fallback_message", "model": other, **counts})
+    change = {"type": "fallback", "from": {"model": declining}, "to": {"model": other}}
+    content = [{"type": "text", "text": "It is "}, change, *answer["content"]]
+    return {**answer, "model": other, "content": content, "usage": {**usage, "iterations": iterations}}
 
 
 def _message_id(number: int) -> str:

@@ -125,25 +125,25 @@ def test_a_killed_process_hides_no_compaction_of_the_next_one(log: Any, read: Re
     state(log, 1, 1)
     log.answer("msg_2", timestamp="2026-11-20T11:00:00Z")
     log.lines.append({"type": "system", "sessionId": "s1", "timestamp": "2026-11-20T12:00:00.000Z"})
-    state(log, 2, 2)
+    state(log, 3, 2)
 
     logs = read(log)
 
-    assert spent(logs) == {"s1": (2, 1)}
+    assert spent(logs) == {"s1": (2, 2)}
     assert compared(logs)["s1"].agrees
-    assert compared(logs)["s1"].outside[:5] == ONE
-    assert [row.cost for row in logs.priced(mode="logged")] == [pytest.approx(PRICE), None, pytest.approx(PRICE)]
+    assert (compared(logs)["s1"].outside[:5], compared(logs)["s1"].doubtful) == (ONE, sum(ONE))
+    assert [row.cost for row in logs.priced(mode="logged")] == [pytest.approx(PRICE), None, pytest.approx(2 * PRICE)]
 
 
 def test_a_total_that_began_later_covers_no_older_request(log: Any, read: Read) -> None:
     """LOG-32: the first process was killed before it noted a total."""
     log.answer("msg_1")
     log.answer("msg_2", timestamp="2026-11-20T12:00:00Z")
-    state(log, 2, 2, start=datetime.fromisoformat("2026-11-20T11:59:00Z").timestamp())
+    state(log, 3, 2, start=datetime.fromisoformat("2026-11-20T11:59:00Z").timestamp())
 
     logs = read(log)
 
-    assert (spent(logs), compared(logs)["s1"].agrees) == ({"s1": (2, 1)}, True)
+    assert (spent(logs), compared(logs)["s1"].agrees) == ({"s1": (2, 2)}, True)
 
 
 def test_processes_that_resume_a_session_at_once_have_a_total_each(log: Any, read: Read) -> None:

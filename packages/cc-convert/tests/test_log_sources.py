@@ -3,7 +3,10 @@
 import gzip
 import json
 import os
+import shutil
 import stat
+import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,10 +14,13 @@ from typing import Any, TypeAlias
 import pytest
 
 import cc_convert.log_files.cache as cache_module
+from cc_convert.log_files.sources import default_folders
 from cc_convert.logs import Cache, Logs, LogsNotFoundError, read_logs
+from cc_convert.reconcile import reconcile
 
 Maker: TypeAlias = Callable[..., Any]
 LOGS = Path(__file__).parent / "logs"
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 
 @pytest.fixture
@@ -53,6 +59,61 @@ def test_transcripts_are_found_where_the_cli_keeps_them(tree: Path, monkeypatch:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{tree.parent / 'one'}, {tree.parent / 'two'}")
 
     assert sessions(read_logs()) == {"s0", "s1", "s2"}
+
+
+@pytest.mark.parametrize(
+    ("platform", "place"),
+    [
+        ("linux", ".config/Claude"),
+        ("darwin", "Library/Application Support/Claude"),
+        ("win32", "roaming/Claude"),
+        ("win32", "AppData/Local/Packages/Claude_pzs8/LocalCache/Roaming/Claude"),
+    ],
+)
+def test_sessions_that_claude_desktop_runs_are_found(
+    maker: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, place: str
+) -> None:
+    """LOG-02: below the folder of each task, whose audit log repeats the requests with unfinished counts."""
+    tasks = tmp_path / place / "local-agent-mode-sessions" / "org" / "account"
+    for task in ("local_1", "agent/local_2"):
+        log = maker(task[-1])
+        log.answer(f"msg_{task[-1]}", entrypoint="local-agent")
+        log.write(tasks / task / ".claude" / "projects" / "p" / "s.jsonl")
+    stream = maker("1")
+    stream.stream("msg_1")
+    stream.write(tasks / "local_1" / "audit.jsonl")
+    for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, folder in (("HOME", tmp_path), ("USERPROFILE", tmp_path), ("APPDATA", tmp_path / "roaming")):
+        monkeypatch.setenv(name, str(folder))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", platform)
+        folders = default_folders()
+
+    assert len(folders) == 2
+    for logs in (read_logs(*folders), read_logs(tmp_path)):
+        told = sorted((row.session, row.entrypoint, row.output) for row in logs.rows)
+        assert told == [("1", "local-agent", 20), ("2", "local-agent", 20)]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_agents_of_a_workflow_count_under_their_name(tmp_path: Path, strict: bool, ended: bool) -> None:
+    """LOG-24, LOG-32: its journal has results of agents, which are no totals of the session."""
+    shutil.copytree(TRANSCRIPTS / "workflow", tmp_path, dirs_exist_ok=True)
+    [log] = tmp_path.glob("*.jsonl")
+    if not ended:
+        lines = log.read_text("utf-8").splitlines(keepends=True)
+        log.write_text("".join(line for line in lines if '"cost-state"' not in line), "utf-8")
+
+    logs = read_logs(tmp_path, strict=strict)
+
+    [served] = json.loads((tmp_path / "served.json").read_text("utf-8")).values()
+    assert [sum(column) for column in zip(*(row[9:14] for row in logs.rows), strict=True)] == served
+    assert Counter(row.agent_type for row in logs.rows) == {"": 4, "workflow-subagent": 4}
+    assert (len(logs.totals), logs.problems) == (int(ended), [])
+    assert [one.agrees for one in reconcile(logs)] == [True] * ended
 
 
 def test_a_source_that_is_not_there_is_said(tmp_path: Path) -> None:

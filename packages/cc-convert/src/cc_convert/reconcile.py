@@ -34,6 +34,8 @@ class Comparison:
     """Cost of requests and unlogged together, by the price list."""
     stated_cost: float
     """Cost according to the CLI."""
+    doubtful: int
+    """Tokens that may be counted twice, see `SessionTotal.doubtful`."""
 
     @property
     def difference(self) -> Counts:
@@ -57,7 +59,7 @@ class Comparison:
 
 def reconcile(logs: Logs, prices: Prices | None = None) -> list[Comparison]:
     """Compare each session for which the CLI noted a total, sorted by id."""
-    rows = {row.key: row for row in logs.priced(prices, "calculate") if row.kind != "error"}
+    rows = {row.key: row for row in logs.priced(prices, "calculate") if row.kind not in ("error", "declined")}
     by_session: dict[str, list[Row]] = {}
     for row in rows.values():
         by_session.setdefault(row.session, []).append(row)
@@ -85,6 +87,7 @@ def _compare(session: str, total: SessionTotal, own: list[Row], rows: dict[str, 
         _sum(counts_of(row) for row in made if row.key not in keys),
         sum(row.cost or 0.0 for row in [*covered, *unlogged]),
         sum(cost for _, cost in total.spent.values()),
+        total.doubtful,
     )
 
 

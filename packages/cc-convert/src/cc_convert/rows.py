@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 __all__ = [
+    "DECLINED",
     "LABELS",
     "NO_COUNTS",
     "Counts",
@@ -24,12 +25,16 @@ __all__ = [
     "with_all_writes",
 ]
 
-Kind: TypeAlias = Literal["request", "turn", "unlogged", "error"]
+Kind: TypeAlias = Literal["request", "turn", "unlogged", "error", "declined"]
 """Meaning of a row.
 
 `request` is one request to the API. `turn` is a whole turn whose requests the log does not separate. `unlogged` is in
 the CLI's totals and in no request, such as a compaction. `error` is a request that failed; it costs nothing.
+`declined` is the part of a request that a model wrote before it declined and another model finished; it is billed by
+its own price, and is in none of the CLI's totals.
 """
+DECLINED = ":declined:"
+"""Text in the key of a declined part, between the key of the request and the number of the part."""
 
 
 class Row(NamedTuple):
@@ -179,7 +184,9 @@ class Ledger(NamedTuple):
     duration: float | None = None
     """For a `state`: running time of the processes in its lineage, in seconds."""
     written: float | None = None
-    """The latest time in the file before it; it was written at this time or later."""
+    """The last time in the file before it; it was written at this time or later."""
+    set_back: bool = False
+    """True if times in the file fell since the total before it: by a clock that was set back, or by a fork's copies."""
 
 
 class Problem(NamedTuple):
@@ -219,8 +226,8 @@ class FileScan(NamedTuple):
     """The ids of compactions, with the number of requests and compactions before each."""
     began: str = ""
     """The first time in the file, in its original form."""
-    latest: str = ""
-    """The latest time in the file, in its original form."""
+    last: str = ""
+    """The last time in the file, in its original form."""
     limits: tuple[tuple[str, str], ...] = ()
     """Windows of the plan, in stream-json: a time in its original form, and `rate_limit_info` as JSON."""
     version: str = ""
@@ -229,3 +236,7 @@ class FileScan(NamedTuple):
     """The keys of requests whose stream of events has begun, by thread."""
     tool_ids: tuple[str, ...] = ()
     """The ids of the last tool calls, which the log may repeat."""
+    set_back: bool = False
+    """True if times fell since the last total."""
+    edges: tuple[int, int] = (0, 0)
+    """Checksums of the beginning of the file, and of the end of the part that was read; zeros for a packed file."""

@@ -66,9 +66,9 @@ def _doubts(logs: Logs, prices: Prices) -> bool:
     partial = sum(not row.final for row in logs.rows)
     if partial:
         _tell("partial", f"{partial:,} requests of streams that ended without a result; their output is not known")
-    differing = [one for one in reconcile(logs, prices) if not one.agrees]
+    differing = [one for one in reconcile(logs, prices) if not one.agrees or one.doubtful]
     if differing:
-        _tell("totals", f"{len(differing):,} sessions differ from the CLI's total; see cc-convert reconcile")
+        _tell("totals", f"{len(differing):,} sessions differ from the CLI's total, or may; see cc-convert reconcile")
     else:
         _tell("totals", f"{len(logs.totals):,} sessions agree with the CLI's total")
     return bool(unknown or differing)

@@ -11,7 +11,7 @@ from .output import say, spell_cost, spell_count, without_empty, write_records, 
 
 
 def run(options: Namespace) -> int:
-    """Compare; return 1 if a session differs."""
+    """Compare; return 1 if a session differs, or may be counted twice."""
     logs = load_logs(options)
     compared = reconcile(logs, chosen_prices(options))
     shown = [one for one in compared if options.all or not one.agrees or any(one.unlogged)]
@@ -23,15 +23,22 @@ def run(options: Namespace) -> int:
     rows = sum(row.kind != "error" for row in logs.rows)
     without = {row.session for row in logs.rows} - set(logs.totals)
     say(f"{rows:,} rows; {len(compared)} sessions with a total of the CLI's own, {len(differing)} of them differ")
+    doubtful = [one for one in compared if one.doubtful]
+    for one in doubtful:
+        say(
+            f"{one.session}: {one.doubtful:,} tokens may be counted twice: "
+            "processes were killed or ran at once, or the clock was set back"
+        )
     if without:
         say(f"{len(without)} sessions have no total to compare with")
     if logs.lost:
         mention(overview(logs, ()))
-    return FINDINGS if differing or logs.lost else OK
+    return FINDINGS if differing or doubtful or logs.lost else OK
 
 
 def _record(one: Comparison) -> dict[str, Any]:
     record: dict[str, Any] = {"session": one.session, "project": one.project, "agrees": one.agrees}
+    record["doubtful"] = one.doubtful
     columns = zip(KINDS, one.requests, one.unlogged, one.stated, one.difference, one.outside, strict=True)
     for kind, requests, unlogged, stated, difference, outside in columns:
         record |= {

@@ -9,25 +9,31 @@ import marshal
 import os
 import sys
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
+from io import FileIO
 from typing import Any, NamedTuple, TypeAlias
 
 from ..rows import FileScan, Ledger, Problem, make_row
+from .private import write_private
+from .store import Store
 
 __all__ = [
     "Cache",
     "Identity",
     "MemoryCache",
     "default_cache_folder",
+    "dump_scan",
+    "edges_in",
     "edges_of",
     "identity_of",
+    "load_scan",
     "pack_scan",
     "unpack_scan",
-    "write_private",
 ]
 
 # Part of the path, so that no version reads an entry of another one. Marshal's format depends on the interpreter.
-_FORMAT = f"4-{sys.implementation.cache_tag}"
+_FORMAT = f"5-{sys.implementation.cache_tag}"
 _EDGE = 256
 
 
@@ -71,6 +77,16 @@ def pack_scan(scan: FileScan) -> Packed:
     return (path, list(map(tuple, rows)), list(map(tuple, ledgers)), list(map(tuple, problems)), *rest)
 
 
+def dump_scan(scan: FileScan) -> bytes:
+    """Return a scan as bytes."""
+    return marshal.dumps(pack_scan(scan))
+
+
+def load_scan(content: bytes) -> FileScan:
+    """Return the scan of the bytes of `dump_scan`."""
+    return unpack_scan(marshal.loads(content))
+
+
 def unpack_scan(packed: Packed) -> FileScan:
     """Return the scan of packed tuples."""
     path, rows, ledgers, problems, *rest = packed
@@ -92,35 +108,41 @@ class Cache:
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = os.path.join(folder or default_cache_folder(), _FORMAT)
+        self._scans = Store(self.folder)
 
     def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
         """Return the cached scan of a file, and whether it is complete; `None` without a valid entry."""
-        entry = self.load(path)
-        if entry is None:
-            return None
-        then, first, last, packed = entry
-        scan = unpack_scan(packed)
-        if then == tuple(now):
-            return scan, True
-        return self._continued(path, Identity(*then), now, (first, last), scan)
+        with suppress(EOFError, ValueError, TypeError):
+            if content := self._scans.get(path):
+                then, packed = marshal.loads(content)
+                scan = load_scan(packed)
+                return (scan, True) if then == tuple(now) else self._continued(path, Identity(*then), now, scan)
+        return None
 
     @staticmethod
-    def _continued(
-        path: str, then: Identity, now: Identity, edges: tuple[int, int], scan: FileScan
-    ) -> tuple[FileScan, bool] | None:
+    def _continued(path: str, then: Identity, now: Identity, scan: FileScan) -> tuple[FileScan, bool] | None:
         # A packed file, or one rewritten in place, cannot be read from an offset on.
         if then.inode != now.inode or now.size < scan.offset or scan.size > then.size:
             return None
         try:
-            return (scan, False) if edges_of(path, scan.offset) == edges else None
+            return (scan, False) if edges_of(path, scan.offset) == scan.edges else None
         except OSError:
             return None
 
-    def put(self, path: str, identity: Identity, scan: FileScan) -> None:
-        """Store the scan of a file."""
+    def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
+        """Store scans of files.
+
+        Args:
+            scans: By path: identity of the file, its scan, and the scan as bytes if these are there, see `dump_scan`.
+        """
+        # Without them, they are read again next time.
         with suppress(OSError):
-            first, last = edges_of(path, scan.offset)
-            self.store(path, (tuple(identity), first, last, pack_scan(scan)))
+            self._scans.add(
+                {
+                    path: marshal.dumps((tuple(identity), packed or dump_scan(scan)))
+                    for path, (identity, scan, packed) in scans.items()
+                }
+            )
 
     def load(self, name: str) -> Any:
         """Return the value stored under a name, or `None`."""
@@ -141,8 +163,13 @@ class Cache:
         content = marshal.dumps((name, value))
         write_private(self.path_of(name), zlib.crc32(content).to_bytes(4, "big") + content)
 
+    def close(self) -> None:
+        """Close the files that `get` opened."""
+        self._scans.close()
+
     def clear(self) -> None:
         """Remove all entries."""
+        self.close()
         with suppress(OSError):
             for entry in os.listdir(self.folder):
                 os.unlink(os.path.join(self.folder, entry))
@@ -159,45 +186,29 @@ class MemoryCache(Cache):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: dict[str, tuple[Identity, tuple[int, int], FileScan]] = {}
+        self._kept: dict[str, tuple[Identity, FileScan]] = {}
 
     def get(self, path: str, now: Identity) -> tuple[FileScan, bool] | None:
         """Return the cached scan of a file, and whether it is complete; `None` without a valid entry."""
         if path not in self._kept:
             return None
-        then, edges, scan = self._kept[path]
-        return (scan, True) if then == now else self._continued(path, then, now, edges, scan)
+        then, scan = self._kept[path]
+        return (scan, True) if then == now else self._continued(path, then, now, scan)
 
-    def put(self, path: str, identity: Identity, scan: FileScan) -> None:
-        """Store the scan of a file."""
-        with suppress(OSError):
-            self._kept[path] = (identity, edges_of(path, scan.offset), scan)
-
-
-def write_private(path: str, content: bytes) -> None:
-    """Write a file and its folder, readable by this user only.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    # Written to a file of this process and renamed: there is never a partial entry.
-    temporary = f"{path}.{os.getpid()}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with open(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+    def put(self, scans: Mapping[str, tuple[Identity, FileScan, bytes]]) -> None:
+        """Store scans of files."""
+        self._kept |= {path: (identity, scan) for path, (identity, scan, _) in scans.items()}
 
 
 def edges_of(path: str, offset: int) -> tuple[int, int]:
     """Return checksums of the file's beginning and of the end of the part that was read."""
     with open(path, "rb", buffering=0) as file:
-        first = file.read(min(_EDGE, offset))
-        file.seek(max(0, offset - _EDGE))
-        last = file.read(min(_EDGE, offset))
-    return zlib.crc32(first), zlib.crc32(last)
+        return edges_in(file, offset)
+
+
+def edges_in(file: FileIO, offset: int) -> tuple[int, int]:
+    """Return the same for an open file."""
+    file.seek(0)
+    first = file.read(min(_EDGE, offset))
+    file.seek(max(0, offset - _EDGE))
+    return zlib.crc32(first), zlib.crc32(file.read(min(_EDGE, offset)))

@@ -8,6 +8,7 @@ from ..archive import ARCHIVED, from_archive
 from ..rows import Counts, FileScan, Ledger, Problem, Row, make_row
 from .extract import (
     LATEST,
+    declined_parts,
     event_usage,
     model_totals,
     request_row,
@@ -29,6 +30,8 @@ _WHOLE = frozenset({"result", "cost-state", "stream_event", "system", "rate_limi
 _MOST_LIMITS = 1000
 # A repeated call stands near the first one.
 _MOST_TOOL_IDS = 100
+# Seconds. Processes and threads write their records a little later than they note the time.
+_DISORDER = 0.5
 _LIMITS = ("unifiedWindows", "rateLimitType", "utilization", "resetsAt", "status")
 
 
@@ -44,7 +47,8 @@ class Collector:
         self.compactions: dict[str, int] = {}
         self.project = ""
         self._version = ""
-        self._began = self._latest = ""
+        self._began = self._time = ""
+        self._set_back = False
         self._open_keys: list[str] = []
         self._parent = ""
         self._undated: list[int] = []
@@ -59,7 +63,8 @@ class Collector:
         self.rows = {row.key: row for row in before.rows}
         self.ledgers, self.problems = [*before.ledgers], [*before.problems]
         self.origins, self.project = {**before.origins}, before.project
-        self.compactions, self._began, self._latest = {**before.compactions}, before.began, before.latest
+        self.compactions, self._began, self._time = {**before.compactions}, before.began, before.last
+        self._set_back = before.set_back
         self._limits = [*before.limits]
         self._open_keys = [*before.open_keys]
         self._parent = next(reversed(self.origins.values()), "")
@@ -72,9 +77,9 @@ class Collector:
         """Return the collected result."""
         return FileScan(
             self.path, list(self.rows.values()), self.ledgers, self.problems, size, offset, unfinished,
-            tuple(self._open_keys), self.project, self.origins, self.compactions, self._began, self._latest,
+            tuple(self._open_keys), self.project, self.origins, self.compactions, self._began, self._time,
             tuple(self._limits), self._version, tuple(self._answering.items()),
-            tuple(self._tool_ids)[-_MOST_TOOL_IDS:],
+            tuple(self._tool_ids)[-_MOST_TOOL_IDS:], self._set_back,
         )  # fmt: skip
 
     def report(self, offset: int, reason: str, *, lost: bool) -> None:
@@ -131,7 +136,9 @@ class Collector:
         if timestamp:
             self._began = self._began or timestamp
             # The CLI writes all times in one format, which sorts by time.
-            self._latest = max(self._latest, timestamp)
+            if timestamp < self._time and (last := time_of(self._time)) and (time := time_of(timestamp)):
+                self._set_back = self._set_back or time < last - _DISORDER
+            self._time = timestamp
 
     def _place(self) -> int:
         return len(self.rows) + len(self.compactions)
@@ -169,6 +176,8 @@ class Collector:
             self._open_keys.append(row.key)
             if self._undated and row.time is not None:
                 self._close_states(row.time)
+        if len(record["message"]["usage"].get("iterations") or ()) > 1:
+            self.rows |= {part.key: part for part in declined_parts(record, row)}
         self.rows[row.key] = self._last = row if known is None else _with_block(known, row)
         return True
 
@@ -207,13 +216,15 @@ class Collector:
         known = {name: limits[name] for name in _LIMITS if name in limits}
         with suppress(RecursionError):
             # The record has no time of its own.
-            self._limits = [*self._limits[1 - _MOST_LIMITS :], (self._latest, json.dumps(known))]
+            self._limits = [*self._limits[1 - _MOST_LIMITS :], (self._time, json.dumps(known))]
 
     # --- the CLI's own totals
 
     def _take_result(self, clean: Record, record: Record, offset: int) -> None:
         exact: object = record.get("model_usage_since_last_result")
         has_exact = isinstance(exact, dict)
+        if not has_exact and "modelUsage" not in record:
+            return  # of an agent, in the journal of a workflow
         totals, splits = model_totals(clean_totals(cast("object", exact) if has_exact else record.get("modelUsage")))
         self.ledgers.append(
             Ledger(
@@ -252,9 +263,11 @@ class Collector:
                 splits,
                 _seconds(record.get("startTime")),
                 _seconds(record.get("totalDuration")),
-                time_of(self._latest),
+                time_of(self._time),
+                self._set_back,
             )
         )
+        self._set_back = False
 
     def _traits(self) -> tuple[str, str, str]:
         return (self._last.tier, self._last.geo, self._last.speed) if self._last else ("", "", "")

@@ -3,16 +3,17 @@
 Knows both dialects, transcripts (`sessionId`) and stream-json (`session_id`), but no files.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
 from ..model_names import canonical_model
-from ..rows import NO_COUNTS, Counts, Row, add_counts, make_row
+from ..rows import DECLINED, NO_COUNTS, Counts, Row, add_counts, make_row
 from .fields import Record, clean_usage
 
 __all__ = [
-    "LATEST", "event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls", "traits_of",
+    "LATEST", "declined_parts", "event_usage", "model_totals", "request_row", "session_of", "time_of", "tool_calls",
+    "traits_of",
 ]  # fmt: skip
 
 SYNTHETIC = "<synthetic>"
@@ -20,6 +21,8 @@ SYNTHETIC = "<synthetic>"
 LATEST = 253_000_000_000
 """In the year 9987: later times are invalid. Before the calendar's end, so that spans and zones do not exceed it."""
 _TOOLS = ("tool_use", "server_tool_use")
+_FALLBACK = "fallback_message"
+_SAMPLINGS = ("message", _FALLBACK)
 _HOURS = "cacheCreationEphemeral1hInputTokens"
 _NO_FORK: Record = {}
 
@@ -63,8 +66,10 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
     origin = get("requestSessionId") or (get("forkedFrom") or _NO_FORK).get("sessionId") or session
     model = message.get("model") or ""
     failed = model == SYNTHETIC or get("isApiErrorMessage") is True
+    steps = usage.get("iterations") or ()
+    if len(steps) > 1:
+        model = _answering_model(steps) or model
     model = "" if model == SYNTHETIC else model
-    steps = usage.get("iterations")
     numbers = NO_COUNTS if failed else _counts(usage)
     # A transcript is written when an answer is complete; a stream has the counts of its start.
     final = failed or get("sessionId") is not None or bool(message.get("stop_reason"))
@@ -73,7 +78,7 @@ def request_row(record: Record, project: str, parent: str) -> Row | None:
             uuid or key if failed else key, "error" if failed else "request", time_of(get("timestamp")),
             origin, parent if origin == session else "", get("cwd") or project, *_agent(record), model, *numbers,
             *traits_of(usage), tuple([name for _, name in tool_calls(message)]) if "content" in message else (),
-            _steps(steps, numbers) if steps and len(steps) > 1 else (), get("costUSD"), final,
+            _steps(steps, numbers, model) if len(steps) > 1 else (), get("costUSD"), final,
             message_id, request_id, uuid,
             get("gitBranch") or "", "", get("entrypoint") or "", get("version") or "", None,
         )
@@ -118,10 +123,41 @@ def _counts(usage: Record) -> Counts:
     )
 
 
-def _steps(iterations: list[object], whole: Counts) -> tuple[tuple[int, ...], ...]:
-    """Return the samplings of one request if their sum is its counts."""
-    messages = [cast("Record", one) for one in iterations if isinstance(one, dict)]
-    steps = [_counts(clean_usage(one)[0])[:5] for one in messages if one.get("type") == "message"]
+def _samplings(iterations: Sequence[object]) -> list[tuple[str, Record]]:
+    """Return the samplings of one request, each with its model; empty if it is not stated."""
+    records = [cast("Record", one) for one in iterations if isinstance(one, dict)]
+    messages = [one for one in records if one.get("type") in _SAMPLINGS]
+    return [(model if isinstance(model := one.get("model"), str) else "", one) for one in messages]
+
+
+def _answering_model(iterations: Sequence[object]) -> str:
+    """Return the model that finished a request that another one declined; empty if there is none."""
+    models = [model for model, one in _samplings(iterations) if one["type"] == _FALLBACK]
+    return models[-1] if models else ""
+
+
+def declined_parts(record: Record, row: Row) -> list[Row]:
+    """Return the parts of a request before the model that finished it. Without output, a part is not billed."""
+    iterations = record["message"]["usage"]["iterations"]
+    if not _answering_model(iterations):
+        return []
+    requested = record.get("requestedModel") or ""
+    parts = [(model or requested, _counts(clean_usage(one)[0])) for model, one in _samplings(iterations)]
+    parts = [part for part in parts if part[0] and canonical_model(part[0]) != canonical_model(row.model)]
+    empty = row._replace(kind="declined", tools=(), steps=(), logged_cost=None, final=True)
+    return [
+        make_row(
+            (f"{row.key}{DECLINED}{number}", *empty[1:8], model, *(counts if counts[1] else NO_COUNTS), *empty[16:])
+        )
+        for number, (model, counts) in enumerate(parts)
+    ]
+
+
+def _steps(iterations: Sequence[object], whole: Counts, model: str) -> tuple[tuple[int, ...], ...]:
+    """Return the samplings of one request by the model that finished it if their sum is its counts."""
+    own = canonical_model(model)
+    messages = [one for other, one in _samplings(iterations) if not other or canonical_model(other) == own]
+    steps = [_counts(clean_usage(one)[0])[:5] for one in messages]
     if len(steps) < 2 or [sum(column) for column in zip(*steps, strict=True)][:3] != list(whole[:3]):
         return ()
     return tuple(steps)

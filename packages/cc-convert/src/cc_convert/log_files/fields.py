@@ -22,7 +22,7 @@ MOST = 10**12
 RECORD_TEXTS = (
     "type", "subtype", "sessionId", "session_id", "requestSessionId", "cwd", "timestamp", "uuid", "requestId",
     "request_id", "agentId", "agent_id", "attributionAgent", "subagent_type", "parent_tool_use_id", "gitBranch",
-    "entrypoint", "version", "claude_code_version",
+    "entrypoint", "version", "claude_code_version", "requestedModel",
 )  # fmt: skip
 STATE_TEXTS = ("type", "sessionId", "session_id", "timestamp")
 STATE_VALUES = ("totalCostUSD", "totalDuration", "startTime")

@@ -5,12 +5,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from io import FileIO
 
 from ..rows import FileScan, Problem
-from .cache import Cache, Identity, identity_of, pack_scan, unpack_scan
+from .cache import Cache, Identity, dump_scan, edges_in, identity_of, load_scan
 from .decode import fast_decoders
 from .scan import scan_stream
-from .sources import STDIN, is_packed, open_log
+from .sources import STDIN, open_log
 
 __all__ = ["Progress", "read_file", "read_files"]
 
@@ -27,17 +28,21 @@ _JOB = 2_000_000
 _MOST_JOBS = 8_000
 
 
-def read_file(path: str, *, before: FileScan | None = None, strict: bool = False) -> FileScan:
+def read_file(path: str, *, before: FileScan | None = None, strict: bool = False, with_edges: bool = False) -> FileScan:
     """Read one log. An unreadable file is reported as a problem, not an error.
 
     Args:
         path: The file, or `-`.
         before: Earlier scan of the log; only new lines are read.
         strict: Decode every line.
+        with_edges: Note checksums of the file, for a cache.
     """
     try:
         with open_log(path, before.offset if before else 0) as stream:
-            return scan_stream(stream, path, before=before, strict=strict)
+            scan = scan_stream(stream, path, before=before, strict=strict)
+            if with_edges and isinstance(stream, FileIO):
+                return scan._replace(edges=edges_in(stream, scan.offset))
+            return scan
     except OSError as error:
         problem = Problem(path, -1, error.strerror or type(error).__name__, True)
         return FileScan(path, [], [], [problem], 0, 0, False, (), "", {}, {})
@@ -67,15 +72,22 @@ def read_files(
         known = cache.get(path, identity) if cache and not strict else None
         if known:
             (done if known[1] else started)[path] = known[0]
+    if cache:
+        cache.close()
     waiting = [path for path in paths if path not in done]
     sizes = {path: _left(identities.get(path), started.get(path)) for path in waiting}
-    reader = _Reader(sizes, started, strict=strict, progress=progress)
+    reader = _Reader(sizes, started, strict=strict, with_edges=cache is not None, progress=progress)
     read = reader.read(_useful(processes, sum(sizes.values()) + _FILE * len(sizes)))
-    for path, result in read.items():
-        identity = identities.get(path)
-        # Lines written during the scan belong to the next one: the identity is from before.
-        if cache and identity and (result.size <= identity.size or is_packed(path)) and result.offset:
-            cache.put(path, identity, result)
+    # Lines written during the scan belong to the next one: the identity is from before.
+    new = {
+        path: (identity, result, reader.packed.get(path, b""))
+        for path, result in read.items()
+        if (identity := identities.get(path))
+        and result.offset
+        and (result.size <= identity.size or result.edges == (0, 0))
+    }
+    if cache and new:
+        cache.put(new)
     done |= read
     return [done[path] for path in paths]
 
@@ -107,10 +119,19 @@ class _Reader:
     """Reads files, in this process and in others, and reports its progress."""
 
     def __init__(
-        self, sizes: dict[str, int], started: dict[str, FileScan], *, strict: bool, progress: Progress | None
+        self,
+        sizes: dict[str, int],
+        started: dict[str, FileScan],
+        *,
+        strict: bool,
+        with_edges: bool,
+        progress: Progress | None,
     ) -> None:
-        self._sizes, self._started, self._strict, self._progress = sizes, started, strict, progress
+        self._sizes, self._started, self._progress = sizes, started, progress
+        self._strict, self._with_edges = strict, with_edges
         self._done: dict[str, FileScan] = {}
+        self.packed: dict[str, bytes] = {}
+        """The scans by other processes, as they sent them."""
         self._read, self._all = 0, sum(sizes.values())
 
     def read(self, processes: int) -> dict[str, FileScan]:
@@ -125,7 +146,7 @@ class _Reader:
 
     def scan(self, path: str) -> FileScan:
         """Read one file."""
-        return read_file(path, before=self._started.get(path), strict=self._strict)
+        return read_file(path, before=self._started.get(path), strict=self._strict, with_edges=self._with_edges)
 
     def _work(self, paths: list[str]) -> None:
         for path in paths:
@@ -151,7 +172,9 @@ class _Reader:
             while number := os.read(queue, 4):
                 self._work(jobs[int.from_bytes(number, "big")])
             for helper in started:
-                for result in helper.results():
+                for packed in helper.results():
+                    result = load_scan(packed)
+                    self.packed[result.path] = packed
                     self._take(result)
         finally:
             os.close(queue)
@@ -194,9 +217,7 @@ class _Helper:
                 # Packed job by job, so that no process waits at the end for all of another one's work.
                 packed: list[bytes] = []
                 while number := os.read(queue, 4):
-                    packed.append(
-                        marshal.dumps([pack_scan(scan(path)) for path in jobs[int.from_bytes(number, "big")]])
-                    )
+                    packed += [dump_scan(scan(path)) for path in jobs[int.from_bytes(number, "big")]]
                 with os.fdopen(answer, "wb") as pipe:
                     marshal.dump(packed, pipe)
                 status = 0
@@ -206,13 +227,13 @@ class _Helper:
                 os._exit(status)
         os.close(answer)
 
-    def results(self) -> list[FileScan]:
-        """Return its results; none if it did not finish."""
+    def results(self) -> list[bytes]:
+        """Return its scans, packed; none if it did not finish."""
         try:
             with os.fdopen(self._results, "rb") as pipe:
                 self._results = -1
                 # `marshal.load` reads value by value and takes ten times as long.
-                return [unpack_scan(packed) for job in marshal.loads(pipe.read()) for packed in marshal.loads(job)]
+                return marshal.loads(pipe.read())
         except (EOFError, ValueError, TypeError):
             return []
 

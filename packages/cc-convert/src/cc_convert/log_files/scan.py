@@ -53,7 +53,7 @@ _HEAD = 320
 """Number of bytes at a line's start that contain its kind."""
 _RECORD = b'{"parentUuid":'
 _NOTE = b'{"type":"queue-operation"'
-"""The first record of a process in a file."""
+"""The first record of a process in a file, and of a prompt."""
 _INPUT = b'"input'
 _TAIL = 1280
 """The last input count of an answer, a result or a total is within this many bytes of its end."""
@@ -203,6 +203,8 @@ class _Scanner:
                 quiet = False
             elif startswith(_NAMED, position):
                 quiet = whole and not startswith(_COUNTING, position)
+                if startswith(_NOTE, position):
+                    self._note_time(data, find(_TIME, position, min(stop, position + _HEAD)))
             else:
                 head = min(stop, position + _HEAD)
                 if (found := find(_PROMPT, position, head)) >= 0:
@@ -226,7 +228,7 @@ class _Scanner:
             position = stop + 1
 
     def _note_time(self, data: bytearray, at: int) -> None:
-        """Note the time of a record that may not be decoded: the first one, and one shortly before a total."""
+        """Note the time of a record that may not be decoded: the first one, of a prompt, or shortly before a total."""
         if at >= 0:
             at += len(_TIME)
             self._collector.note_time(str(data[at : at + _TIME_LENGTH], "ascii", "replace").partition('"')[0])

@@ -22,12 +22,29 @@ class LogsNotFoundError(FileNotFoundError):
 
 
 def default_folders() -> list[str]:
-    """Return the folders of Claude Code's transcripts: in each folder of `CLAUDE_CONFIG_DIR`, or the default ones."""
+    """Return the folders of Claude Code's transcripts: in each folder of `CLAUDE_CONFIG_DIR`, or the default ones.
+
+    The latter include those of the sessions that Claude Desktop runs (Cowork).
+    """
     named = [one.strip() for one in os.environ.get("CLAUDE_CONFIG_DIR", "").split(",") if one.strip()]
     config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    roots = map(os.path.expanduser, named or [os.path.join(config, "claude"), "~/.claude"])
+    roots = [os.path.expanduser(one) for one in named or (os.path.join(config, "claude"), "~/.claude")]
+    if not named:
+        roots += _desktop_folders(config)
     folders = [root if os.path.basename(root) == "projects" else os.path.join(root, "projects") for root in roots]
     return [folder for folder in folders if os.path.isdir(folder)]
+
+
+def _desktop_folders(config: str) -> list[str]:
+    """Return the folders in which Claude Desktop has Claude Code keep its sessions."""
+    if sys.platform == "win32":
+        # An app of the store has a folder of its own.
+        places = [os.environ.get("APPDATA", ""), "~/AppData/Local/Packages/Claude_*/LocalCache/Roaming"]
+    else:
+        places = ["~/Library/Application Support" if sys.platform == "darwin" else config]
+    sessions = [os.path.join(place, "Claude", "local-agent-mode-sessions", "*", "*") for place in places if place]
+    patterns = [os.path.join(one, *below, "local_*", ".claude") for one in sessions for below in ((), ("agent",))]
+    return [folder for pattern in patterns for folder in sorted(glob(os.path.expanduser(pattern)))]
 
 
 def find_logs(sources: Iterable[str | os.PathLike[str]] = ()) -> list[str]:

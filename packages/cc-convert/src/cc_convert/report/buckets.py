@@ -87,7 +87,7 @@ def fill_buckets(rows: Iterable[Row], costs: Iterable[float | None] | None = Non
             found[10] += row.tokens
         else:
             found[7] += cost
-        if kind != "unlogged":
+        if kind not in ("unlogged", "declined"):
             found[9 if kind == "error" else 8] += 1
         if time is not None:
             if time < found[11]:

@@ -15,7 +15,8 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ..log_files.cache import Cache, Identity, edges_of, identity_of, write_private
+from ..log_files.cache import Cache, Identity, edges_of, identity_of
+from ..log_files.private import write_private
 from ..log_files.sources import is_packed, open_log
 from ..log_files.streams import DamagedLogError, placed_lines
 from .passages import ROLES, Context, Passage, passages_of, small_letters

@@ -23,9 +23,10 @@ from ..rows import (
     subtract_counts,
     with_all_writes,
 )
-from .session_totals import NOTHING, ProcessTotal, Totals, count_rows, process_totals, size_of
+from .session_totals import ProcessTotal, process_totals
+from .sums import NOTHING, Totals, count_rows, difference, size_of, sums_of, without_zeros
 
-__all__ = ["SessionTotal", "Totals", "settle"]
+__all__ = ["SessionTotal", "settle"]
 
 
 class SessionTotal(NamedTuple):
@@ -37,6 +38,9 @@ class SessionTotal(NamedTuple):
     """The keys of its requests; `None` means all of the session."""
     splits: bool
     """True if it separates one-hour cache writes from five-minute ones."""
+    doubtful: int = 0
+    """Tokens that may be counted twice: requests that the part in no request may contain, or a total that exceeds the
+    last one of the session."""
 
 
 def settle(scans: list[FileScan], rows: dict[str, Row]) -> tuple[list[Row], dict[str, SessionTotal]]:
@@ -82,7 +86,25 @@ def _session_total(processes: list[ProcessTotal]) -> SessionTotal:
     for process in processes[1:]:
         spent = _plus(spent, process.spent)
     covered = frozenset([row.key for process in processes for row in process.covered])
-    return SessionTotal(spent, covered, all(process.ledger.splits for process in processes))
+    return SessionTotal(
+        spent, covered, all(process.ledger.splits for process in processes), _doubtful(processes, spent)
+    )
+
+
+def _doubtful(processes: list[ProcessTotal], spent: Totals) -> int:
+    """Return the tokens that may be counted twice. Requests that add up to their totals leave no doubt."""
+    unlogged = [process for process in processes if process.unlogged]
+    if not unlogged:
+        return 0
+    inherited = size_of(processes[0].ledger.totals) - size_of(processes[0].spent)
+    largest = max(size_of(process.ledger.totals) for process in processes)
+    doubtful = max(0, size_of(spent) - (largest - inherited))
+    covered = {row.key for process in processes for row in process.covered}
+    for process in unlogged:
+        rows = [row for row in process.uncovered if row.key not in covered]
+        if rows and difference(without_zeros(process.unlogged), sums_of(rows)) is not None:
+            doubtful += sum(row.tokens for row in rows)
+    return doubtful
 
 
 # --- results

@@ -3,6 +3,9 @@
 A process of the CLI notes at its end the total of its session so far. It starts from the total in the session's
 file, or in that of the session it forks; both keep the start of the lineage. So each total has a base, and the
 difference to it is the spending of one process. Requests of a process that was killed, or still runs, are in no total.
+
+Sums come first, then places in the file, then times: that requests add up exactly to a total is no coincidence, while
+the clock may have been set back.
 """
 
 from bisect import bisect_left
@@ -11,16 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from ..model_names import canonical_model
 from ..rows import NO_COUNTS, Counts, FileScan, Ledger, Row, add_counts, subtract_counts, with_all_writes
+from .fallbacks import requested_models, with_answering_models
+from .sums import NOTHING, Sums, Totals, count_rows, difference, size_of, sums, sums_of, without_zeros
 
-__all__ = ["NOTHING", "ProcessTotal", "Totals", "count_rows", "places_of", "process_totals", "size_of"]
+__all__ = ["ProcessTotal", "places_of", "process_totals"]
 
-Totals: TypeAlias = dict[str, tuple[Counts, float]]
-"""Counts and US dollars, by model."""
-NOTHING: tuple[Counts, float] = (NO_COUNTS, 0.0)
-_Sums: TypeAlias = dict[str, tuple[int, ...]]
-"""Input, output, cache read, cache write and web searches by model, as in all versions. No model has only zeros."""
 # Number of possible bases: the total of the process before, or of processes that ran at the same time.
 _MOST_BASES = 8
 # Limit of steps in the search among requests of parallel processes. A thousand steps take a millisecond.
@@ -37,6 +36,8 @@ class ProcessTotal(NamedTuple):
     """The requests in it."""
     unlogged: dict[str, Counts]
     """The part of it that is in no request, by model. No model has only zeros."""
+    uncovered: list[Row]
+    """Requests since the total before it that it does not cover."""
 
 
 class _File:
@@ -62,7 +63,7 @@ class _State(NamedTuple):
 
 
 _Lineages: TypeAlias = dict[float | str, list[_State]]
-"""Totals by the start of their lineage, or by session if they name none."""
+"""Totals by session, and by the start of their lineage."""
 
 
 class _Base(NamedTuple):
@@ -70,6 +71,9 @@ class _Base(NamedTuple):
 
     totals: Totals
     duration: float | None
+    start: float | None = None
+    place: int = 0
+    """Place of the total in the session's file; 0 if it is another session's."""
     copied: tuple[Row, ...] = ()
     """Requests of a parent whose total is not available."""
 
@@ -84,13 +88,26 @@ def process_totals(scans: list[FileScan], rows: Mapping[str, Row]) -> dict[str, 
     states = _states(scans)
     lineages: _Lineages = defaultdict(list)
     for session, found in states.items():
+        lineages[session] = found
         for state in found:
-            lineages[session if state.ledger.start is None else state.ledger.start].append(state)
+            if state.ledger.start is not None:
+                lineages[state.ledger.start].append(state)
     made: dict[str, list[Row]] = {session: [] for session in states}
     for row in rows.values():
-        if row.session in made and row.kind not in ("unlogged", "error"):
+        if row.session in made and row.kind not in ("unlogged", "error", "declined"):
             made[row.session].append(row)
+    if requested := requested_models(rows):
+        states = {
+            session: [_with_answering_models(state, made[session], requested) for state in found]
+            for session, found in states.items()
+        }
     return {session: _of_session(found, lineages, made[session]) for session, found in states.items()}
+
+
+def _with_answering_models(state: _State, made: list[Row], requested: Mapping[str, str]) -> _State:
+    positions, place = state.file.positions, state.ledger.place
+    earlier = [row for row in made if positions.get(row.key, -1) < place]
+    return state._replace(ledger=with_answering_models(state.ledger, earlier, requested))
 
 
 def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
@@ -104,14 +121,19 @@ def places_of(scans: list[FileScan]) -> dict[str, list[FileScan]]:
 
 def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
     """Return the totals of each session, in the order of its file."""
-    states: dict[str, list[_State]] = defaultdict(list)
-    seen: set[str] = set()
+    kept: dict[str, _State] = {}
     for scan in scans:
         file = _File(scan)
         for ledger in scan.ledgers:
-            if ledger.kind == "state" and ledger.key not in seen:
-                seen.add(ledger.key)
-                states[ledger.session].append(_State(ledger, file))
+            if ledger.kind == "state":
+                state = _State(ledger, file)
+                known = kept.setdefault(ledger.key, state)
+                # An older copy of the file does not show which requests came later.
+                if ledger.until is not None and (known.ledger.until is None or ledger.until < known.ledger.until):
+                    kept[ledger.key] = state
+    states: dict[str, list[_State]] = defaultdict(list)
+    for state in kept.values():
+        states[state.ledger.session].append(state)
     for found in states.values():
         # A copy of the file may be more complete.
         found.sort(key=lambda state: state.ledger.place)
@@ -124,23 +146,47 @@ def _states(scans: list[FileScan]) -> dict[str, list[_State]]:
 def _of_session(states: list[_State], lineages: _Lineages, made: list[Row]) -> list[ProcessTotal]:
     if len(states) == 1 and (usual := _of_one_process(states[0], made)):
         return [usual]
-    several = len({state.ledger.start for state in states}) > 1
+    doubtful = _is_doubtful(states)
+    shared = doubtful or len({state.ledger.start for state in states}) > 1
     positions = states[-1].file.positions
     # By position, so that requests after a total need no check; those of sub-agents have no position.
     left = sorted(made, key=lambda row: positions.get(row.key, -1))
     found: list[ProcessTotal] = []
-    known: dict[float | None, list[_Base]] = defaultdict(list)
+    known: list[_Base] = []
     for state in states:
         stop = bisect_left(left, state.ledger.place, key=lambda row: positions.get(row.key, -1))
-        pool = [row for row in left[:stop] if _may_cover(state, row)]
-        earlier = known[state.ledger.start]
-        bases = earlier[: -_MOST_BASES - 1 : -1] or [_inherited(state, _relatives(state, lineages), pool)]
-        base, covered = _choose(state, bases, pool, shared=bool(earlier) or several)
-        earlier.append(_Base(state.ledger.totals, state.ledger.duration))
+        pool = _Pool(state, [row for row in left[:stop] if doubtful or _may_cover(state, row)], doubtful)
+        bases = [base for base in known if base.start == state.ledger.start][:_MOST_BASES]
+        alone = not bases and not shared
+        if doubtful or not bases:
+            others = [base for base in known if base.start != state.ledger.start][:_MOST_BASES]
+            inherited = _inherited(state, _relatives(state, lineages, doubtful=doubtful), pool.rows)
+            bases += [*others, inherited] if doubtful else [inherited, *others]
+        base, covered = _choose(bases, pool, shared=not alone)
+        known.insert(0, _Base(state.ledger.totals, state.ledger.duration, state.ledger.start, state.ledger.place))
         taken = {row.key for row in covered}
         left[:stop] = [row for row in left[:stop] if row.key not in taken]
-        found.append(_process_total(state, base, covered))
+        uncovered = [row for row in pool.later(base) if row.key not in taken]
+        found.append(_process_total(state, base, covered, uncovered))
     return found
+
+
+def _is_doubtful(states: list[_State]) -> bool:
+    """Return whether the clock was set back, so that times of a session do not tell which process made a request."""
+    before: Ledger | None = None
+    for ledger, file in states:
+        # A fork begins with older times: those of its copies.
+        if ledger.set_back and (before or not file.scan.origins):
+            return True
+        if ledger.start is not None:
+            if ledger.written is not None and ledger.written < ledger.start:
+                return True
+            if before and before.start is not None and ledger.start < before.start:
+                return True
+        if ledger.duration is not None and ledger.duration == (before.duration if before else 0):
+            return True
+        before = ledger
+    return False
 
 
 def _of_one_process(state: _State, made: list[Row]) -> ProcessTotal | None:
@@ -149,108 +195,128 @@ def _of_one_process(state: _State, made: list[Row]) -> ProcessTotal | None:
     The general way gives the same result, and takes five times as long.
     """
     ledger, scan = state.ledger, state.file.scan
-    start = ledger.start
     if scan.origins or ledger.place < len(scan.rows) + len(scan.compactions):
-        return None
-    if start is not None and any(row.time is not None and row.time < start for row in made):
         return None
     if count_rows(made) != {model: counts for model, (counts, _) in ledger.totals.items()}:
         return None
-    return ProcessTotal(ledger, scan, ledger.totals, made, {})
+    return ProcessTotal(ledger, scan, ledger.totals, made, {}, [])
 
 
 def _may_cover(state: _State, row: Row) -> bool:
-    """Return whether a request existed when its session's total was noted, in the same lineage."""
-    ledger, place = state.ledger, state.file.positions.get(row.key)
-    if row.time is not None and ledger.start is not None and row.time < ledger.start:
-        return False
-    if place is not None:
-        return place < ledger.place
-    # Those of sub-agents are in files of their own.
-    return ledger.until is None or row.time is None or row.time < ledger.until
+    """Return whether a request existed when its session's total was noted; sub-agents have files of their own."""
+    ledger = state.ledger
+    return row.key in state.file.positions or ledger.until is None or row.time is None or row.time < ledger.until
 
 
-def _choose(state: _State, bases: Sequence[_Base], pool: list[Row], *, shared: bool) -> tuple[_Base, list[Row]]:
+class _Pool(NamedTuple):
+    """The requests that may be in a total."""
+
+    state: _State
+    """The total, which a process noted at its end."""
+    rows: list[Row]
+    doubtful: bool
+    """Whether the clock was set back."""
+
+    def recent(self, base: _Base) -> list[Row]:
+        """Return the rows since the start of the process; its running time is the growth of the lineage's duration."""
+        ledger = self.state.ledger
+        started = ledger.start or 0.0
+        if ledger.written is not None and ledger.duration is not None and base.duration is not None:
+            started = max(started, ledger.written - (ledger.duration - base.duration))
+        return [row for row in self.rows if row.time is None or row.time >= started]
+
+    def later(self, base: _Base) -> list[Row]:
+        """Return the rows after the base in the file, and those of sub-agents."""
+        positions = self.state.file.positions
+        return [row for row in self.rows if positions.get(row.key, base.place) >= base.place]
+
+    def all(self, _: _Base) -> list[Row]:
+        """Return all rows."""
+        return self.rows
+
+    def none(self, _: _Base) -> list[Row]:
+        """Return no rows: a process may make no request."""
+        return []
+
+
+def _choose(bases: Sequence[_Base], pool: _Pool, *, shared: bool) -> tuple[_Base, list[Row]]:
     """Return the base of a process, and the requests that it made.
 
     Args:
-        state: The total at its end.
         bases: Possible bases, the likeliest first.
         pool: The requests that it may have made.
         shared: Whether some of these may belong to other processes.
     """
-    possible: list[tuple[_Base, _Sums, list[Row]]] = []
-    total = _sums(state.ledger.totals)
+    possible: list[tuple[_Base, Sums]] = []
+    total = sums(pool.state.ledger.totals)
     for base in bases:
-        spent = _difference(total, _sums(base.totals))
-        if spent is not None and (spent := _difference(spent, _sums_of(base.copied))) is not None:
-            possible.append((base, spent, _within(state.ledger, base, pool)))
-    for base, spent, window in possible:
-        if _sums_of(window) == spent:
-            return base, window
+        spent = difference(total, sums(base.totals))
+        if spent is not None and (spent := difference(spent, sums_of(base.copied))) is not None:
+            possible.append((base, spent))
+    for select in (pool.recent, pool.later, pool.all, pool.none):
+        for base, spent in possible:
+            if sums_of(rows := select(base)) == spent:
+                return base, rows
     if shared:
-        for base, spent, window in possible:
-            if (chosen := _adding_up(window, spent)) is not None:
-                return base, chosen
-    for base, spent, window in possible:
-        if _difference(spent, _sums_of(window)) is not None:
-            return base, window
-    return (possible[0][0], possible[0][2]) if possible else (bases[0], pool)
+        for select in (pool.recent, pool.all) if pool.doubtful else (pool.recent,):
+            for base, spent in possible:
+                if (chosen := _adding_up(select(base), spent)) is not None:
+                    return base, chosen
+    for select in (pool.later, pool.recent) if pool.doubtful else (pool.recent,):
+        for base, spent in possible:
+            if difference(spent, sums_of(rows := select(base))) is not None:
+                return base, rows
+    base = possible[0][0] if possible else bases[0]
+    return base, pool.recent(base) if possible else pool.rows
 
 
-def _within(ledger: Ledger, base: _Base, rows: list[Row]) -> list[Row]:
-    """Return the rows since the start of the process; its running time is the growth of the lineage's duration."""
-    if ledger.written is None or ledger.duration is None or base.duration is None:
-        return rows
-    started = ledger.written - (ledger.duration - base.duration)
-    return [row for row in rows if row.time is None or row.time >= started]
-
-
-def _adding_up(rows: list[Row], spent: _Sums) -> list[Row] | None:
+def _adding_up(rows: list[Row], spent: Sums) -> list[Row] | None:
     """Return rows that add up to the spending, if there are any; of several sets, the latest one."""
-    sums = [count_rows([row]) for row in rows]
+    single = [count_rows([row]) for row in rows]
     # Largest sums that the rows up to each of them can explain.
-    most: list[_Sums] = [{}]
+    most: list[Sums] = [{}]
     counted: dict[str, Counts] = {}
-    for one in sums:
+    for one in single:
         for model, counts in one.items():
             counted[model] = add_counts(counted.get(model, NO_COUNTS), counts)
-        most.append(_without_zeros(counted))
+        most.append(without_zeros(counted))
     # Each entry: position to continue from, rest to explain, chosen rows.
-    waiting: list[tuple[int, _Sums, tuple[int, ...]]] = [(len(rows), spent, ())]
+    waiting: list[tuple[int, Sums, tuple[int, ...]]] = [(len(rows), spent, ())]
     for _ in range(_MOST_STEPS):
         if not waiting:
             return None
         at, left, chosen = waiting.pop()
         if not left:
             return [rows[one] for one in reversed(chosen)]
-        if at > 0 and _difference(most[at], left) is not None:
+        if at > 0 and difference(most[at], left) is not None:
             waiting.append((at - 1, left, chosen))
-            if (rest := _difference(left, _without_zeros(sums[at - 1]))) is not None:
+            if (rest := difference(left, without_zeros(single[at - 1]))) is not None:
                 waiting.append((at - 1, rest, (*chosen, at - 1)))
     return None
 
 
-def _relatives(state: _State, lineages: _Lineages) -> list[_State]:
+def _relatives(state: _State, lineages: _Lineages, *, doubtful: bool) -> list[_State]:
     """Return the totals that the first process of a session can have begun from."""
-    if state.ledger.start is not None:
-        return lineages[state.ledger.start]
-    return [one for session in dict.fromkeys(state.file.scan.origins.values()) for one in lineages.get(session, ())]
+    start = state.ledger.start
+    if start is not None and not doubtful:
+        return lineages[start]
+    parents = dict.fromkeys(state.file.scan.origins.values())
+    return [one for lineage in (*parents, start) if lineage is not None for one in lineages.get(lineage, ())]
 
 
 def _inherited(state: _State, relatives: Iterable[_State], pool: list[Row]) -> _Base:
     """Return the base of a session's first process: nothing, or the total of the forked session."""
     ledger = state.ledger
-    total = _sums(ledger.totals)
+    total = sums(ledger.totals)
     others = [
         (one, spent)
         for one in relatives
         if one.ledger.session != ledger.session
         and (one.ledger.duration or 0) <= (ledger.duration or 0)
-        and (spent := _difference(total, _sums(one.ledger.totals))) is not None
+        and (spent := difference(total, sums(one.ledger.totals))) is not None
     ]
     others.sort(key=lambda one: size_of(one[0].ledger.totals), reverse=True)
-    own = _sums_of(pool) if others else {}
+    own = sums_of(pool) if others else {}
     forked = [one for one in others if _was_copied(one[0], state)]
     for other, _ in [one for one in (*forked, *others) if own and one[1] == own] or forked:
         return _Base(other.ledger.totals, other.ledger.duration)
@@ -258,7 +324,7 @@ def _inherited(state: _State, relatives: Iterable[_State], pool: list[Row]) -> _
     copied = tuple(row for row in scan.rows if row.key in scan.origins)
     # A lineage younger than the copied requests took over no total: the parent was killed, or still ran.
     younger = any(row.time is not None and ledger.start is not None and row.time < ledger.start for row in copied)
-    return _Base({}, 0.0, () if younger else copied)
+    return _Base({}, 0.0, copied=() if younger else copied)
 
 
 def _was_copied(state: _State, fork: _State) -> bool:
@@ -268,7 +334,7 @@ def _was_copied(state: _State, fork: _State) -> bool:
     return last >= 0 and not any(last < place < state.ledger.place for place in positions.values())
 
 
-def _process_total(state: _State, base: _Base, covered: list[Row]) -> ProcessTotal:
+def _process_total(state: _State, base: _Base, covered: list[Row], uncovered: list[Row]) -> ProcessTotal:
     spent: Totals = {}
     unlogged: dict[str, Counts] = {}
     covered = [*covered, *base.copied]
@@ -281,55 +347,4 @@ def _process_total(state: _State, base: _Base, covered: list[Row]) -> ProcessTot
         spent[model] = (subtract_counts(counts, known), max(0.0, cost - known_cost))
         if any(left := subtract_counts(spent[model][0], requests)):
             unlogged[model] = left
-    return ProcessTotal(state.ledger, state.file.scan, spent, covered, unlogged)
-
-
-# --- arithmetic
-
-
-def size_of(totals: Totals) -> int:
-    """Return all tokens of all models."""
-    return sum(sum(counts) for counts, _ in totals.values())
-
-
-def count_rows(rows: Iterable[Row]) -> dict[str, Counts]:
-    """Return the counts of rows, by model."""
-    sums: dict[str, Counts] = {}
-    for row in rows:
-        model = canonical_model(row.model)
-        known = sums.get(model)
-        sums[model] = row[9:16] if known is None else add_counts(known, row[9:16])
-    return sums
-
-
-def _sums(totals: Totals) -> _Sums:
-    return _without_zeros({model: counts for model, (counts, _) in totals.items()})
-
-
-def _sums_of(rows: Iterable[Row]) -> _Sums:
-    return _without_zeros(count_rows(rows))
-
-
-def _without_zeros(counts: Mapping[str, Counts]) -> _Sums:
-    sums = {
-        model: (fresh, output, read, short + hour, searches)
-        for model, (fresh, output, read, short, hour, _, searches) in counts.items()
-    }
-    return {model: numbers for model, numbers in sums.items() if any(numbers)}
-
-
-def _difference(total: _Sums, part: _Sums) -> _Sums | None:
-    """Return a total minus a part; `None` if any count of the part is larger."""
-    if not part:
-        return total
-    if not part.keys() <= total.keys():
-        return None
-    left = dict(total)
-    for model, counts in part.items():
-        numbers = tuple(one - other for one, other in zip(total[model], counts, strict=True))
-        if min(numbers) < 0:
-            return None
-        left[model] = numbers
-        if not any(numbers):
-            del left[model]
-    return left
+    return ProcessTotal(state.ledger, state.file.scan, spent, covered, unlogged, uncovered)

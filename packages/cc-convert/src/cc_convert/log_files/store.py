@@ -1,0 +1,129 @@
+"""Store of many entries in few files, since a file for each log takes longer to write than to read the log.
+
+Each call of `add` writes one file, a pack: its entries, then an index. Newer packs have precedence. Packs are merged
+when newer ones together reach half the size of an older one, so there are few, and little of them is out of date.
+"""
+
+import marshal
+import os
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import BinaryIO, NamedTuple, TypeAlias
+
+from .private import write_private
+
+__all__ = ["Store"]
+
+_SUFFIX = ".pack"
+# Of the index, at the end of a pack: size, and checksum.
+_TAIL = 12
+
+_Index: TypeAlias = dict[str, tuple[int, int, int]]
+"""Offset, size and checksum of each entry, by name."""
+
+
+class _Pack(NamedTuple):
+    file: BinaryIO
+    entries: _Index
+
+    def read(self, name: str) -> bytes | None:
+        """Return an entry; `None` if it is damaged."""
+        offset, size, checksum = self.entries[name]
+        self.file.seek(offset)
+        content = self.file.read(size)
+        return content if zlib.crc32(content) == checksum else None
+
+
+class Store:
+    """Entries by the path of a file that they are about. An unreadable entry counts as missing.
+
+    Args:
+        folder: Folder of the packs.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _packs(self) -> dict[str, _Pack]:
+        """The packs by file name, oldest first."""
+        found: dict[str, _Pack] = {}
+        with suppress(OSError):
+            for name in sorted(os.listdir(self._folder)):
+                if name.endswith(_SUFFIX) and (pack := _opened(os.path.join(self._folder, name))):
+                    found[name] = pack
+        return found
+
+    @cached_property
+    def _places(self) -> dict[str, _Pack]:
+        return {name: pack for pack in self._packs.values() for name in pack.entries}
+
+    def get(self, name: str) -> bytes | None:
+        """Return the entry of a name, if there is one."""
+        pack = self._places.get(name)
+        with suppress(OSError):
+            return pack.read(name) if pack else None
+        return None
+
+    def add(self, entries: Mapping[str, bytes]) -> None:
+        """Write entries, which replace older ones of the same names.
+
+        Raises:
+            OSError: The folder cannot be written.
+        """
+        size, merged = sum(map(len, entries.values())), list[str]()
+        for name, pack in reversed(self._packs.items()):
+            older = sum(one for _, one, _ in pack.entries.values())
+            if older > 2 * size:
+                break
+            size += older
+            merged.append(name)
+        kept: dict[str, bytes] = {}
+        for name in reversed(merged):
+            pack = self._packs[name]
+            current = [path for path in pack.entries if self._places[path] is pack and path not in entries]
+            # The data kept of a log goes away with it.
+            kept |= {path: content for path in current if os.path.exists(path) and (content := pack.read(path))}
+        number = max((int(name[:8]) for name in self._packs), default=0) + 1
+        content = _packed({**kept, **entries})
+        self.close()
+        write_private(os.path.join(self._folder, f"{number:08}-{os.getpid()}{_SUFFIX}"), content)
+        for name in merged:
+            with suppress(OSError):
+                os.unlink(os.path.join(self._folder, name))
+
+    def close(self) -> None:
+        """Close the files; the next call opens those that are there then."""
+        for pack in self.__dict__.pop("_packs", {}).values():
+            pack.file.close()
+        self.__dict__.pop("_places", None)
+
+
+def _packed(entries: Mapping[str, bytes]) -> bytes:
+    index: _Index = {}
+    offset = 0
+    for name, content in entries.items():
+        index[name] = (offset, len(content), zlib.crc32(content))
+        offset += len(content)
+    end = marshal.dumps(index)
+    return b"".join([*entries.values(), end, len(end).to_bytes(8, "big"), zlib.crc32(end).to_bytes(4, "big")])
+
+
+def _opened(path: str) -> _Pack | None:
+    file = None
+    with suppress(OSError, EOFError, ValueError, TypeError):
+        file = open(path, "rb", buffering=0)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL))
+        tail = file.read(_TAIL)
+        length, checksum = int.from_bytes(tail[:8], "big"), int.from_bytes(tail[8:], "big")
+        if length <= size - _TAIL:
+            file.seek(size - _TAIL - length)
+            end = file.read(length)
+            if zlib.crc32(end) == checksum:
+                return _Pack(file, marshal.loads(end))
+    if file:
+        file.close()
+    return None

@@ -1,0 +1,147 @@
+"""Sums when the clock was set, on transcripts that `scripts/log_records.py` recorded, and on older copies of them."""
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from cc_convert.logs import Logs, read_logs
+from cc_convert.reconcile import reconcile
+
+RECORDS = Path(__file__).parent / "transcripts" / "clock"
+NAMES = sorted(path.name for path in RECORDS.iterdir())
+# A compaction in the process hides which requests its total covers: they could be those of a killed process.
+AMBIGUOUS = "in_a_process_that_compacts_-1"
+STEADY = ("before_a_fork_0", "in_a_resumed_session_0")
+HOUR = 3600
+
+
+def served(folder: Path) -> dict[str, tuple[int, ...]]:
+    return {session: tuple(sums) for session, sums in json.loads((folder / "served.json").read_text("utf-8")).items()}
+
+
+def sums(logs: Logs) -> dict[str, tuple[int, ...]]:
+    sessions = {row.session for row in logs.rows}
+    columns = {one: zip(*(row[9:14] for row in logs.rows if row.session == one), strict=True) for one in sessions}
+    return {session: tuple(sum(column) for column in of_session) for session, of_session in columns.items()}
+
+
+def doubts(logs: Logs) -> list[int]:
+    compared = reconcile(logs)
+    assert all(one.agrees for one in compared)
+    return [one.doubtful for one in compared if one.doubtful]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != AMBIGUOUS])
+def test_a_clock_that_was_set_changes_no_sum(name: str, strict: bool) -> None:
+    """LOG-32, LOG-35: after a start, between turns and processes, before forks and compactions, after a kill."""
+    logs = read_logs(RECORDS / name, strict=strict)
+
+    assert (sums(logs), doubts(logs)) == (served(RECORDS / name), [])
+
+
+def test_requests_that_may_count_twice_are_told(run: Any) -> None:
+    """LOG-35, LOG-30: with a compaction, the clock's effect looks like that of a killed process."""
+    logs = read_logs(RECORDS / AMBIGUOUS)
+
+    [twice] = [sums(logs)[session][0] - numbers[0] for session, numbers in served(RECORDS / AMBIGUOUS).items()]
+    [told] = doubts(logs)
+    assert 0 < twice < told
+    outcome = run("reconcile", RECORDS / AMBIGUOUS)
+    assert (outcome.code, f"{told:,} tokens may be counted twice" in outcome.err) == (1, True)
+    assert "1 sessions differ from the CLI's total, or may" in run("doctor", RECORDS / AMBIGUOUS).out
+
+
+# --- any step, at any time
+
+
+class _Process(NamedTuple):
+    start: float
+    end: float
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _processes(lines: list[dict[str, Any]]) -> list[_Process]:
+    """Return start and end of the processes of a session; a process runs for as long as its lineage's total grows."""
+    found: list[_Process] = []
+    last = before = 0.0
+    for line in lines:
+        if line["type"] == "cost-state":
+            found.append(_Process(last - (line["totalDuration"] - before) / 1000, last))
+            before = line["totalDuration"]
+        last = _moment(line["timestamp"]) if "timestamp" in line else last
+    return found
+
+
+def with_step(lines: list[dict[str, Any]], inherited: tuple[int, int], at: float, step: int) -> list[dict[str, Any]]:
+    """Return lines as the CLI writes them if the clock is set at a time: totals keep the earliest start, and grow by
+    the difference of two times, if it is not negative.
+    """
+    processes = iter(_processes(lines))
+    start, duration = inherited
+    changed: list[dict[str, Any]] = []
+    for line in lines:
+        line = {**line}
+        if "timestamp" in line:
+            time = _moment(line["timestamp"])
+            shifted = datetime.fromtimestamp(time + step * (time >= at), UTC)
+            line["timestamp"] = shifted.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        elif line["type"] == "cost-state":
+            process = next(processes)
+            began = round(1000 * (process.start + step * (process.start >= at))) - duration
+            start = min(start, began) if start else began
+            ran = process.end - process.start + step * (process.start < at <= process.end)
+            duration += max(0, round(1000 * ran))
+            line |= {"startTime": start, "totalDuration": duration}
+        changed.append(line)
+    return changed
+
+
+@settings(max_examples=100)
+@given(st.integers(-HOUR, 8 * HOUR), st.floats(0, 1))
+@example(-1, 0.5)
+@example(-2, 0.5)
+@example(-HOUR, 0.9)
+def test_any_step_at_any_time_changes_no_sum(tmp_path: Path, step: int, part: float) -> None:
+    """LOG-35: between an hour back and eight hours on, in a session with three processes and a sub-agent."""
+    source = RECORDS / "in_a_resumed_session_0"
+    files = {path: list(map(json.loads, path.read_text("utf-8").splitlines())) for path in source.rglob("*.jsonl")}
+    times = [_moment(line["timestamp"]) for lines in files.values() for line in lines if "timestamp" in line]
+    at = min(times) - 1 + part * (max(times) - min(times) + 1)
+    for path, lines in files.items():
+        target = tmp_path / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("".join(f"{json.dumps(line)}\n" for line in with_step(lines, (0, 0), at, step)), "utf-8")
+
+    logs = read_logs(tmp_path)
+
+    assert (sums(logs), doubts(logs)) == (served(source), [])
+
+
+# --- older copies
+
+
+@pytest.mark.parametrize("copy", ["backup", "zbackup"])
+@pytest.mark.parametrize("host", ["", "laptop"])
+def test_an_older_copy_beside_the_live_logs_changes_no_sum(tmp_path: Path, copy: str, host: str) -> None:
+    """LOG-20, LOG-32: the session went on with a sub-agent; the path of the copy sorts first, or last."""
+    live, older = tmp_path / "live", tmp_path / copy
+    shutil.copytree(RECORDS / "in_a_resumed_session_0", live)
+    older.mkdir()
+    [log] = live.glob("*.jsonl")
+    lines = log.read_text("utf-8").splitlines(keepends=True)
+    end = next(number for number, line in enumerate(lines) if '"cost-state"' in line)
+    (older / log.name).write_text("".join(lines[: end + 1]), "utf-8")
+
+    logs = read_logs(live, older, hosts={str(older): host} if host else {})
+
+    assert (sums(logs), doubts(logs)) == (served(live), [])

@@ -1,0 +1,129 @@
+"""Compare cc-convert and ccusage on transcripts for each class of counting errors; prints the table of a README.
+
+    uv run scripts/log_casebook.py --ccusage BINARY
+
+The transcripts are those of cc-convert's tests, most of which a real CLI wrote; the edited ones are damaged in one way.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from cc_convert.logs import read_logs
+from log_records import RECORDS
+
+Edit: TypeAlias = Callable[[Path], object]
+
+
+class Case(NamedTuple):
+    """One class of counting errors."""
+
+    error: str
+    record: str
+    edit: Edit | None = None
+
+
+def _log(folder: Path) -> Path:
+    [path] = folder.glob("*.jsonl")
+    return path
+
+
+def replaced(old: str, new: str) -> Edit:
+    """Return the edit that replaces a text everywhere in a log."""
+
+    def edit(folder: Path) -> None:
+        text = _log(folder).read_text("utf-8")
+        _log(folder).write_text(text.replace(old, new), "utf-8")
+
+    return edit
+
+
+def packed(folder: Path) -> None:
+    """Pack a log with gzip."""
+    path = _log(folder)
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+
+
+def copied(folder: Path) -> None:
+    """Put a copy of a log into another folder, up to its first total."""
+    lines = _log(folder).read_text("utf-8").splitlines(keepends=True)
+    end = next(number for number, line in enumerate(lines) if '"cost-state"' in line)
+    (folder / "backup").mkdir()
+    (folder / "backup" / _log(folder).name).write_text("".join(lines[: end + 1]), "utf-8")
+
+
+CASES = (
+    Case("a line for each content block", "casebook/blocks"),
+    Case("sub-agents in files of their own", "casebook/sub_agent"),
+    Case("agents of a workflow, and its journal", "workflow"),
+    Case("resumed sessions", "casebook/resume"),
+    Case("forks repeat their parent", "casebook/fork"),
+    Case("forks by the SDK, with other ids", "casebook/fork_by_the_sdk"),
+    Case("compactions", "casebook/compaction"),
+    Case("a killed process", "casebook/killed_process"),
+    Case("two processes in one session", "casebook/parallel_resumes"),
+    Case("a clock that was set back", "clock/before_a_resume_-3600"),
+    Case("an older copy beside the log", "casebook/resume", copied),
+    Case("another model finishes the answer", "fallback"),
+    Case("region, at 1.1 of the price", "casebook/region"),
+    Case("web searches", "casebook/web_search"),
+    Case("fast mode", "casebook/fast_mode"),
+    Case("`null` in a tool's input", "casebook/blocks", replaced('"input":{', '"input":{"id":null,')),
+    Case("an unknown `speed`", "casebook/blocks", replaced('"speed":"standard"', '"speed":"slow"')),
+    Case("JSON with spaces", "casebook/blocks", replaced('":', '": ')),
+    Case("times with microseconds", "casebook/blocks", replaced('Z"', '123Z"')),
+    Case("packed logs", "casebook/blocks", packed),
+)
+"""The classes, each with the transcript on which it is seen."""
+
+
+def counted_by_ccusage(binary: Path, folder: Path) -> tuple[int, float]:
+    """Return the tokens and the cost in US dollars of the logs below `folder`/projects, according to ccusage."""
+    env = {**os.environ, "CLAUDE_CONFIG_DIR": str(folder)}
+    command = [binary, "claude", "daily", "-O", "-j"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
+    found: dict[str, dict[str, float]] | list[object] = json.loads(done.stdout)
+    totals = found["totals"] if isinstance(found, dict) else {}
+    return int(totals.get("totalTokens", 0)), totals.get("totalCost", 0.0)
+
+
+def figures(case: Case, binary: Path | None = None) -> list[str]:
+    """Return the cells of a case: served tokens and the CLI's cost, then tokens and cost of each reader."""
+    with tempfile.TemporaryDirectory(prefix="casebook-") as temporary:
+        folder = Path(temporary) / "projects" / "p"
+        shutil.copytree(RECORDS / case.record, folder)
+        if case.edit:
+            case.edit(folder)
+        served = sum(map(sum, json.loads((folder / "served.json").read_text("utf-8")).values()))
+        logs = read_logs(folder)
+        stated = sum(cost for total in logs.totals.values() for _, cost in total.spent.values())
+        # The API served the declined part within the request.
+        tokens = sum(row.tokens for row in logs.rows if row.kind != "declined")
+        found = [(tokens, sum(row.cost or 0.0 for row in logs.priced()))]
+        found += [counted_by_ccusage(binary, Path(temporary))] if binary else []
+    cells = [f"{'all' if one == served else f'**{one:,}**'}, ${abs(cost):.4f}" for one, cost in found]
+    return [f"{served:,}, ${stated:.4f}", *cells]
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ccusage", type=Path, required=True, metavar="BINARY")
+    given = parser.parse_args()
+    head = ["Class", "Tokens served, CLI's cost", "cc-convert", "ccusage"]
+    for cells in (head, ["---"] * len(head), *([case.error, *figures(case, given.ccusage)] for case in CASES)):
+        print(f"| {' | '.join(cells)} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
