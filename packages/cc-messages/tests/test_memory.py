@@ -3,20 +3,37 @@
 import psutil
 import pytest
 
-from .conftest import Connect
+from cc_loopback import LoopbackServer
+
+from .conftest import Client, Connect
 
 NAMES = ("BUN_JSC_forceRAMSize", "BUN_JSC_useDFGJIT")
 
 
-@pytest.mark.parametrize(
-    ("own", "values"), [({}, ("67108864", "0")), (dict.fromkeys(NAMES, ""), ("", ""))], ids=["default", "turned off"]
-)
-async def test_a_process_saves_memory_unless_the_caller_says_otherwise(
-    own: dict[str, str], values: tuple[str, str], connect: Connect
-) -> None:
-    """MSG-117."""
-    client = connect(size=1, env=own)
-    assert (await client.ask("Hello.")).status == 200
+def values(client: Client) -> list[str | None]:
     [pid] = client.transport.pids
     environment = psutil.Process(pid).environ()
-    assert tuple(environment[name] for name in NAMES) == values
+    return [environment.get(name) for name in NAMES]
+
+
+@pytest.mark.parametrize("own", [["67108864", "0"], ["0", "1"]], ids=["default", "turned off"])
+async def test_a_process_saves_memory_unless_the_caller_says_otherwise(
+    own: list[str], connect: Connect, shared_api: LoopbackServer
+) -> None:
+    """MSG-117."""
+    client = connect(size=1, env={**shared_api.env(), **(dict(zip(NAMES, own, strict=True)) if own[1] == "1" else {})})
+    assert (await client.ask("Hello.")).status == 200
+    assert values(client) == own
+
+
+async def test_a_runtime_without_these_options_is_started_without_them(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """MSG-117."""
+    monkeypatch.setattr("cc_messages.process.abilities._MEMORY_ENV", {"BUN_JSC_noSuchOption": "1"})
+    client = connect(size=1)
+    assert (await client.ask("Hello.")).status == 200
+    assert values(client) == [None, None]
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "The CLI's runtime does not take ['BUN_JSC_noSuchOption'], so its processes are larger"
+    ]

@@ -100,13 +100,7 @@ class ResponseStream:
     # On the caller's loop.
 
     async def head(self, seconds: float | None) -> Head:
-        """Wait for status and headers; a caller that stops waiting abandons the reply.
-
-        Raises:
-            httpx2.ReadTimeout: There was no sign of life for `seconds` seconds. The time does not run while the request
-                queues for a process.
-            Exception: The error of the body, if it ended before it began.
-        """
+        """Wait for status and headers; a caller that stops waiting abandons the reply."""
         head = asyncio.wrap_future(self._head)
         try:
             while (left := self._seconds_left(seconds)) is None or left > 0:
@@ -124,12 +118,7 @@ class ResponseStream:
         return alive_at + seconds - time.monotonic()
 
     async def read(self, seconds: float | None) -> bytes:
-        """Return the received bytes, waiting if necessary; empty at the end.
-
-        Raises:
-            httpx2.ReadTimeout: Nothing came within `seconds` seconds.
-            Exception: The error that ended the body.
-        """
+        """Return the received bytes, waiting if necessary; empty at the end."""
         loop = asyncio.get_running_loop()
         while True:
             waiter: asyncio.Future[None] = loop.create_future()

@@ -8,13 +8,12 @@ from .errors import ClaudeCodeError
 from .json_value import JsonValue
 from .rate_limits import RateLimits
 
-__all__ = ["APIError", "PlanLimitError"]
+__all__ = ["ERROR_TYPES", "APIError", "PlanLimitError"]
 
 # Clients wait for less than this, in seconds, before a retry; a window of a plan takes hours.
 _LONGEST_RETRY_SECONDS = 60.0
 
-# https://docs.anthropic.com/en/api/errors
-_TYPES = {
+ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     402: "billing_error",
@@ -27,6 +26,7 @@ _TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+"""The API's name of an error by its status (https://docs.anthropic.com/en/api/errors)."""
 # Error types that the API and the CLI use for failures that a retry may solve.
 _PASSING_TYPES = frozenset(
     {"api_error", "overloaded", "overloaded_error", "rate_limit", "rate_limit_error", "server_error", "timeout_error"}
@@ -143,4 +143,4 @@ def _seconds_until(time: datetime) -> float:
 def _error_type(status: int | None) -> str:
     if status is None:
         return "api_error"
-    return _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    return ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")

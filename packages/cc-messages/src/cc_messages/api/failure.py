@@ -23,21 +23,15 @@ from cc_types import (
     PlanLimitError,
     ProcessExitedError,
     RateLimits,
-)
+)  # fmt: skip
+from cc_types.api_error import ERROR_TYPES
 
 if TYPE_CHECKING:
     from ..process.api_log import APILog
 
 __all__ = [
-    "UnreadableEventError",
-    "as_logged",
-    "detailed",
-    "error_body",
-    "invalid",
-    "overloaded",
-    "turn_error",
-    "with_limits",
-]
+    "UnreadableEventError", "as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits",
+]  # fmt: skip
 
 # The CLI's name for the failure -> the status of the API for it, for failures without a status.
 _STATUSES = {
@@ -50,17 +44,7 @@ _STATUSES = {
     "overloaded": 529,
 }
 # The same for the API's own names, used in errors in the middle of a stream.
-_STATUSES_OF_TYPES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
+_STATUSES_OF_TYPES = {kind: status for status, kind in ERROR_TYPES.items()}
 _BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
 _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
 # The API refuses new models to old versions of Claude Code, with a hint at the newer version.

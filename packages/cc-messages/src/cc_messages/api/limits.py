@@ -26,9 +26,6 @@ class LimitWatch:
     Args:
         callback: Called when a window passes a threshold: once for each threshold, again after the window was reset.
         thresholds: Shares of a window that is used. A window that refuses requests has passed all of them.
-
-    Raises:
-        ValueError: A threshold is not above 0 and at most 1.
     """
 
     def __init__(self, callback: LimitCallback | None, thresholds: Sequence[float]) -> None:

@@ -87,11 +87,7 @@ class Answer:
         return self._blocks[index]
 
     def feed(self, event: Event) -> None:
-        """Process the next event; unknown kinds are ignored.
-
-        Raises:
-            UnreadableEventError: The Messages API does not have such an event, or not at this place.
-        """
+        """Process the next event; unknown kinds are ignored."""
         if not self._is_readable(event):
             raise UnreadableEventError(event)
         match event["type"]:

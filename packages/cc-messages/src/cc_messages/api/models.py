@@ -43,11 +43,7 @@ def resolve(listed: JsonValue, name: str) -> str:
 
 
 def find(models: Sequence[Model], name: str) -> Model:
-    """Return one model by its id or alias.
-
-    Raises:
-        APIError: It is not listed (status 404); it may exist all the same.
-    """
+    """Return one model by its id or alias."""
     for model in models:
         if model["id"] == name:
             return model
@@ -55,11 +51,7 @@ def find(models: Sequence[Model], name: str) -> Model:
 
 
 def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Return the part of the list that `limit`, `after_id` and `before_id` select.
-
-    Raises:
-        APIError: One of them is invalid (status 400).
-    """
+    """Return the part of the list that `limit`, `after_id` and `before_id` select."""
     limit = _limit(query.get("limit"))
     if (before := query.get("before_id")) is not None:
         rest = models[: _index(models, before, "before_id")]

@@ -26,27 +26,11 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _SHOWN_CHARACTERS = 100
 
 # Headers about the client and the connection; the CLI sends its own.
-_OF_THE_CLIENT = frozenset(
-    {
-        "accept",
-        "accept-encoding",
-        "anthropic-beta",
-        "anthropic-dangerous-direct-browser-access",
-        "anthropic-version",
-        "authorization",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "cookie",
-        "host",
-        "idempotency-key",
-        "transfer-encoding",
-        "user-agent",
-        "x-api-key",
-        "x-app",
-    }
-)
+_OF_THE_CLIENT = frozenset({
+    "accept", "accept-encoding", "anthropic-beta", "anthropic-dangerous-direct-browser-access", "anthropic-version",
+    "authorization", "connection", "content-encoding", "content-length", "content-type", "cookie", "host",
+    "idempotency-key", "transfer-encoding", "user-agent", "x-api-key", "x-app",
+})  # fmt: skip
 # Those that begin with x-amz- are a part of the login on AWS.
 _OF_ITS_LIBRARY = ("x-stainless-", "x-claude-code-", "x-amz-", "proxy-", "sec-")
 
@@ -84,9 +68,6 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> None:
 
     Args:
         headers: Names and values.
-
-    Raises:
-        APIError: HTTP does not allow a name or a value (status 400).
     """
     for name, value in headers:
         if _NAME.fullmatch(name) is None:
@@ -107,9 +88,6 @@ def passed_headers(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -
     Args:
         headers: Names and values, checked by `check_headers()`.
         env: The environment of the processes.
-
-    Raises:
-        APIError: There are more than the CLI can send (status 400).
     """
     # If the CLI makes no spans, the trace context has no reader there, and passing it takes a millisecond.
     is_traced = env.get("CLAUDE_CODE_ENABLE_TELEMETRY", "").lower() in _TRUE

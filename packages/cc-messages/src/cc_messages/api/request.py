@@ -102,9 +102,6 @@ def parse_request(
         headers: Headers for the API.
         login: The login of the processes.
         places_breakpoints: True if a request without cache breakpoints gets some.
-
-    Raises:
-        APIError: The body is invalid for the Messages API (status 400).
     """
     try:
         fields = parse_object(body)
@@ -148,11 +145,7 @@ def _in_the_body(
 
 
 def parse_object(body: bytes) -> _Object:
-    """Parse a body as a JSON object.
-
-    Raises:
-        APIError: It is not one (status 400).
-    """
+    """Parse a body as a JSON object."""
     try:
         # `json` would also accept the bytes of half a surrogate pair, and other encodings.
         fields: JsonValue = json.loads(body.decode("utf-8-sig"), parse_float=_finite, parse_constant=_finite)
@@ -218,11 +211,7 @@ def _stream(fields: _Object) -> bool:
 
 
 def _texts(system: JsonValue) -> tuple[str, ...]:
-    """Return the blocks of a system prompt that the CLI sends.
-
-    Raises:
-        APIError: A block is not text (status 400).
-    """
+    """Return the blocks of a system prompt that the CLI sends."""
     if system is None or system == "":
         return ()
     blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system

@@ -40,11 +40,7 @@ class APIAccess:
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> "APIAccess":
-        """Return the access of a CLI started with `env` on top of this process's environment.
-
-        Raises:
-            APIError: It has no API key, or uses another provider (status 404).
-        """
+        """Return the access of a CLI started with `env` on top of this process's environment."""
         known = {**os.environ, **env}
         key, bearer = known.get("ANTHROPIC_API_KEY"), known.get("ANTHROPIC_AUTH_TOKEN")
         if login_of(env) not in (Login.API_KEY, Login.GATEWAY):
@@ -57,11 +53,7 @@ class APIAccess:
         return cls(known.get("ANTHROPIC_BASE_URL") or _API, credentials)
 
     async def count(self, fields: Mapping[str, JsonValue], request: httpx2.Request) -> httpx2.Response:
-        """Count the tokens of a body with the API; return its answer, also an error, unchanged.
-
-        Raises:
-            httpx2.TransportError: It cannot be reached.
-        """
+        """Count the tokens of a body with the API; return its answer, also an error, unchanged."""
         # A user and a password in the address would be in the client's log.
         url = httpx2.URL(f"{self.url.rstrip('/')}/v1/messages/count_tokens")
         headers = {"anthropic-version": _VERSION, "content-type": "application/json", **_basic(url), **self.headers}

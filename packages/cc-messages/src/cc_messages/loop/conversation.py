@@ -32,11 +32,7 @@ class Message:
 
 
 def as_blocks(content: JsonValue, place: str) -> tuple[Block, ...]:
-    """Return a message's content as blocks.
-
-    Raises:
-        APIError: It is neither a text nor a list of objects, or it is empty; `place` is named.
-    """
+    """Return a message's content as blocks."""
     if isinstance(content, str):
         return ({"type": "text", "text": content},)
     if not isinstance(content, list):
@@ -86,11 +82,7 @@ _PNG_HEADER_LENGTH = 32  # in base64: 24 bytes, with width and height in the las
 
 
 def check_message(message: Message, place: str) -> None:
-    """Refuse a message that would not reach the API unchanged; `place` is its position in the request.
-
-    Raises:
-        APIError: With status 400.
-    """
+    """Refuse a message that would not reach the API unchanged; `place` is its position in the request."""
     for index, block in enumerate(message.content):
         if reason := _in_block(message.role, block):
             raise invalid(f"{place}.content.{index}{reason}")
@@ -102,11 +94,7 @@ def check_message(message: Message, place: str) -> None:
 
 
 def check_pairs(messages: Sequence[Message]) -> None:
-    """Refuse a conversation with mismatched calls and results.
-
-    Raises:
-        APIError: With status 400.
-    """
+    """Refuse a conversation with mismatched calls and results."""
     seen: set[str] = set()
     open_calls: list[str] = []
     for message in messages:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from os import environ
 from typing import Self, cast
 
@@ -51,7 +52,10 @@ class LoopProcess(RequestProcess):
                 options = _with_skills(options, launch.claude_code_tools, belongings)
             policy = None if launch.claude_code_tools is None else caller.policy(launch.claude_code_tools)
             # The servers come with the first request.
-            session = await cls.open(replace(launch, policy=policy, mcp_servers={}), options)
+            start = partial(cls.open, replace(launch, policy=policy, mcp_servers={}))
+            # Programs that its own tools start would have the options that save memory, too.
+            has_own_tools = launch.claude_code_tools is not None
+            session = await (start(options) if has_own_tools else launch.abilities.open(start, options))
             belongings.push_async_callback(session.close)
             process = cls(launch, session, log)
             process._caller, process._belongings = caller, belongings.pop_all()

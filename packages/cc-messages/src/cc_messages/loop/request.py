@@ -45,11 +45,7 @@ class LoopRequest:
 
 
 def loop_request(fields: _Object, context: RequestContext | None) -> LoopRequest | None:
-    """Parse a request's body for the CLI's loop; return None if the caller owns the loop.
-
-    Raises:
-        APIError: The CLI could not carry it (status 400).
-    """
+    """Parse a request's body for the CLI's loop; return None if the caller owns the loop."""
     server = _tool_server(fields, context)
     claude_code_tools = context.claude_code_tools if context is not None else None
     if server is None and claude_code_tools is None:

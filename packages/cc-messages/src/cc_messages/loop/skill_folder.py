@@ -27,11 +27,7 @@ class SkillFolder:
     """A plugin with links to skills. It is removed by `close()`, by garbage collection, and at interpreter exit."""
 
     def __init__(self, names: Sequence[str], places: Sequence[Path]) -> None:
-        """Find the skills; the first place that has one wins.
-
-        Raises:
-            APIError: A skill does not exist (status 400).
-        """
+        """Find the skills; the first place that has one wins."""
         found = [_found(name, places) for name in names]
         self.path = Path(tempfile.mkdtemp(prefix="cc-skills-"))
         self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)

@@ -51,11 +51,7 @@ class ToolServer:
         self._ipc: IPCSession | None = None
 
     async def start(self) -> McpServerConfig:
-        """Accept calls from the first call on; return the server's configuration for the CLI.
-
-        Raises:
-            McpServerFailedError: The files of the bridge could not be written.
-        """
+        """Accept calls from the first call on; return the server's configuration for the CLI."""
         if self._config is None:
             self._config = await self._bridge() if self.key.transport == "stdio" else self._in_process()
         return self._config

@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Self, cast
 
 from claude_agent_sdk import Message, RateLimitEvent, ResultMessage
@@ -78,7 +79,7 @@ class RequestProcess(Worker):
     @classmethod
     async def start(cls, launch: Launch) -> Self:
         launch, log = cast(RequestLaunch, launch), APILog()
-        session = await cls.open(launch, replace(launch.options, stderr=log.take))
+        session = await launch.abilities.open(partial(cls.open, launch), replace(launch.options, stderr=log.take))
         process = cls(launch, session, log)
         try:
             await process.set_up()
@@ -88,11 +89,7 @@ class RequestProcess(Worker):
         return process
 
     async def set_up(self) -> None:
-        """Prepare the process for requests.
-
-        Raises:
-            ClaudeCodeError: It failed, or its CLI lacks a required ability.
-        """
+        """Prepare the process for requests."""
         await self._abilities.probe(self.session)
         self._allowance.begin(self.session.info)
         self._allowed = self._allowance.tokens
@@ -115,11 +112,7 @@ class RequestProcess(Worker):
         return False
 
     async def take(self, launch: Launch, request: MessagesRequest) -> None:
-        """Make the process ready for a request. Makes no API call, so another process may retry it.
-
-        Raises:
-            ClaudeCodeError: The process failed.
-        """
+        """Make the process ready for a request. Makes no API call, so another process may retry it."""
         self._request = request
         wanted = {**launch.settings, **{variable(name): value for name, value in request.env.items()}}
         if self._was_left or self.session.settings.missing(wanted):
@@ -132,12 +125,7 @@ class RequestProcess(Worker):
             await self.ping()
 
     async def answer(self) -> AsyncIterator[Event]:
-        """Yield the API's events for the current request, up to `message_stop`.
-
-        Raises:
-            APIError: The API answered with an error.
-            ClaudeCodeError: The process failed, or the connection to the API was lost.
-        """
+        """Yield the API's events for the current request, up to `message_stop`."""
         self.uses += 1
         try:
             async for event in self._events():
@@ -157,11 +145,7 @@ class RequestProcess(Worker):
             raise with_limits(as_logged(error, self.log), self._note_limits()) from error.__cause__
 
     async def _prove(self) -> None:
-        """Check that the API was called with the parameters of this request.
-
-        Raises:
-            CLIConnectionError: It was not; the process is of no further use.
-        """
+        """Check that the API was called with the parameters of this request."""
         if not self._has_log or not self._abilities.can_prove:
             return
         if await self.log.called(_PROOF_SECONDS):
@@ -311,11 +295,7 @@ class RequestProcess(Worker):
         await self.session.vacate()
 
     async def _forget(self) -> None:
-        """Drop the prompt and all later messages from the conversation.
-
-        Raises:
-            ClaudeCodeError: That was not possible.
-        """
+        """Drop the prompt and all later messages from the conversation."""
         if not self._abilities.can_rewind:
             await self._clear()
             return

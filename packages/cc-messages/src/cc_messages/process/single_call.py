@@ -72,9 +72,5 @@ _by_cli: dict[tuple[str, bool], Allowance] = {}
 
 
 async def allow_prompt(session: Session, tokens: int) -> None:
-    """Allow each prompt of `tokens` that follows directly on this, and only its first API call.
-
-    Raises:
-        ClaudeCodeError: The process failed.
-    """
+    """Allow each prompt of `tokens` that follows directly on this, and only its first API call."""
     await session.add_assistant(_NOTHING, model=_NO_MODEL, input_tokens=-tokens)

@@ -32,11 +32,7 @@ class Reading:
         self._result: ResultMessage | None = None
 
     def feed(self, message: Message) -> Sequence[Event]:
-        """Process the CLI's next message; return the events for the caller.
-
-        Raises:
-            UnreadableEventError: It has an event that the Messages API does not have.
-        """
+        """Process the CLI's next message; return the events for the caller."""
         self.has_begun |= isinstance(message, SystemMessage) and message.subtype == "init"
         if isinstance(message, StreamEvent) and not _has_type(message.event):
             raise UnreadableEventError(message.event)

@@ -41,11 +41,7 @@ class Admission:
         """The number of requests in progress by client."""
 
     def client(self, tokens: Iterable[bytes]) -> Client:
-        """Return the client that sends a request.
-
-        Raises:
-            APIError: No token is one of a client (status 401).
-        """
+        """Return the client that sends a request."""
         client = self.clients().find(tokens)
         if client is None:
             raise APIError(
@@ -55,22 +51,14 @@ class Admission:
         return client
 
     def check_access(self, client: Client, *, to_metrics: bool) -> None:
-        """Check that a client may use `/metrics`, or all other paths.
-
-        Raises:
-            APIError: It may not (status 403).
-        """
+        """Check that a client may use `/metrics`, or all other paths."""
         if client.access not in ("all", "metrics" if to_metrics else "messages"):
             allowed = "/metrics alone" if client.access == "metrics" else "all paths except /metrics"
             raise APIError(status=403, message=f"The token of the client {client.name} is for {allowed}")
 
     @contextmanager
     def place(self, client: Client) -> Generator[None]:
-        """Take a place for a request, for as long as it is in progress.
-
-        Raises:
-            APIError: There is none (status 429).
-        """
+        """Take a place for a request, for as long as it is in progress."""
         if self.in_progress.total() >= self.max_requests:
             raise _busy(f"This server answers at most {self.max_requests} requests at a time")
         if client.max_requests is not None and self.in_progress[client.name] >= client.max_requests:
@@ -82,12 +70,7 @@ class Admission:
             self.in_progress[client.name] -= 1
 
     async def check_budget(self, client: Client) -> None:
-        """Check that a client has budget left. The request that crosses a budget is answered, the next one is refused.
-
-        Raises:
-            BudgetSpentError: The budget in dollars (status 402) or tokens (429) is spent until the end of the UTC day.
-            APIError: The usage cannot be read (status 503).
-        """
+        """Check that a client has budget left: the request that crosses it is answered, the next one refused."""
         if not client.has_budget:
             return
         try:

@@ -30,11 +30,7 @@ _PING = sse({"type": "ping"})
 
 
 async def relay(transport: ClaudeCodeTransport, request: httpx2.Request, send: Send, ping_seconds: float) -> None:
-    """Answer `request` to a client. Cancelling this ends the work on it.
-
-    Raises:
-        ClientGone: The client reads nothing any more.
-    """
+    """Answer `request` to a client. Cancelling this ends the work on it."""
     try:
         response = await transport.handle_async_request(request)
     except httpx2.TransportError as error:
@@ -48,11 +44,7 @@ async def relay(transport: ClaudeCodeTransport, request: httpx2.Request, send: S
 
 
 async def send_response(response: httpx2.Response, send: Send, ping_seconds: float) -> None:
-    """Send a response piece by piece.
-
-    Raises:
-        ClientGone: The client reads nothing any more.
-    """
+    """Send a response piece by piece."""
     await _send(
         send, {"type": "http.response.start", "status": response.status_code, "headers": _raw(response.headers)}
     )

@@ -38,9 +38,6 @@ class ClientFile:
     Args:
         path: The file.
         check: Called with the clients of each version of the file; a `ValueError` refuses them.
-
-    Raises:
-        ClientFileError: The file cannot be used.
     """
 
     def __init__(self, path: Path, check: Callable[[ClientTable], None]) -> None:
@@ -97,11 +94,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def parse_clients(document: Mapping[str, object]) -> ClientTable:
-    """Return the clients of a TOML document.
-
-    Raises:
-        ValueError: It is invalid; the message has the place, and never a token.
-    """
+    """Return the clients of a TOML document."""
     _check_keys("", document, ("clients",))
     return ClientTable(_client(name, fields) for name, fields in _table("clients", document.get("clients", {})).items())
 

@@ -37,11 +37,7 @@ class Client:
 
 
 class ClientTable:
-    """The clients of a server.
-
-    Raises:
-        ValueError: There is none, or two have the same token.
-    """
+    """The clients of a server."""
 
     def __init__(self, clients: Iterable[Client]) -> None:
         self.clients = (*clients,)
@@ -66,31 +62,19 @@ def token_digest(token: bytes) -> bytes:
 
 
 def check_token(token: str) -> None:
-    """Check that a client can send the token in a header.
-
-    Raises:
-        ValueError: It cannot.
-    """
+    """Check that a client can send the token in a header."""
     if not token or not token.isascii() or not token.isprintable() or token != token.strip():
         raise ValueError("the token must be a text of printable ASCII characters, without blanks around it")
 
 
 def single_client(token: str) -> ClientTable:
-    """Return the table of a server with one token.
-
-    Raises:
-        ValueError: A client could not send the token.
-    """
+    """Return the table of a server with one token."""
     check_token(token)
     return ClientTable([Client(name="default", digest=token_digest(token.encode()), access="all")])
 
 
 def check_login(table: ClientTable, *, is_subscription: bool) -> None:
-    """Check that the clients may use the login: a subscription is for its owner alone.
-
-    Raises:
-        ValueError: They may not.
-    """
+    """Check that the clients may use the login: a subscription is for its owner alone."""
     names = [client.name for client in table.clients if client.access != "metrics"]
     if is_subscription and len(names) > 1:
         raise ValueError(

@@ -50,11 +50,7 @@ _NO_METRICS = "/metrics needs prometheus-client: pip install 'cc-messages[server
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of access, and of a stream's silence.
-
-    Raises:
-        ValueError: A limit is not positive.
-    """
+    """The limits of access, and of a stream's silence."""
 
     max_requests: int
     max_body_bytes: int
@@ -170,11 +166,7 @@ class Gate:
 
 
 async def _unless(leaving: Coroutine[None, None, None], work: asyncio.Future[None]) -> None:
-    """Await `work`, and cancel it when `leaving` ends.
-
-    Raises:
-        ClientGone: `leaving` has ended first.
-    """
+    """Await `work`, and cancel it when `leaving` ends."""
     gone = asyncio.ensure_future(leaving)
     gone.add_done_callback(lambda _: work.cancel())
     try:
@@ -233,9 +225,6 @@ def _check_price(client: Client, body: bytes) -> None:
     """Refuse a model without a list price to a client with a budget in dollars.
 
     Aliases are not on the price list, but the models in their answers are.
-
-    Raises:
-        APIError: It has none (status 400).
     """
     try:
         model = from_json(body).get("model")

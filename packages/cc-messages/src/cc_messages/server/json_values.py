@@ -17,9 +17,6 @@ def check_values(body: bytes, limit: int = MAX_VALUES) -> None:
     Args:
         body: UTF-8. If it is not valid JSON, this is true of the part before the error.
         limit: The maximum number.
-
-    Raises:
-        APIError: It has more (status 413).
     """
     if _separators(body) < limit:  # those in strings included
         return

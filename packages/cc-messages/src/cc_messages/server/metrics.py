@@ -31,21 +31,10 @@ _PATHS = {
     "/v1/limits": "limits",
     "/metrics": "metrics",
 }
-_ERRORS = frozenset(
-    {
-        "api_error",
-        "authentication_error",
-        "billing_error",
-        "client_left",
-        "invalid_request_error",
-        "not_found_error",
-        "overloaded_error",
-        "permission_error",
-        "rate_limit_error",
-        "request_too_large",
-        "timeout_error",
-    }
-)
+_ERRORS = frozenset({
+    "api_error", "authentication_error", "billing_error", "client_left", "invalid_request_error", "not_found_error",
+    "overloaded_error", "permission_error", "rate_limit_error", "request_too_large", "timeout_error",
+})  # fmt: skip
 
 
 class Metrics:

@@ -36,12 +36,7 @@ class RequestBody:
         return {b"content-length", b"transfer-encoding"} <= names
 
     async def read(self, limit: int) -> bytes:
-        """Return the whole body.
-
-        Raises:
-            APIError: It is longer than `limit` bytes (status 413), compressed (415), or does not come (408).
-            ClientGone: The client has left.
-        """
+        """Return the whole body."""
         for name, value in self._headers:
             if name == b"content-encoding" and value.lower() != b"identity":
                 raise APIError(status=415, message="Compressed request bodies are not accepted")

@@ -56,11 +56,7 @@ class UsageLedger:
             await asyncio.wait({self._begin()})
 
     async def today(self, client: str) -> UsageTotal:
-        """Return the usage of a client in this UTC day, with all added amounts.
-
-        Raises:
-            sqlite3.Error: It cannot be read, or the added amounts cannot be written.
-        """
+        """Return the usage of a client in this UTC day, with all added amounts."""
         if not self._error:
             try:
                 async with asyncio.timeout(_READ_SECONDS):

@@ -63,9 +63,6 @@ class UsageStore:
     Args:
         path: The database, which is created if it does not exist, for this user alone; in memory if None.
         now: The clock.
-
-    Raises:
-        ValueError: The database cannot be used, or other users have access to it.
     """
 
     def __init__(self, path: Path | None = None, now: Callable[[], datetime] = utc_now) -> None:
@@ -102,11 +99,7 @@ class UsageStore:
             self._unwritten[key] = self._unwritten.get(key, UsageTotal()) + amount
 
     def flush(self) -> None:
-        """Write the added amounts.
-
-        Raises:
-            sqlite3.Error: They cannot be written, and stay for the next time.
-        """
+        """Write the added amounts."""
         self._check_file()
         with self._lock:
             amounts, self._unwritten = self._unwritten, {}
@@ -123,11 +116,7 @@ class UsageStore:
             raise
 
     def today(self, client: str) -> UsageTotal:
-        """Return the usage of a client in this UTC day, with all amounts that were added.
-
-        Raises:
-            sqlite3.Error: It cannot be read.
-        """
+        """Return the usage of a client in this UTC day, with all amounts that were added."""
         self._check_file()
         key = (self._day(), client)
         row = self._database.execute(_READ, key).fetchone()

@@ -12,14 +12,9 @@ from enum import StrEnum
 __all__ = ["CLOUD_VARIABLES", "Login", "api_address", "login_of", "without_login"]
 
 CLOUD_VARIABLES = (
-    "CLAUDE_CODE_USE_ANTHROPIC_AWS",
-    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_FOUNDRY",
-    "CLAUDE_CODE_USE_GATEWAY",
-    "CLAUDE_CODE_USE_MANTLE",
-    "CLAUDE_CODE_USE_VERTEX",
-)
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_GATEWAY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_VERTEX",
+)  # fmt: skip
 """Variables that make Claude Code use another API than Anthropic's own, with that API's login."""
 
 # Variables of the CLI that a third-party program does not need: logins, and parts of requests. Measured on CLI 2.1.329:

@@ -14,7 +14,7 @@ from ..errors import (
     MessageParseError,
     ProcessExitedError,
     SDKMessageParseError,
-)
+)  # fmt: skip
 
 __all__ = ["translated"]
 
