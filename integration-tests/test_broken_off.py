@@ -92,7 +92,7 @@ LOGINS = ["api-key", "oauth"]
 @pytest.fixture(params=LOGINS)
 async def process(request: pytest.FixtureRequest, loopback: LoopbackServer) -> AsyncIterator[Process]:
     loopback.respond = respond
-    async with ClaudeCodeTransport(env=loopback.env(request.param), size=1) as transport:
+    async with ClaudeCodeTransport(env=loopback.env(request.param), pool=1) as transport:
         yield Process(loopback, transport)
 
 

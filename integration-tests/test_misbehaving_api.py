@@ -97,7 +97,7 @@ def _outcome(response: httpx2.Response, text: str) -> Outcome:
 @asynccontextmanager
 async def ways(url: str) -> AsyncGenerator[Ways]:
     env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-made-up", "NO_PROXY": "*"}
-    async with ClaudeCodeTransport(size=1, env=env, timeouts=LIMITS) as transport:
+    async with ClaudeCodeTransport(pool=1, env=env, timeouts=LIMITS) as transport:
         await transport.warm()  # since its start is not the API's time
         app = create_app(transport, token="t")
         http = httpx2.AsyncClient(

@@ -130,7 +130,7 @@ async def test_answering_requests_asks_for_no_usage(loopback: LoopbackServer, tm
         "anthropic-ratelimit-unified-representative-claim": "five_hour",
     }
     async with _subscription(loopback, tmp_path) as env:
-        transport = ClaudeCodeTransport(env=env, size=2)
+        transport = ClaudeCodeTransport(env=env, pool=2)
         async with httpx2.AsyncClient(transport=transport, base_url="http://claude", timeout=40) as http:
             for own in (None, ClaudeCodeTools(tools=("Read",))):
                 with request_context(claude_code_tools=own):

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from cc_model import ClaudeCodeProvider
-from cc_session import Timeouts
+from cc_session import PoolLimits, Timeouts
 
 from .api import Api, scripted_api
 from .room import Room
@@ -59,7 +59,10 @@ async def prepared(room: Room, temporary: str, pool: int) -> AsyncGenerator[Grou
         async with (
             ClaudeCodeProvider(env=env, pool=pool, max_retries=_RETRIES, timeouts=_TIMEOUTS) as steady,
             ClaudeCodeProvider(
-                env=env, pool=BRIEF_PLACES, idle_seconds=_BRIEF_SECONDS, max_retries=_RETRIES, timeouts=_TIMEOUTS
+                env=env,
+                pool=PoolLimits(size=BRIEF_PLACES, prewarm=0, idle_seconds=_BRIEF_SECONDS),
+                max_retries=_RETRIES,
+                timeouts=_TIMEOUTS,
             ) as brief,
         ):
             yield Ground(api, [steady, brief], room)

@@ -25,6 +25,7 @@ import uvicorn
 
 from cc_loopback import LoopbackServer, Reply, Respond
 from cc_messages import ClaudeCodeTransport, create_app
+from cc_session import PoolLimits
 
 MODEL = "claude-sonnet-5"
 MESSAGES = "/v1/messages"
@@ -247,7 +248,7 @@ class Shared:
     def client(self, name: str, size: int, event_delay: float = 0) -> Client:
         api = self.api(event_delay)
         if name not in self._transports:
-            self._transports[name] = transport = ClaudeCodeTransport(size=size, env=api.env())
+            self._transports[name] = transport = ClaudeCodeTransport(pool=size, env=api.env())
             self._stack.callback(lambda: asyncio.run(transport.aclose()))
         return Client(api, self._transports[name], 40)
 
@@ -289,9 +290,18 @@ async def connect(shared_api: LoopbackServer, make_api: MakeAPI) -> AsyncIterato
     """Makes clients of transports with options of their own; their processes end with the test."""
     async with AsyncExitStack() as stack:
 
-        def make(*, api: LoopbackServer = shared_api, timeout: float = 40, **options: Any) -> Client:
+        def make(
+            *,
+            api: LoopbackServer = shared_api,
+            size: int = 8,
+            prewarm: int = 0,
+            idle_seconds: float = 300,
+            timeout: float = 40,
+            **options: Any,
+        ) -> Client:
             options.setdefault("env", api.env())
-            client = Client(api, ClaudeCodeTransport(**options), timeout)
+            limits = PoolLimits(size=size, prewarm=prewarm, idle_seconds=idle_seconds)
+            client = Client(api, ClaudeCodeTransport(pool=limits, **options), timeout)
             stack.push_async_callback(client.http.aclose)
             return client
 

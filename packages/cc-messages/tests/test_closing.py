@@ -139,7 +139,7 @@ async def test_answers_leave_no_file_and_no_text_on_disk(
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_pool_of_no_processes_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="size is"):
-        ClaudeCodeTransport(size=size)
+        ClaudeCodeTransport(pool=size)
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def test_threads_get_their_own_answers_at_the_same_time(connect: Connect) -> Non
 def test_a_loop_that_ends_in_the_middle_takes_nothing_along(shared_api: LoopbackServer) -> None:
     """Also when a process starts for it."""
     shared_api.respond = echo
-    transport = ClaudeCodeTransport(env=shared_api.env(), size=2, timeouts=Timeouts(close=0.2))
+    transport = ClaudeCodeTransport(env=shared_api.env(), pool=2, timeouts=Timeouts(close=0.2))
 
     async def leave() -> None:
         task = asyncio.create_task(ask(transport, "unheard"))

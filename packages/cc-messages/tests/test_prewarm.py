@@ -1,5 +1,7 @@
 """Processes that are started before the first request."""
 
+from typing import Any
+
 import pytest
 
 from cc_loopback import LoopbackServer
@@ -24,6 +26,15 @@ async def test_the_first_request_takes_the_process_that_start_has_begun(connect:
     client.transport.start()
     assert (await client.ask("Hello.")).status == 200
     assert client.starts == 1
+
+
+def test_limits_outside_of_pool_limits_are_refused() -> None:
+    """SES-66."""
+    options: dict[str, Any] = {"prewarm": 1}
+    with pytest.raises(
+        TypeError, match=r"ClaudeCodeTransport\(\) got .* 'prewarm': use pool=PoolLimits\(prewarm=...\)"
+    ):
+        ClaudeCodeTransport(**options)
 
 
 def test_a_start_of_no_processes_is_refused() -> None:

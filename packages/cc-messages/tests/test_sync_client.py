@@ -71,7 +71,7 @@ async def test_leaving_a_stream_frees_its_process(slow_client: Client) -> None:
 
 def test_closing_the_client_ends_the_processes(shared_api: LoopbackServer) -> None:
     """MSG-94"""
-    transport = ClaudeCodeTransport(size=1, env=shared_api.env())
+    transport = ClaudeCodeTransport(pool=1, env=shared_api.env())
     with Anthropic(api_key="not used", http_client=httpx2.Client(transport=transport)) as claude:
         assert text(claude)
         assert transport.pids

@@ -14,6 +14,7 @@ from cc_loopback import LoopbackServer
 from cc_messages import ClaudeCodeTransport
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider
 from cc_model.profile import resolve_alias
+from cc_session import PoolLimits
 
 ALIASES = {
     "default": "claude-opus-5-5",
@@ -82,7 +83,7 @@ def test_signatures_are_the_promised_ones() -> None:
     toolsets = inspect.signature(ClaudeCodeModel.set_agent_toolsets).parameters
     assert [*toolsets] == ["self", "toolsets", "server_name", "transport"]
     assert toolsets["transport"].default == "auto"
-    of_processes = {"pool", "env", "cwd", "cli_path", "timeouts", "idle_seconds", "max_total_mb"}
+    of_processes = {"pool", "env", "cwd", "cli_path", "timeouts"}
     assert of_processes <= {*inspect.signature(ClaudeCodeProvider).parameters}
 
 
@@ -94,7 +95,7 @@ def test_no_secret_is_in_a_repr() -> None:
 
 async def test_a_provider_over_a_transport_uses_its_processes(shared_api: LoopbackServer) -> None:
     """MODEL-88, ARCH-01"""
-    transport = ClaudeCodeTransport(size=1, prewarm=1, env=shared_api.env(), cache_breakpoints=False)
+    transport = ClaudeCodeTransport(pool=PoolLimits(size=1, prewarm=1), env=shared_api.env(), cache_breakpoints=False)
     async with ClaudeCodeProvider.over(transport) as provider:
         provider.start()
         await Agent(ClaudeCodeModel(provider=provider)).run("Hello.")

@@ -18,8 +18,8 @@ from .api.failure import error_body, overloaded
 from .api.message import Answer, sse
 from .api.request import MessagesRequest
 from .api.response import REQUEST_ID, error_headers, new_request_id
+from .loop.cli_tools import RequestReport
 from .process.process import RequestProcess
-from .report import RequestReport
 from .response_stream import ResponseStream
 
 __all__ = ["answer"]

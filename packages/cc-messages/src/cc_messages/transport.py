@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Never, Self
 
 import httpx2
 
@@ -20,17 +20,17 @@ from cc_session.internals import (
     PoolCore,
     PoolOwner,
     on_background,
+    refuse_keywords,
     run_on_background,
     start_on_background,
-)
+)  # fmt: skip
 from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
 from .api.failure import overloaded
 from .api.limits import LimitCallback, LimitWatch
-from .api.long_body import run_on_body
 from .api.models import catalogue, find, page, resolve
 from .api.passed_headers import check_headers, passed_headers
-from .api.request import parse_object, parse_request
+from .api.request import parse_object, parse_request, run_on_body
 from .api.response import document, error_response
 from .loop.answer import unfolded_messages
 from .loop.cli_tools import current_context
@@ -60,14 +60,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     by asynchronous and by synchronous clients. Nothing is started before the first request.
 
     Args:
-        size: The maximum number of processes, and so of requests answered at the same time; more wait. An idle process
-            takes about 85 MB of its own.
-        prewarm: The number of idle processes kept ready, from the first request, `start()` or `warm()` on.
-        start_limit: The number of processes that start at once; a start takes a processor for a third of a second.
-        max_uses: The number of requests after which a process is replaced.
-        max_rss_mb: The resident memory, in megabytes, above which a process is replaced after a request.
-        max_total_mb: The memory of all processes, in megabytes, above which no more are started; no limit if None.
-        idle_seconds: The time without a request after which a process is ended.
+        pool: The maximum number of processes, and so of requests answered at the same time; more wait. Or all limits of
+            the pool; `prewarm` holds from the first request, `start()` or `warm()` on.
         env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
         cwd: Working folder of Claude Code's own tools; an empty private one if None.
         cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
@@ -86,13 +80,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
     def __init__(
         self,
         *,
-        size: int = 8,
-        prewarm: int = 0,
-        start_limit: int = 2,
-        max_uses: int = 500,
-        max_rss_mb: float = 400,
-        max_total_mb: float | None = None,
-        idle_seconds: float = 300.0,
+        pool: PoolLimits | int = 8,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         cli_path: str | Path | None = None,
@@ -100,23 +88,16 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         cache_breakpoints: bool = True,
         on_limit: LimitCallback | None = None,
         limit_thresholds: Sequence[float] = (0.8, 0.95),
+        **others: Never,
     ) -> None:
-        limits = PoolLimits(
-            size=size,
-            prewarm=prewarm,
-            start_limit=start_limit,
-            max_uses=max_uses,
-            max_rss_mb=max_rss_mb,
-            max_total_mb=max_total_mb,
-            idle_seconds=idle_seconds,
-        )
-        self._size, self._prewarm = size, prewarm
+        refuse_keywords("ClaudeCodeTransport()", others, "pool")
+        self._pool_limits = PoolLimits.of(pool)
         self.cache_breakpoints = cache_breakpoints
         """True if requests without `cache_control` get breakpoints."""
         self._launches = LaunchBuilder(env or {}, cwd, cli_path, timeouts or Timeouts())
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
-        self._pool = PoolOwner(self, partial(PoolCore, self._launches.plain, limits, _start))
+        self._pool = PoolOwner(self, partial(PoolCore, self._launches.plain, self._pool_limits, _start))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer one HTTP request.
@@ -211,7 +192,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         Raises:
             ValueError: `prewarm` is 0.
         """
-        if not self._prewarm:
+        if not self._pool_limits.prewarm:
             raise ValueError("no process would be started: prewarm is 0")
         start_on_background(self._pool.core.prewarm)
 
@@ -222,8 +203,8 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             ValueError: There is no room for so many.
             ClaudeCodeError: One could not be started.
         """
-        if not 0 <= count <= self._size:
-            raise ValueError(f"{count} processes cannot be warm: there is room for {self._size}")
+        if not 0 <= count <= self._pool_limits.size:
+            raise ValueError(f"{count} processes cannot be warm: there is room for {self._pool_limits.size}")
         await on_background(self._pool.core.warm, self._launches.plain(), count)
 
     async def aclose(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
 import httpx2
 from anthropic import AsyncAnthropic
@@ -13,7 +13,8 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from cc_messages import ClaudeCodeTransport, LimitCallback
-from cc_session import Timeouts
+from cc_session import PoolLimits, Timeouts
+from cc_session.internals import refuse_keywords
 from cc_types import RateLimits
 
 from .profile import claude_code_profile
@@ -33,15 +34,8 @@ class ClaudeCodeProvider(AnthropicProvider):
     a model or an agent that uses it), when the provider is garbage-collected, and with the interpreter.
 
     Args:
-        pool: Maximum number of processes, and so of simultaneous requests. Further requests wait, for at most
-            `Timeouts.queue`.
-        prewarm: Number of idle processes kept ready, from the first request, `start()` or `warm()` on. With a
-            subscription each takes the system prompt of the first request that needs it, so that a new prompt waits for
-            no start.
-        max_uses: Number of requests after which a process is replaced.
-        max_rss_mb: Resident memory, in megabytes, at which a process is replaced after a request.
-        max_total_mb: Memory of all processes, in megabytes, at which no more are started. None for no such limit.
-        idle_seconds: Seconds without a request after which a process is ended.
+        pool: Maximum number of Claude Code processes, and so of simultaneous requests; more wait. Or all limits of the
+            pool, such as `PoolLimits(size=8, prewarm=1)`: then an idle process is kept ready.
         env: Environment variables for the processes, added to those of this process. `ANTHROPIC_API_KEY`, if set in
             either, is the login; otherwise it is the login of the `claude` command.
         cwd: Working directory of Claude Code's own tools; an empty private folder if None.
@@ -64,12 +58,7 @@ class ClaudeCodeProvider(AnthropicProvider):
     def __init__(
         self,
         *,
-        pool: int = 8,
-        prewarm: int = 0,
-        max_uses: int = 500,
-        max_rss_mb: float = 400,
-        max_total_mb: float | None = None,
-        idle_seconds: float = 300.0,
+        pool: PoolLimits | int = 8,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         cli_path: str | Path | None = None,
@@ -79,14 +68,11 @@ class ClaudeCodeProvider(AnthropicProvider):
         max_retry_wait: float | None = 300.0,
         on_limit: LimitCallback | None = None,
         limit_thresholds: Sequence[float] = (0.8, 0.95),
+        **others: Never,
     ) -> None:
+        refuse_keywords("ClaudeCodeProvider()", others, "pool")
         transport = ClaudeCodeTransport(
-            size=pool,
-            prewarm=prewarm,
-            max_uses=max_uses,
-            max_rss_mb=max_rss_mb,
-            max_total_mb=max_total_mb,
-            idle_seconds=idle_seconds,
+            pool=pool,
             env=env,
             cwd=cwd,
             cli_path=cli_path,

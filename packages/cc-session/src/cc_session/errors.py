@@ -17,18 +17,10 @@ import cc_types
 from cc_types import ClaudeCodeError, JsonValue
 
 __all__ = [
-    "CLIConnectionError",
-    "CLIJSONDecodeError",
-    "CLINotFoundError",
-    "HooksDisabledError",
-    "McpServerFailedError",
-    "MessageParseError",
-    "ProcessExitedError",
-    "QueueTimeoutError",
-    "SDKMessageParseError",
-    "SessionBusyError",
+    "CLIConnectionError", "CLIJSONDecodeError", "CLINotFoundError", "HooksDisabledError", "McpServerFailedError",
+    "MessageParseError", "ProcessExitedError", "QueueTimeoutError", "SDKMessageParseError", "SessionBusyError",
     "TurnTimeoutError",
-]
+]  # fmt: skip
 
 
 class _OwnFacts(Exception):

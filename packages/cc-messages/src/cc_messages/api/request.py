@@ -4,13 +4,14 @@ The body goes to the API unchanged, through the CLI's extra body: so the API its
 words. The body is read only as far as necessary: the CLI would fill in a missing field.
 """
 
+import asyncio
 import json
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 from cc_session.internals import Login
 from cc_types import JsonValue
@@ -22,8 +23,9 @@ from .breakpoints import with_breakpoints
 from .failure import detailed, invalid
 from .passed_headers import PassedHeaders
 
-__all__ = ["PLAIN_MODEL", "MessagesRequest", "parse_object", "parse_request"]
+__all__ = ["PLAIN_MODEL", "MessagesRequest", "parse_object", "parse_request", "run_on_body"]
 
+T = TypeVar("T")
 _Object: TypeAlias = dict[str, JsonValue]
 
 # The model names that can be in the body. The CLI makes an id of any other: it is set on the process.
@@ -51,6 +53,9 @@ _BETAS = {
 # The CLI's line about the client of an API call. A CLI that is our client sends it, too, and the process that makes the
 # call sends it again.
 _BILLING_HEADER = "x-anthropic-billing-header:"
+
+# Parsing takes some 10 ms for a megabyte, and up to ten times as long if it has very many values.
+_LONG_BYTES = 100_000
 
 # The API accepts no longer name; a start with it would fail, and clients would retry.
 _MODEL_CHARACTERS = 256
@@ -82,6 +87,11 @@ class MessagesRequest:
     def env(self) -> dict[str, str]:
         """The variables that pass the request to a running process."""
         return {"CLAUDE_CODE_EXTRA_BODY": self.extra_body, **self.headers.env}
+
+
+async def run_on_body(function: Callable[[bytes], T], body: bytes) -> T:
+    """Return the result of a pure function of a body, in a thread if the body is long: other requests go on."""
+    return function(body) if len(body) < _LONG_BYTES else await asyncio.to_thread(function, body)
 
 
 def parse_request(

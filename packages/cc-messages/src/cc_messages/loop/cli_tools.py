@@ -16,20 +16,26 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 from claude_agent_sdk import Message
 
 from cc_ipc import ToolSchema
 from cc_session.internals import TOOL_META
-from cc_types import JsonValue
+from cc_types import JsonValue, RateLimits
 
 from .claude_code_tools import ClaudeCodeTools
 
-if TYPE_CHECKING:
-    from ..report import RequestReport
-
-__all__ = ["CLICall", "CLITools", "RequestContext", "ToolServerKey", "current_context", "mcp_name", "request_context"]
+__all__ = [
+    "CLICall",
+    "CLITools",
+    "RequestContext",
+    "RequestReport",
+    "ToolServerKey",
+    "current_context",
+    "mcp_name",
+    "request_context",
+]
 
 T = TypeVar("T")
 
@@ -123,6 +129,20 @@ def _schema(tool: Mapping[str, JsonValue]) -> ToolSchema:
     schema = {**tool, "annotations": annotations, "_meta": dict(TOOL_META)}
     del schema["sequential"]
     return cast("ToolSchema", schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestReport:
+    """Facts about the handling of a request; after retries by the client, about the last attempt."""
+
+    process_started: bool
+    """True if it waited for a process to start and got it; otherwise the process was warm, or had served others."""
+    wait_seconds: float
+    """The wait for a process, in seconds, a start included."""
+    queue_length: int
+    """The number of requests that waited for a process before it."""
+    rate_limits: RateLimits | None = None
+    """The limits, as far as the API's response has them. In the CLI's own loop they can come after the answer."""
 
 
 class RequestContext:

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from cc_session import PoolLimits
+
 from ..transport import ClaudeCodeTransport
 from .app import TOKEN_VARIABLE, create_app, new_token
 
@@ -103,7 +105,9 @@ def _port(text: str) -> int:
 def _serve(options: argparse.Namespace) -> int:
     given = _given_token(options)
     transport = ClaudeCodeTransport(
-        size=options.size, idle_seconds=options.idle_seconds, cwd=options.cwd, cli_path=options.cli_path
+        pool=PoolLimits(size=options.size, prewarm=0, idle_seconds=options.idle_seconds),
+        cwd=options.cwd,
+        cli_path=options.cli_path,
     )
     app = create_app(
         transport,

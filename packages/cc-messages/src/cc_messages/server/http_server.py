@@ -21,7 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 from cc_types import APIError
 
 from ..api.cost import has_price
-from ..api.long_body import run_on_body
+from ..api.request import run_on_body
 from ..api.response import REQUEST_ID, error_response, new_request_id
 from ..loop.cli_tools import request_context
 from ..transport import ClaudeCodeTransport

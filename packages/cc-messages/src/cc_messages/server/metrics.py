@@ -6,6 +6,7 @@ The only modules that know prometheus-client are this one and `server/state_coll
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -50,45 +51,35 @@ class Metrics:
         ProcessCollector(registry=registry)
         self._state = StateCollector(transport, admission)
         registry.register(self._state)
-        self._requests = Counter(
+        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
+        self._requests = counter(
             "cc_messages_requests",
             "Finished requests, by client, path and HTTP status; 499: the client left before the response",
             ("client", "path", "status"),
-            registry=registry,
         )
-        self._errors = Counter(
+        self._errors = counter(
             "cc_messages_errors",
             "Requests that failed, by the API's name for the error; also those that failed in mid-stream",
             ("client", "kind"),
-            registry=registry,
         )
-        self._first_event = Histogram(
+        self._first_event = histogram(
             "cc_messages_first_event_seconds",
             "Time to the first event of a stream, the wait for a process included",
             buckets=_BUCKETS,
-            registry=registry,
         )
-        self._duration = Histogram(
-            "cc_messages_request_seconds",
-            "Duration of successful requests for a message",
-            buckets=_BUCKETS,
-            registry=registry,
+        self._duration = histogram(
+            "cc_messages_request_seconds", "Duration of successful requests for a message", buckets=_BUCKETS
         )
-        self._wait = Histogram(
+        self._wait = histogram(
             "cc_messages_process_wait_seconds",
             "Wait of a request for a process, a start included",
             buckets=_WAIT_BUCKETS,
-            registry=registry,
         )
-        self._tokens = Counter(
-            "cc_messages_tokens", "Tokens as the API counts them", ("client", "kind"), registry=registry
-        )
-        self._dollars = Counter(
-            "cc_messages_cost_dollars",
-            "List price of these tokens in US dollars, without models that have no price",
+        self._tokens = counter("cc_messages_tokens", "Tokens as the API counts them", ("client", "kind"))
+        self._dollars = counter(
+            "cc_messages_cost_dollars", "List price of these tokens in US dollars, without models that have no price",
             ("client",),
-            registry=registry,
-        )
+        )  # fmt: skip
 
     def count_request(self, record: RequestRecord) -> None:
         """Count a finished request."""

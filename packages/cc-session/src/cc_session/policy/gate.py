@@ -27,7 +27,7 @@ from claude_agent_sdk import (
     PermissionResultDeny,
     PermissionUpdate,
     ToolPermissionContext,
-)
+)  # fmt: skip
 
 from ..hooks.callbacks import CallbackRunner, in_thread
 from ..hooks.calls import denied, for_the_cli

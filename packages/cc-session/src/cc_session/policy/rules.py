@@ -11,16 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
-    "Behavior",
-    "Predicate",
-    "Rule",
-    "checked_tool_pattern",
-    "is_known_tool",
-    "reading",
-    "shell_rules",
-    "tool_name_of",
-    "writing_below",
-]
+    "Behavior", "Predicate", "Rule", "checked_tool_pattern", "is_known_tool", "reading", "shell_rules",
+    "tool_name_of", "writing_below",
+]  # fmt: skip
 
 # Tools of CLI 2.1.71 to 2.1.330. A newer CLI may have others.
 _KNOWN = (

@@ -30,6 +30,11 @@ class PoolLimits:
     idle_seconds: float = 300
     """Time without a lease after which a process is ended, except those that `prewarm` keeps."""
 
+    @classmethod
+    def of(cls, limits: "PoolLimits | int") -> "PoolLimits":
+        """Return the limits; a number is the size, without processes ahead of need."""
+        return limits if isinstance(limits, PoolLimits) else cls(size=limits, prewarm=0)
+
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
@@ -39,13 +44,13 @@ class PoolLimits:
             raise ValueError(f"prewarm is {self.prewarm}: it must lie between 0 and the size, {self.size}")
 
 
-def refuse_keywords(caller: str, names: Iterable[str]) -> None:
-    """Raise for keywords that `caller` does not have; `PoolLimits` may have them.
+def refuse_keywords(caller: str, names: Iterable[str], argument: str) -> None:
+    """Raise for keywords that `caller` does not have; `PoolLimits`, which it takes as `argument`, may have them.
 
     Raises:
         TypeError: There is a name.
     """
     limits = {field.name for field in fields(PoolLimits)}
     for name in names:
-        advice = f": use limits=PoolLimits({name}=...)" if name in limits else ""
+        advice = f": use {argument}=PoolLimits({name}=...)" if name in limits else ""
         raise TypeError(f"{caller} got an unexpected keyword argument {name!r}{advice}")

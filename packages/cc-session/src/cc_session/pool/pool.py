@@ -71,7 +71,7 @@ class SessionPool:
         timeouts: Timeouts | None = None,
         **others: Never,
     ) -> None:
-        refuse_keywords("SessionPool()", others)
+        refuse_keywords("SessionPool()", others, "limits")
         self._limits = limits or PoolLimits()
         self._defaults = Defaults(options, policy, hooks, mcp_servers, require_mcp, timeouts or Timeouts())
         launch = functools.partial(self._defaults.launch, None, {})

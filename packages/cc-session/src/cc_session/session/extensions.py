@@ -17,7 +17,7 @@ from claude_agent_sdk import (
     PermissionMode,
     PermissionResult,
     ToolPermissionContext,
-)
+)  # fmt: skip
 from claude_agent_sdk.types import HookEvent
 
 from cc_types import ControlRequestError, JsonValue
