@@ -4,8 +4,9 @@ from itertools import product
 from string import ascii_letters, digits
 
 import httpx2
+import pytest
 
-from cc_loopback import LoopbackServer
+from cc_loopback import Login, LoopbackServer
 from cc_messages import create_app
 
 from .conftest import BODY, MESSAGES, Client, Connect
@@ -77,8 +78,26 @@ async def test_no_header_of_the_cli_itself_can_be_replaced(client: Client) -> No
     assert before["x-api-key"] and len(before) == 20
     logins = [b"authorization", b"proxy-authorization", b"cookie", b"x-amz-security-token", b"x-amz-content-sha256"]
     for name in (*(name.encode() for name in before), *logins):
-        if name not in (b"anthropic-beta", b"content-length", b"transfer-encoding"):
+        if name not in (b"anthropic-beta", b"anthropic-version", b"content-length", b"transfer-encoding"):
             assert await arrived(client, (name, b"stolen"), (name.title(), b"stolen")) == before
+
+
+@pytest.mark.parametrize("login", ["api-key", "oauth", "vertex", "bedrock"])
+async def test_the_version_of_the_api_is_that_of_the_request(
+    login: Login, connect: Connect, shared_api: LoopbackServer
+) -> None:
+    """MSG-67. On one process, and for each request alone."""
+    client = connect(size=1, env=shared_api.env(login))
+
+    async def version(*headers: Header) -> str | None:
+        assert (await send(client, *headers)).status_code == 200
+        return client.api.calls[-1].headers.get("anthropic-version")
+
+    usual = await version()
+    for wanted in ("2026-10-21", "1999-01-01", "2026-10-21"):
+        assert await version((b"anthropic-version", wanted.encode())) == wanted
+    assert await version() == usual
+    assert client.starts == 1
 
 
 async def test_more_headers_than_the_cli_can_send_are_refused(connect: Connect, shared_api: LoopbackServer) -> None:

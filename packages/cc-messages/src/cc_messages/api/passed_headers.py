@@ -27,7 +27,7 @@ _SHOWN_CHARACTERS = 100
 
 # Headers about the client and the connection; the CLI sends its own.
 _OF_THE_CLIENT = frozenset({
-    "accept", "accept-encoding", "anthropic-beta", "anthropic-dangerous-direct-browser-access", "anthropic-version",
+    "accept", "accept-encoding", "anthropic-beta", "anthropic-dangerous-direct-browser-access",
     "authorization", "connection", "content-encoding", "content-length", "content-type", "cookie", "host",
     "idempotency-key", "transfer-encoding", "user-agent", "x-api-key", "x-app",
 })  # fmt: skip

@@ -56,7 +56,8 @@ class APIAccess:
         """Count the tokens of a body with the API; return its answer, also an error, unchanged."""
         # A user and a password in the address would be in the client's log.
         url = httpx2.URL(f"{self.url.rstrip('/')}/v1/messages/count_tokens")
-        headers = {"anthropic-version": _VERSION, "content-type": "application/json", **_basic(url), **self.headers}
+        version = request.headers.get("anthropic-version", _VERSION)
+        headers = {"anthropic-version": version, "content-type": "application/json", **_basic(url), **self.headers}
         if betas := request.headers.get("anthropic-beta"):
             headers["anthropic-beta"] = betas
         given = request.extensions.get("timeout", {})
