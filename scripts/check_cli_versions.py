@@ -12,17 +12,22 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
 from anthropic import APIError, AsyncAnthropic
+from claude_agent_sdk.types import SystemPromptCustom
 from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
 
 from cc_loopback import Login, LoopbackServer
 from cc_model import ClaudeCodeModel, ClaudeCodeProvider, claude_code
+from cc_session import Session, sealed_options
+from cc_types import ControlRequestError
 from cli_wheels import wheel
 from commands import CheckError, finish
 from commands import run as run_command
@@ -152,17 +157,19 @@ async def warm(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login)
     return f"{provider.transport.stats().starts - started} for {asked}"
 
 
-async def prompts(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
-    """Run two agents in the CLI's own loop, where it sends the system prompt with every login."""
-    for text_of_agent in ("You are one.", "You are two."):
-        model = ClaudeCodeModel(MODEL, provider=provider)
-        agent = Agent(model, tools=[lucky_number], instructions=text_of_agent)
-        model.set_agent_toolsets(agent.toolsets)
-        await agent.run("Hello.")
-        # The CLI may put sentences of its own before it.
-        if not api.requests[-1]["system"][-1]["text"].endswith(text_of_agent):
-            return "wrong"
-    return "yes" if provider.transport.stats().starts == 1 else "no"
+async def prompts(api: LoopbackServer, provider: ClaudeCodeProvider, login: Login) -> str:
+    """Change the system prompt of a session, where the CLI sends it with every login."""
+    await provider.warm()
+    cli = psutil.Process(provider.transport.pids[0]).exe()
+    options = sealed_options(model=MODEL, env=api.env(login), cli_path=cli)
+    options.system_prompt = SystemPromptCustom(type="custom", prompt="You are one.", snapshot=False)
+    async with await Session.open(options) as session:
+        await session.run("Hello.")
+        with suppress(ControlRequestError):
+            await session.control("set_model", model=MODEL, system_prompt="You are two.", only_if_model_is_current=True)
+        await session.run("Hello.")
+    # The CLI may put sentences of its own before it.
+    return "yes" if api.requests[-1]["system"][-1]["text"].endswith("You are two.") else "no"
 
 
 async def one_api_call(api: LoopbackServer, provider: ClaudeCodeProvider, _login: Login) -> str:
