@@ -11,7 +11,7 @@ import pytest
 from awaits import Watch
 from cc_loopback import Call, LoopbackServer
 from cc_messages import ClaudeCodeTransport
-from cc_messages.process.process import RequestProcess
+from cc_messages.process.request_process import RequestProcess
 from cc_session import PoolLimits, SessionPool, sealed_options
 from cc_session.internals import on_background
 
@@ -161,7 +161,7 @@ async def test_a_call_with_the_parameters_of_another_request_is_not_answered(
     process: Process, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """MSG-110: it cannot happen by itself, so the parameters are exchanged behind the back of the record."""
-    monkeypatch.setattr("cc_messages.process.process._PROOF_SECONDS", 0.5)
+    monkeypatch.setattr("cc_messages.process.request_process._PROOF_SECONDS", 0.5)
     alone = await process.seen(FIRST)
     take = RequestProcess.take
 

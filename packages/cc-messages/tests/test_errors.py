@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from cc_messages.api.message import Answer, Event
-from cc_messages.process.process import RequestProcess
+from cc_messages.process.request_process import RequestProcess
 from cc_session import Timeouts
 from cc_types import ClaudeCodeError, CLIConnectionError, CLINotFoundError, ProcessExitedError
 

@@ -1,15 +1,13 @@
 """From the CLI's text to the error of the API. The texts are from CLI 2.1.329."""
 
-import json
 from typing import Any
 
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 
 from cc_messages.api.failure import as_logged, error_body, turn_error
-from cc_messages.process.api_log import APILog
 from cc_session.internals import bundled_cli
-from cc_types import APIError, CLIConnectionError
+from cc_types import APIError, CLIConnectionError, JsonValue
 
 LATER = " This is a server-side issue, usually temporary — try again in a moment. If it persists, check your gateway."
 REMOVED = "API Error: an image in the conversation could not be processed and was removed."
@@ -135,11 +133,8 @@ def test_an_error_body_has_the_request_id_if_there_is_one() -> None:
 )
 def test_a_model_that_is_too_new_for_the_cli_says_the_way_out(said: str, has_advice: bool) -> None:
     """MSG-79."""
-    log = APILog()
-    body = json.dumps({"error": {"type": "invalid_request_error", "message": said}})
-    for line in ("[Anthropic SDK DEBUG] [log_1] sending request {", "}", f"x [ERROR] Error in API request: 400 {body}"):
-        log.take(line)
-    error = as_logged(APIError(status=400, message="?"), log)
+    entry: dict[str, JsonValue] = {"type": "invalid_request_error", "message": said}
+    error = as_logged(APIError(status=400, message="?"), entry, 400, request_id=None, retry_after=None)
     assert isinstance(error, APIError)
     assert error.message.startswith(said)
     assert ("cli_path" in error.message) == has_advice

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_messages.api.request import parse_request
+from cc_messages.requests import parse_request
 from cc_messages.server.json_values import MAX_VALUES, check_values
 from cc_types import APIError
 

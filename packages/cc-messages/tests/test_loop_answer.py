@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc_messages.api.message import Event
-from cc_messages.loop.answer import LoopAnswer, unfolded
-from cc_messages.loop.cli_tools import CLAUDE_CODE_SERVER
-from cc_messages.loop.conversation import Message
+from cc_messages.api.blocks import HistoryMessage
+from cc_messages.api.folding import unfolded
+from cc_messages.api.message import Answer, Event
+from cc_messages.context.tool_server_key import CLAUDE_CODE_SERVER
+from cc_messages.loop.answer import LoopAnswer
 
 DONE: dict[str, Any] = {"type": "text", "text": "Done."}
 NAMES = st.sampled_from(["mcp__tools__add", "mcp__tools__sub", "mcp__files__read_it", "Bash"])
@@ -35,7 +36,7 @@ def result(number: int, *, is_error: bool = False) -> dict[str, Any]:
 
 
 def loop(*own: str) -> LoopAnswer:
-    return LoopAnswer("tools", {f"mcp__tools__{name}": name for name in own}, {})
+    return LoopAnswer(Answer(), "tools", {f"mcp__tools__{name}": name for name in own}, {})
 
 
 def feed(answer: LoopAnswer, told: list[Event]) -> list[Event]:
@@ -46,7 +47,7 @@ def feed(answer: LoopAnswer, told: list[Event]) -> list[Event]:
 def test_what_is_told_unfolds_to_what_was_said(steps: list[list[tuple[str, bool]]]) -> None:
     answer = loop("add", "sub")
     told: list[Event] = []
-    said: list[Message] = []
+    said: list[HistoryMessage] = []
     number = 0
     for step in steps:
         numbered = [(number + index, name, fails) for index, (name, fails) in enumerate(step)]
@@ -59,12 +60,13 @@ def test_what_is_told_unfolds_to_what_was_said(steps: list[list[tuple[str, bool]
         results = [result(index, is_error=fails) for index, _, fails in numbered]
         for given_back in results:
             told += answer.feed_results([given_back])
-        said += [Message("assistant", tuple(content)), Message("user", tuple(results))]
+        said += [HistoryMessage("assistant", tuple(content)), HistoryMessage("user", tuple(results))]
     assert not answer.is_complete
     told += feed(answer, events([DONE], "end_turn"))
     assert answer.is_complete
     assert [event["type"] for event in told].count("message_stop") == 1
-    assert unfolded(Message("assistant", tuple(answer.told.content))) == [*said, Message("assistant", (DONE,))]
+    history = unfolded(HistoryMessage("assistant", tuple(answer.message.content)))
+    assert history == [*said, HistoryMessage("assistant", (DONE,))]
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4), st.data())
@@ -86,7 +88,7 @@ def test_indices_of_blocks_are_told_in_order_and_once(names: list[str], data: st
 
 
 def test_an_answer_that_calls_a_tool_of_the_callers_waits_for_the_results_of_the_others() -> None:
-    answer = LoopAnswer("tools", {"mcp__tools__add": "add"}, {"mcp__tools__ask": "ask"})
+    answer = LoopAnswer(Answer(), "tools", {"mcp__tools__add": "add"}, {"mcp__tools__ask": "ask"})
     told = feed(answer, events([call(1, "mcp__tools__add"), call(2, "mcp__tools__ask")], "tool_use"))
     assert not answer.is_complete
     told += answer.feed_results([result(1)])
@@ -101,7 +103,7 @@ def test_only_a_call_goes_on(stop_reason: str) -> None:
     answer = loop("add")
     told = feed(answer, events([DONE], stop_reason, input_tokens=3))
     assert answer.is_complete
-    assert answer.told.stop_reason == stop_reason
+    assert answer.message.stop_reason == stop_reason
     assert told[-2]["usage"] == {"input_tokens": 3}
     assert not answer.feed_results([result(1)])
 
@@ -144,11 +146,11 @@ def test_a_picture_in_a_result_is_told_as_a_text_and_comes_back_as_a_picture() -
     shown: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [picture]}
     answer.feed_results([shown])
     feed(answer, events([DONE], "end_turn"))
-    (told,) = [block for block in answer.told.content if block["type"] == "mcp_tool_result"]
+    (told,) = [block for block in answer.message.content if block["type"] == "mcp_tool_result"]
     assert isinstance(told["content"], list)
     assert isinstance(told["content"][0], dict)
     assert told["content"][0]["type"] == "text"
-    assert unfolded(Message("assistant", tuple(answer.told.content)))[1] == Message("user", (shown,))
+    assert unfolded(HistoryMessage("assistant", tuple(answer.message.content)))[1] == HistoryMessage("user", (shown,))
 
 
 USED: dict[str, Any] = {"type": "mcp_tool_use", "id": "toolu_1", "name": "n", "server_name": "s", "input": {}}
@@ -157,13 +159,13 @@ USED: dict[str, Any] = {"type": "mcp_tool_use", "id": "toolu_1", "name": "n", "s
 @pytest.mark.parametrize(
     "message",
     [
-        Message(
+        HistoryMessage(
             "assistant",
             ({**USED, "id": "mcptoolu_1"}, {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": []}),
         ),
-        Message("user", (USED,)),
+        HistoryMessage("user", (USED,)),
     ],
     ids=["of the API's own MCP servers", "of the user"],
 )
-def test_other_blocks_are_never_unfolded(message: Message) -> None:
+def test_other_blocks_are_never_unfolded(message: HistoryMessage) -> None:
     assert unfolded(message) == [message]

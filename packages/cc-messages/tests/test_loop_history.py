@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cc_messages.api.request import parse_request
-from cc_messages.loop.claude_code_tools import ClaudeCodeTools
-from cc_messages.loop.cli_tools import RequestContext
+from cc_messages.context.claude_code_tools import ClaudeCodeTools
+from cc_messages.context.request_context import RequestContext
 from cc_messages.loop.request import LoopRequest
+from cc_messages.requests import parse_request
 from cc_types import APIError
 
 from .conftest import THINKING, text
@@ -47,8 +47,8 @@ def parse_messages(messages: list[Any], **fields: Any) -> LoopRequest:
 
     body = json.dumps({"model": "m", "max_tokens": 9, "messages": messages, **fields}).encode()
     request = parse_request(body, "", asyncio.run(beside()))
-    assert request.loop is not None
-    return request.loop
+    assert isinstance(request, LoopRequest)
+    return request
 
 
 def parse(*contents: Any) -> LoopRequest:

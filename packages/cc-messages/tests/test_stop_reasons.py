@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from cc_messages.process.process import RequestProcess
+from cc_messages.process.plan import PlainPlan
+from cc_messages.process.request_process import RequestProcess
 from cc_session.internals import on_background
 
 from .conftest import CALL, THINKING, Client, result, text
@@ -98,10 +99,12 @@ async def test_a_rest_of_an_earlier_prompt_raises_no_allowance(client: Client) -
     await client.settled()
     [process] = client.transport._pool.core._processes.workers  # pyright: ignore[reportPrivateUsage]
     assert isinstance(process, RequestProcess)
-    allowed = process._allowed  # pyright: ignore[reportPrivateUsage]
+    plan = process._plan  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(plan, PlainPlan)
+    allowance = vars(plan._allowed).copy()  # pyright: ignore[reportPrivateUsage]
     await on_background(process.session.add_user, "A rest of an earlier prompt. " * 9)
     await client.answers_exactly("Go.")
-    assert process._allowed == allowed  # pyright: ignore[reportPrivateUsage]
+    assert vars(plan._allowed)["_tokens"] == allowance["_tokens"]  # pyright: ignore[reportPrivateUsage]
     await client.settled()
     await answer(client, FIRST, NO_END["no content"], stream=False)
     await client.settled()

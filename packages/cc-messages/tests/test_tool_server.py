@@ -10,8 +10,8 @@ from claude_agent_sdk import AssistantMessage, ToolUseBlock
 from mcp.types import CallToolResult
 
 from cc_messages import CLICall
+from cc_messages.context.tool_server_key import ToolServerKey
 from cc_messages.loop import turn_calls
-from cc_messages.loop.cli_tools import ToolServerKey
 from cc_messages.loop.tool_server import ToolServer
 from cc_messages.loop.turn_calls import TurnCalls
 

@@ -1,18 +1,30 @@
 """The Anthropic Messages API, answered by the Claude Code CLI.
 
-`ClaudeCodeTransport` is an HTTP transport, and `create_app()` makes a server of one. Knows the Messages API and
-sessions; does not know agents or models.
+`ClaudeCodeTransport` is an HTTP transport; `cc_messages.server.create_app()` makes a server with it. Knows the Messages
+API and sessions; does not know agents or models.
 """
 
+from typing import TYPE_CHECKING
+
 from .api.limits import LimitCallback
+from .context.claude_code_tools import ClaudeCodeTools
+from .context.request_context import CLICall, CLITools, RequestContext, RequestReport, request_context
 from .loop.approvals import APPROVED
-from .loop.claude_code_tools import ClaudeCodeTools
-from .loop.cli_tools import CLICall, CLITools, RequestContext, RequestReport, request_context
 from .process.api_log import retry_after
-from .server.app import create_app
 from .transport import ERROR_EXTENSION, ClaudeCodeTransport
+
+if TYPE_CHECKING:
+    from .server import create_app
 
 __all__ = [
     "APPROVED", "ERROR_EXTENSION", "CLICall", "CLITools", "ClaudeCodeTools", "ClaudeCodeTransport", "LimitCallback",
     "RequestContext", "RequestReport", "create_app", "request_context", "retry_after",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name == "create_app":  # imported at its first use: a model loads no server
+        from .server import create_app
+
+        return create_app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Handling of a request: through the pool and a process into a reply. All on the background loop."""
+"""Handling of a request: through the pool and a process into a response. All on the background loop."""
 
 import asyncio
 import json
@@ -11,15 +11,16 @@ import httpx2
 from typing_extensions import override
 
 from cc_session import QueueTimeoutError, TurnTimeoutError
-from cc_session.internals import Launch, Lease, PoolCore, Worker
+from cc_session.internals import Lease, PoolCore, Worker
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, RateLimits
 
 from .api.failure import error_body, overloaded
 from .api.message import Answer, sse
 from .api.request import MessagesRequest
 from .api.response import REQUEST_ID, error_headers, new_request_id
-from .loop.cli_tools import RequestReport
-from .process.process import RequestProcess
+from .context.request_context import RequestReport
+from .process.launch import RequestLaunch
+from .process.request_process import RequestProcess
 from .response_stream import ResponseStream
 
 __all__ = ["answer"]
@@ -33,9 +34,9 @@ _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON = {"content-type": "application/json"}
 _NO_RETRY = {"x-should-retry": "false"}
 # Clients retry after these, unless a header forbids it.
-_REPEATED = frozenset({408, 409, 429, *range(500, 600)})
-# The events with the API's counts.
-_COUNTED = frozenset({"message_start", "message_delta"})
+_RETRIED_STATUSES = frozenset({408, 409, 429, *range(500, 600)})
+# Events with the API's counts.
+_COUNTED_EVENTS = frozenset({"message_start", "message_delta"})
 
 
 class RequestLease(Lease):
@@ -43,38 +44,38 @@ class RequestLease(Lease):
 
     process: RequestProcess
 
-    def __init__(self, launch: Launch, request: MessagesRequest) -> None:
+    def __init__(self, launch: RequestLaunch, request: MessagesRequest) -> None:
         super().__init__(launch)
-        self._request = request
+        self._request_launch, self._request = launch, request
 
     @override
     async def prepare(self, worker: Worker) -> None:
         assert isinstance(worker, RequestProcess)  # noqa: S101  # the transport's pool has no others
         self.process = worker
-        await worker.take(self.launch, self._request)
+        await worker.take(self._request_launch, self._request)
 
 
 async def answer(
-    core: PoolCore, launch: Launch, request: MessagesRequest, reply: ResponseStream, note: NoteLimits
+    core: PoolCore, launch: RequestLaunch, request: MessagesRequest, response: ResponseStream, note: NoteLimits
 ) -> None:
-    """Answer `request` into `reply`, with a process of `core`; `note` is called with limits. Never raises."""
+    """Answer `request` into `response`, with a process of `core`; `note` is called with limits. Never raises."""
     lease = RequestLease(launch, request)
     headers: Mapping[str, str] = {}
     may_repeat = True
     try:
-        await _while_wanted(reply, core.acquire(lease))
+        await _while_wanted(response, core.acquire(lease))
         process = lease.process
-        reply.alive()
+        response.alive()
         _report(lease, process, request, note)
         try:
-            await _while_wanted(reply, _answer(core, lease, process, request, reply))
+            await _while_wanted(response, _answer(core, lease, process, request, response))
         finally:
             if not lease.is_over:  # later they would be those of the next request
                 headers, may_repeat = {**process.log.headers}, not process.has_run_tools
     except (Exception, asyncio.CancelledError) as error:
         # Before the caller can see it and send its next request.
         core.give_back(lease)
-        _fail(reply, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
+        _fail(response, _closed() if core.is_closed else error, headers, may_repeat=may_repeat)
     finally:
         core.give_back(lease)
 
@@ -98,10 +99,10 @@ def _report(lease: Lease, process: RequestProcess, request: MessagesRequest, not
     process.on_limits = note_both
 
 
-async def _while_wanted(reply: ResponseStream, work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`; cancel it when the caller abandons the reply."""
+async def _while_wanted(response: ResponseStream, work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`; cancel it when the caller abandons the response."""
     task = asyncio.ensure_future(work)
-    reply.on_abandon(task.cancel)
+    response.on_abandon(task.cancel)
     return await task
 
 
@@ -110,44 +111,44 @@ async def _answer(
     lease: Lease,
     process: RequestProcess,
     request: MessagesRequest,
-    reply: ResponseStream,
+    response: ResponseStream,
 ) -> None:
-    whole, headers = Answer(), dict[str, str]()
+    message, headers, has_begun = Answer(), dict[str, str](), False
     tell_usage = _no_usage if request.context is None else request.context.tell_usage
     try:
-        async for event in process.answer():
-            whole.feed(event)
-            if event["type"] in _COUNTED:
-                tell_usage(whole.billed)
+        async for event in process.answer(message):
+            has_begun = True
+            if event["type"] in _COUNTED_EVENTS:
+                tell_usage(message.billed)
             if event["type"] == "ping":
-                reply.alive()
+                response.alive()
             if event["type"] == "message_stop":
                 # Before the caller can see that the answer is complete, and send its next request.
-                headers = _told_headers(process)
+                headers = _api_headers(process)
                 core.give_back(lease)
             if request.stream:
-                if not reply.has_head:
-                    reply.start(200, {**_EVENT_STREAM, **_told_headers(process)})
-                reply.write(sse(event))
+                if not response.has_head:
+                    response.start(200, {**_EVENT_STREAM, **_api_headers(process)})
+                response.write(sse(event))
     finally:
-        if whole.stop_reason is None:  # the API has not counted the output
-            tell_usage(whole.billed)
+        if has_begun and message.stop_reason is None:  # the API has not counted the output
+            tell_usage(message.billed)
     if not request.stream:
-        reply.start(200, {**_JSON, **headers})
-        reply.write(json.dumps(whole.as_json()).encode())
-    reply.end()
+        response.start(200, {**_JSON, **headers})
+        response.write(json.dumps(message.as_json()).encode())
+    response.end()
 
 
 def _no_usage(message: Mapping[str, JsonValue]) -> None:
     """Ignore the usage: the caller does not listen."""
 
 
-def _told_headers(process: RequestProcess) -> dict[str, str]:
-    """Return the headers of the API's response, as far as known."""
+def _api_headers(process: RequestProcess) -> dict[str, str]:
+    """Return the API's response headers, as far as known."""
     return {REQUEST_ID: new_request_id(), **process.log.headers}
 
 
-def _fail(reply: ResponseStream, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
+def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
     """Send an error as the API would: as a status, as an event after the answer's start, or as a connection error.
 
     A request that has run tools, or has had its time, must not be retried, and clients retry after a connection error.
@@ -165,20 +166,20 @@ def _fail(reply: ResponseStream, error: BaseException, api_headers: Mapping[str,
     if not isinstance(error, APIError):
         broken = httpx2.ReadError(str(error) or "The request was given up")
         broken.__cause__ = error
-        reply.end(broken)
+        response.end(broken)
         return
-    may_repeat = may_repeat and (error.retryable or error.status not in _REPEATED)
+    may_repeat = may_repeat and (error.retryable or error.status not in _RETRIED_STATUSES)
     headers = {**error_headers(error), **api_headers}
     if error.request_id is not None:  # the CLI may have asked again since
         headers[REQUEST_ID] = error.request_id
     body = error_body(error, headers[REQUEST_ID])
-    if reply.has_head:
-        reply.write(sse(body))
+    if response.has_head:
+        response.write(sse(body))
     else:
         retry = {} if may_repeat else _NO_RETRY
-        reply.start(error.status or 500, {**_JSON, **headers, **retry}, None if error is cause else cause)
-        reply.write(json.dumps(body).encode())
-    reply.end()
+        response.start(error.status or 500, {**_JSON, **headers, **retry}, None if error is cause else cause)
+        response.write(json.dumps(body).encode())
+    response.end()
 
 
 def _closed() -> CLIConnectionError:

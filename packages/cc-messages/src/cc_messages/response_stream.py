@@ -56,7 +56,7 @@ class ResponseStream:
         return self._head.done()
 
     def on_abandon(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once on the background loop when the caller abandons the reply; at once if it has."""
+        """Call `callback` once on the background loop when the caller abandons the response; at once if it has."""
         self._on_abandon = callback
         if self._abandoned:
             self._tell_abandoned()
@@ -100,7 +100,7 @@ class ResponseStream:
     # On the caller's loop.
 
     async def head(self, seconds: float | None) -> Head:
-        """Wait for status and headers; a caller that stops waiting abandons the reply."""
+        """Wait for status and headers; a caller that stops waiting abandons the response."""
         head = asyncio.wrap_future(self._head)
         try:
             while (left := self._seconds_left(seconds)) is None or left > 0:
@@ -139,7 +139,7 @@ class ResponseStream:
                 raise httpx2.ReadTimeout(f"Claude Code sent nothing for {seconds} seconds") from error
 
     def abandon(self) -> None:
-        """Mark the reply as abandoned. From any thread and from finalizers, any number of times; takes no lock."""
+        """Mark the response as abandoned. From any thread and from finalizers, any number of times; takes no lock."""
         if self._abandoned or self._has_ended:
             return
         self._abandoned = True
@@ -152,8 +152,8 @@ class ResponseStream:
 class Body(httpx2.AsyncByteStream):
     """The body of a response as `httpx2` reads it."""
 
-    def __init__(self, reply: ResponseStream, timeout: float | None) -> None:
-        self._reply = reply
+    def __init__(self, response: ResponseStream, timeout: float | None) -> None:
+        self._response = response
         self._timeout = timeout
 
     @override
@@ -167,11 +167,11 @@ class Body(httpx2.AsyncByteStream):
 
     def abandon(self) -> None:
         """End the request if it is not over."""
-        self._reply.abandon()
+        self._response.abandon()
 
     async def read(self) -> bytes:
         """Return the received bytes, waiting if necessary; empty at the end. Raises the errors of the stream."""
-        return await self._reply.read(self._timeout)
+        return await self._response.read(self._timeout)
 
     def __del__(self) -> None:
         self.abandon()

@@ -14,7 +14,6 @@ import httpx2
 
 from cc_session import PoolLimits, PoolStats, QueueTimeoutError, Timeouts
 from cc_session.internals import (
-    Launch,
     Lease,
     Login,
     PoolCore,
@@ -27,17 +26,17 @@ from cc_session.internals import (
 from cc_types import APIError, ClaudeCodeError, JsonValue, RateLimits
 
 from .api.failure import overloaded
+from .api.folding import unfolded_messages
 from .api.limits import LimitCallback, LimitWatch
 from .api.models import catalogue, find, page, resolve
 from .api.passed_headers import check_headers, passed_headers
-from .api.request import parse_object, parse_request, run_on_body
+from .api.request import parse_object, run_on_body
 from .api.response import document, error_response
-from .loop.answer import unfolded_messages
-from .loop.cli_tools import current_context
-from .loop.process import LoopProcess
-from .process.launch import LaunchBuilder, RequestLaunch
-from .process.process import RequestProcess
+from .context.request_context import current_context
+from .process.launch import LaunchBuilder
+from .process.request_process import RequestProcess
 from .request_handler import answer
+from .requests import launch_for, parse_request
 from .response_stream import Body, ResponseStream, SyncBody
 
 __all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
@@ -97,7 +96,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self._launches = LaunchBuilder(env or {}, cwd, cli_path, timeouts or Timeouts())
         self._limits = LimitWatch(on_limit, limit_thresholds)
         self._models: JsonValue = None
-        self._pool = PoolOwner(self, partial(PoolCore, self._launches.plain, self._pool_limits, _start))
+        self._pool = PoolOwner(self, partial(PoolCore, self._launches.plain, self._pool_limits, RequestProcess.start))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer one HTTP request.
@@ -150,13 +149,13 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             places_breakpoints=self.cache_breakpoints,
         )
         parsed = await run_on_body(parse, await request.aread())
-        reply = ResponseStream()
+        response = ResponseStream()
         timeout = request.extensions.get("timeout", {}).get("read")
         note = partial(self._limits.note, loop=asyncio.get_running_loop())
-        start_on_background(answer, self._pool.core, self._launches.launch(parsed), parsed, reply, note)
-        head = await reply.head(timeout)
+        start_on_background(answer, self._pool.core, launch_for(parsed, self._launches), parsed, response, note)
+        head = await response.head(timeout)
         extensions = {} if head.error is None else {ERROR_EXTENSION: head.error}
-        body = Body(reply, timeout)
+        body = Body(response, timeout)
         return httpx2.Response(head.status, headers=head.headers, stream=body, extensions=extensions, request=request)
 
     async def _count(self, request: httpx2.Request) -> httpx2.Response:
@@ -250,9 +249,3 @@ async def _models(core: PoolCore, launches: LaunchBuilder) -> JsonValue:
         return (await core.acquire(lease)).session.info.get("models", [])
     finally:
         core.give_back(lease)
-
-
-async def _start(launch: Launch) -> RequestProcess:
-    """Start a process, with a loop if the launch has one. Raises what `Session.open()` raises."""
-    has_loop = isinstance(launch, RequestLaunch) and launch.has_loop
-    return await (LoopProcess if has_loop else RequestProcess).start(launch)

@@ -8,7 +8,6 @@ message, see `process/api_log.py`; if it was read, it takes precedence.
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock
 from typing_extensions import override
@@ -25,9 +24,6 @@ from cc_types import (
     RateLimits,
 )  # fmt: skip
 from cc_types.api_error import ERROR_TYPES
-
-if TYPE_CHECKING:
-    from ..process.api_log import APILog
 
 __all__ = [
     "UnreadableEventError", "as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits",
@@ -125,20 +121,34 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
     return APIError(status=known, message=_api_message(text, known) or text)
 
 
-def as_logged(error: ClaudeCodeError, log: "APILog") -> ClaudeCodeError:
-    """Return the error of a turn, with the details of the CLI's log."""
+def as_logged(
+    error: ClaudeCodeError,
+    entry: Mapping[str, JsonValue] | None,
+    status: int | None,
+    *,
+    request_id: str | None,
+    retry_after: float | None,
+) -> ClaudeCodeError:
+    """Return a turn's error with the details in the CLI's log.
+
+    Args:
+        error: The error without them.
+        entry: The API's last error in the log, as in its body, if any.
+        status: Its HTTP status, if logged.
+        request_id: The request's id, if logged.
+        retry_after: Seconds to wait before a retry, if logged.
+    """
     if isinstance(error, ProcessExitedError):
         return error
-    told = log.error
-    if told is None:
-        if not isinstance(error, APIError) or log.request_id is None:
+    if entry is None:
+        if not isinstance(error, APIError) or request_id is None:
             return error
-        told = {"type": error.error_type, "message": error.message}
-    if _OLD_CLI.search(str(told.get("message", ""))):
-        told = {**told, "message": f"{told['message']} {_NEWER_CLI}"}
-    status = error.status if isinstance(error, APIError) else log.status
-    status = status or _STATUSES_OF_TYPES.get(str(told.get("type")), 500)
-    return detailed(status=status, error=told, request_id=log.request_id, retry_after=log.retry_after)
+        entry = {"type": error.error_type, "message": error.message}
+    if _OLD_CLI.search(str(entry.get("message", ""))):
+        entry = {**entry, "message": f"{entry['message']} {_NEWER_CLI}"}
+    status = error.status if isinstance(error, APIError) else status
+    status = status or _STATUSES_OF_TYPES.get(str(entry.get("type")), 500)
+    return detailed(status=status, error=entry, request_id=request_id, retry_after=retry_after)
 
 
 def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:

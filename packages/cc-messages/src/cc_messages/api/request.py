@@ -1,4 +1,4 @@
-"""Parsing of the HTTP body of `POST /v1/messages` into the input of a process. Pure functions.
+"""The body of `POST /v1/messages`, as input for a process. Pure functions.
 
 The body goes to the API unchanged, through the CLI's extra body: so the API itself refuses invalid requests, in its own
 words. The body is read only as far as necessary: the CLI would fill in a missing field.
@@ -10,25 +10,25 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TypeAlias, TypeVar, cast
 
 from cc_session.internals import Login
 from cc_types import JsonValue
 
-from ..loop.answer import unfolded_messages
-from ..loop.cli_tools import RequestContext
-from ..loop.request import LoopRequest, loop_request
+from ..context.request_context import RequestContext
 from .breakpoints import with_breakpoints
 from .failure import detailed, invalid
+from .folding import unfolded_messages
 from .passed_headers import PassedHeaders
 
-__all__ = ["PLAIN_MODEL", "MessagesRequest", "parse_object", "parse_request", "run_on_body"]
+__all__ = [
+    "PLAIN_MODEL", "MessagesRequest", "parse_object", "request_head", "run_on_body", "system_texts", "whole_request",
+]  # fmt: skip
 
 T = TypeVar("T")
 _Object: TypeAlias = dict[str, JsonValue]
 
-# The model names that can be in the body. The CLI makes an id of any other: it is set on the process.
+# Model names that can be in the body. The CLI makes an id from any other, so it is set on the process.
 _ID = re.compile(r"claude-[a-z0-9.@-]+")
 _MODEL_IDS = {
     Login.API_KEY: _ID,
@@ -38,110 +38,90 @@ _MODEL_IDS = {
     Login.BEDROCK: re.compile(r"([a-z-]+\.)?anthropic\..+|arn:.+"),
 }
 PLAIN_MODEL = "claude-sonnet-5"
-"""The process's model if the body sets it. For some others the CLI adds parameters, such as a temperature; for this
+"""The process's model if the body sets it. With some others the CLI adds parameters, such as a temperature; with this
 one it adds none. Measured on CLI 2.1.139 and newer."""
 
-# The field of the body for the betas of a request, in the place where the API expects them: a header, in place of the
-# CLI's own, or the body beside the CLI's own. Elsewhere a process is started with them, since the CLI's own are a part
-# of the login.
+# The body field for a request's betas. The CLI sends it where the API expects it: as a header, in place of the CLI's
+# own, or in the body beside the CLI's own. With other logins, whose betas are a part of the login, a process is
+# started with them.
 _BETAS = {
     Login.API_KEY: "betas",
     Login.GATEWAY: "betas",
     Login.VERTEX: "betas",
     Login.BEDROCK: "anthropic_beta",
 }
-# The CLI's line about the client of an API call. A CLI that is our client sends it, too, and the process that makes the
-# call sends it again.
+# The CLI's line about the API client. A CLI that is our client sends it, too, and the process that makes the API call
+# sends it again.
 _BILLING_HEADER = "x-anthropic-billing-header:"
 
 # Parsing takes some 10 ms for a megabyte, and up to ten times as long if it has very many values.
 _LONG_BYTES = 100_000
 
-# The API accepts no longer name; a start with it would fail, and clients would retry.
+# The API's limit for names; a start with a longer one would fail, and clients would retry.
 _MODEL_CHARACTERS = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesRequest:
     """One request to the Messages API."""
 
     model: str
-    """The model, by id or alias."""
-    extra_body: str
-    """The fields that replace the CLI's own conversation and parameters, as a JSON object."""
-    system: tuple[str, ...]
-    """The system prompt, if the CLI has to send it."""
+    """Model id or alias."""
     stream: bool
+    context: RequestContext | None
+    """The caller's options outside the body."""
+    extra_body: str = ""
+    """Fields that replace the CLI's own conversation and parameters, as a JSON object."""
+    system: tuple[str, ...] = ()
+    """System prompt, if the CLI has to send it."""
     process_model: str = ""
-    """The model to set on the process."""
+    """Model to set on the process."""
     betas: str = ""
-    """The value of the `anthropic-beta` header, if a process has to be started with it."""
+    """Value of the `anthropic-beta` header, if a process has to be started with it."""
     headers: PassedHeaders = field(default_factory=PassedHeaders)
     """Other headers for the API."""
-    context: RequestContext | None = None
-    """The caller's request context."""
-    loop: LoopRequest | None = None
-    """The conversation and the tools, if the CLI runs the loop."""
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables that pass the request to a running process."""
+        """Variables that pass the request to a running process."""
         return {"CLAUDE_CODE_EXTRA_BODY": self.extra_body, **self.headers.env}
 
 
 async def run_on_body(function: Callable[[bytes], T], body: bytes) -> T:
-    """Return the result of a pure function of a body, in a thread if the body is long: other requests go on."""
+    """Return a pure function's result for a body, in a thread if the body is long: other requests go on."""
     return function(body) if len(body) < _LONG_BYTES else await asyncio.to_thread(function, body)
 
 
-def parse_request(
-    body: bytes,
-    betas: str = "",
-    context: RequestContext | None = None,
-    headers: PassedHeaders | None = None,
-    *,
-    login: Login = Login.API_KEY,
-    places_breakpoints: bool = True,
+def request_head(
+    fields: _Object, betas: str, headers: PassedHeaders, context: RequestContext | None
 ) -> MessagesRequest:
-    """Parse a request.
+    """Check a body as far as the CLI needs it, and return the request without its body.
 
     Args:
-        body: The HTTP body.
-        betas: The value of the `anthropic-beta` header.
-        context: The caller's request context.
-        headers: Headers for the API.
-        login: The login of the processes.
+        fields: The body.
+        betas: Value of the `anthropic-beta` header.
+        headers: Other headers for the API.
+        context: The caller's options outside the body.
+    """
+    _refuse_thread(fields)
+    _require(fields)
+    return MessagesRequest(model=_model(fields), stream=_stream(fields), headers=headers, betas=betas, context=context)
+
+
+def whole_request(fields: _Object, head: MessagesRequest, login: Login, *, places_breakpoints: bool) -> MessagesRequest:
+    """Return the request whose body goes to the API as a whole.
+
+    Args:
+        fields: The body.
+        head: The request without its body.
+        login: The processes' login.
         places_breakpoints: True if a request without cache breakpoints gets some.
     """
-    try:
-        fields = parse_object(body)
-        _refuse_thread(fields)
-        _require(fields)
-        make = partial(
-            MessagesRequest,
-            model=_model(fields),
-            stream=_stream(fields),
-            headers=headers or PassedHeaders(),
-            context=context,
-        )
-        if (loop := loop_request(fields, context)) is not None:
-            parameters = json.dumps(loop.parameters)
-            request = make(extra_body=parameters, system=_texts(fields.get("system")), betas=betas, loop=loop)
-            return replace(request, process_model=request.model)
-        return _in_the_body(make, fields, betas, login, places_breakpoints=places_breakpoints)
-    except RecursionError as error:
-        raise invalid("The request body is nested too deeply") from error
-
-
-def _in_the_body(
-    make: Callable[..., MessagesRequest], fields: _Object, betas: str, login: Login, *, places_breakpoints: bool
-) -> MessagesRequest:
-    """Return a request that goes to the API as a whole."""
-    model, texts = str(fields["model"]), ()
+    model, betas, texts = head.model, head.betas, ()
     extra = {name: value for name, value in fields.items() if name not in ("model", "stream")}
     if not login.owns_prompt:
-        texts = _texts(extra.pop("system", None))
-    if places_breakpoints:  # except the CLI's own system blocks, which have theirs
+        texts = system_texts(extra.pop("system", None))
+    if places_breakpoints:  # except in the CLI's own system blocks, which have theirs
         extra = with_breakpoints(extra, at_prompt=login.owns_prompt)
     if login.owns_prompt:
         extra["system"] = extra.get("system") or []  # which replaces the CLI's own blocks
@@ -150,8 +130,9 @@ def _in_the_body(
     if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(model):
         extra["model"], process_model = model, PLAIN_MODEL
     if betas and login in _BETAS:
-        extra[_BETAS[login]], betas = [beta.strip() for beta in betas.split(",") if beta.strip()], ""
-    return make(process_model=process_model, extra_body=json.dumps(extra), system=texts, betas=betas)
+        names: list[JsonValue] = [beta.strip() for beta in betas.split(",") if beta.strip()]
+        extra[_BETAS[login]], betas = names, ""
+    return replace(head, process_model=process_model, extra_body=json.dumps(extra), system=texts, betas=betas)
 
 
 def parse_object(body: bytes) -> _Object:
@@ -220,8 +201,8 @@ def _stream(fields: _Object) -> bool:
     return stream is True
 
 
-def _texts(system: JsonValue) -> tuple[str, ...]:
-    """Return the blocks of a system prompt that the CLI sends."""
+def system_texts(system: JsonValue) -> tuple[str, ...]:
+    """Return a system prompt's blocks that the CLI sends."""
     if system is None or system == "":
         return ()
     blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system

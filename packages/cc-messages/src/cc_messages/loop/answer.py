@@ -1,9 +1,7 @@
-"""The answers and tool calls of the CLI's own loop, as one answer of the Messages API.
+"""The answers and tool calls of the CLI's own loop, as one answer of the Messages API (`api/folding.py`).
 
-The API has a form for server-side tools: `mcp_tool_use` and `mcp_tool_result` blocks in the model's message. So a loop
-of many API calls becomes one message. Its blocks are in order of arrival, and its usage is the sum, with each API call
-as an iteration. A later request has that message in its history, and `unfolded()` converts it back to the messages of
-the loop. Pure: events go in, events come out.
+The message's blocks are in order of arrival, and its usage is the sum, with each API call as an iteration. Pure: events
+go in, events come out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,35 +9,36 @@ from typing import Any, TypeAlias
 
 from cc_types import JsonValue
 
+from ..api.blocks import Block
+from ..api.folding import as_mcp_result
 from ..api.message import Answer, Event
-from .cli_tools import CLAUDE_CODE_SERVER, mcp_name
-from .conversation import Block, Message
+from ..context.tool_server_key import server_and_tool
 
-__all__ = ["LoopAnswer", "unfolded", "unfolded_messages"]
+__all__ = ["LoopAnswer"]
 
 Waits: TypeAlias = Callable[[str, str, dict[str, Any]], bool]
-
-# The ids of calls that the API itself made at an MCP server. These stay unchanged.
-_OF_THE_API = "mcptoolu_"
-
-# The field of a text block with the original block that it replaces.
-_ORIGINAL = "claude_code_block"
 
 
 class LoopAnswer:
     """The one message of a loop, built from events and tool results.
 
     Args:
+        answer: Gets the message, as sent to the caller.
         server_name: The MCP server of the caller's tools.
         own: The caller's tools that the CLI calls, from the CLI's names to the caller's.
         others: The caller's tools whose calls end the answer, likewise.
-        waits: True if a call of the CLI's own tools also ends the answer; takes its id, the tool's name, and the input.
+        waits: Returns true if a call of the CLI's own tools also ends the answer; takes its id, tool name and input.
     """
 
     def __init__(
-        self, server_name: str, own: Mapping[str, str], others: Mapping[str, str], waits: Waits | None = None
+        self,
+        answer: Answer,
+        server_name: str,
+        own: Mapping[str, str],
+        others: Mapping[str, str],
+        waits: Waits | None = None,
     ) -> None:
-        self.told = Answer()
+        self.message = answer
         """The message as sent to the caller."""
         self.server_name = server_name
         self._own = own
@@ -53,16 +52,16 @@ class LoopAnswer:
     @property
     def is_complete(self) -> bool:
         """True if the message has ended; later output of the CLI is ignored."""
-        return self.told.is_complete
+        return self.message.is_complete
 
     @property
     def calls_others(self) -> bool:
         """True if the message ends in calls that the CLI does not make, and waits for."""
-        return self.told.is_complete and self.told.calls_tools
+        return self.message.is_complete and self.message.calls_tools
 
     @property
     def is_within_answer(self) -> bool:
-        """True if an answer of the API has begun and not ended."""
+        """True if an API answer has begun and not ended."""
         return bool(self._steps) and not self._steps[-1].has_ended
 
     @property
@@ -90,7 +89,7 @@ class LoopAnswer:
                 return self._begin_block(step, event)
             case "content_block_delta":
                 step.has_input.add(event["index"])
-                return self._tell_or_hold(step, {**event, "index": step.indices[event["index"]]})
+                return self._emit_or_delay(step, {**event, "index": step.indices[event["index"]]})
             case "content_block_stop":
                 return self._decide(step, event["index"]) + self._end_block(step, event)
             case "message_delta":
@@ -110,7 +109,7 @@ class LoopAnswer:
             call_id = str(result["tool_use_id"])
             self._steps[-1].answered.add(call_id)
             self._unanswered.discard(call_id)
-            events += self._tell_block(_as_mcp_result(result))
+            events += self._emit_block(as_mcp_result(result))
         if self._waits_for_results and not self._unanswered:
             events += self._finish(self._steps[-1])
         return events
@@ -119,39 +118,39 @@ class LoopAnswer:
         step.indices[event["index"]] = self._next_index
         self._next_index += 1
         block = event["content_block"]
-        told = {**event, "index": step.indices[event["index"]]}
+        start = {**event, "index": step.indices[event["index"]]}
         if block["type"] != "tool_use":
-            return self._emit(told)
+            return self._emit(start)
         if self._waits is not None and block["name"] not in self._own and block["name"] not in self._others:
             # Its form depends on its input, which comes later.
-            step.held = [told]
+            step.delayed = [start]
             return []
-        return self._emit({**told, "content_block": self._as_told(block)})
+        return self._emit({**start, "content_block": self._for_caller(block)})
 
-    def _tell_or_hold(self, step: "_Step", event: Event) -> list[Event]:
-        if not step.held:
+    def _emit_or_delay(self, step: "_Step", event: Event) -> list[Event]:
+        if not step.delayed:
             return self._emit(event)
-        step.held.append(event)
+        step.delayed.append(event)
         return []
 
     def _decide(self, step: "_Step", index: int) -> list[Event]:
-        """Release the held events, now that the call is complete."""
-        if not step.held or self._waits is None:
+        """Release the delayed events, now that the call is complete."""
+        if not step.delayed or self._waits is None:
             return []
-        (start, *rest), step.held = step.held, []
+        (start, *deltas), step.delayed = step.delayed, []
         call = step.answer.block(index)
         if self._waits(call["id"], call["name"], call["input"]):
             step.waiting.add(call["id"])
         else:
-            start = {**start, "content_block": self._as_told(start["content_block"])}
-        return [told for event in (start, *rest) for told in self._emit(event)]
+            start = {**start, "content_block": self._for_caller(start["content_block"])}
+        return [emitted for event in (start, *deltas) for emitted in self._emit(event)]
 
-    def _as_told(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a call as the caller knows it: its own tools by name, the CLI's as tools of another server."""
+    def _for_caller(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the call under the caller's tool name; Claude Code's tools get the server `claude-code`."""
         name = call["name"]
         if name in self._others:
             return {**call, "name": self._others[name]}
-        server, tool = (self.server_name, self._own[name]) if name in self._own else _server_and_tool(name)
+        server, tool = (self.server_name, self._own[name]) if name in self._own else server_and_tool(name)
         return {**call, "type": "mcp_tool_use", "server_name": server, "name": tool}
 
     def _end_block(self, step: "_Step", event: Event) -> list[Event]:
@@ -183,14 +182,14 @@ class LoopAnswer:
             end = {**end, "usage": _total([step.answer.usage for step in self._steps])}
         return self._emit(end) + self._emit({"type": "message_stop"})
 
-    def _tell_block(self, block: dict[str, Any]) -> list[Event]:
+    def _emit_block(self, block: dict[str, Any]) -> list[Event]:
         index = self._next_index
         self._next_index += 1
         start: Event = {"type": "content_block_start", "index": index, "content_block": block}
         return self._emit(start) + self._emit({"type": "content_block_stop", "index": index})
 
     def _emit(self, event: Event) -> list[Event]:
-        self.told.feed(event)
+        self.message.feed(event)
         return [event]
 
 
@@ -205,100 +204,8 @@ class _Step:
         self.end: Event = {}
         self.has_ended = False
         self.answered: set[str] = set()
-        self.held: list[Event] = []
+        self.delayed: list[Event] = []
         self.waiting: set[str] = set()
-
-
-def unfolded(message: Message) -> list[Message]:
-    """Return the messages of the CLI's loop folded into one model message; the message itself if there are none."""
-    if message.role != "assistant" or not any(map(_is_folded, message.content)):
-        return [message]
-    messages: list[Message] = []
-    said: list[Block] = []
-    results: list[Block] = []
-    for block in message.content:
-        if _is_folded(block) and block["type"] == "mcp_tool_result":
-            results.append(_as_tool_result(block))
-            continue
-        if results:
-            messages += [Message("assistant", tuple(said)), Message("user", tuple(results))]
-            said, results = [], []
-        said.append(_as_tool_use(block) if _is_folded(block) else block)
-    messages.append(Message("assistant", tuple(said)))
-    return [*messages, Message("user", tuple(results))] if results else messages
-
-
-def unfolded_messages(messages: Sequence[JsonValue]) -> list[JsonValue]:
-    """Return a request body's messages with all loops unfolded; other messages are unchanged."""
-    result: list[JsonValue] = []
-    for message in messages:
-        blocks = _answer_blocks(message)
-        if any(map(_is_folded, blocks)):
-            parts = unfolded(Message("assistant", tuple(blocks)))
-            result.extend({"role": part.role, "content": [*part.content]} for part in parts)
-        else:
-            result.append(message)
-    return result
-
-
-def _answer_blocks(message: JsonValue) -> list[Block]:
-    content = message.get("content") if isinstance(message, dict) and message.get("role") == "assistant" else None
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    return blocks if isinstance(content, list) and len(blocks) == len(content) else []
-
-
-def _is_folded(block: Block) -> bool:
-    kind = block.get("type")
-    name = "id" if kind == "mcp_tool_use" else "tool_use_id"
-    return kind in ("mcp_tool_use", "mcp_tool_result") and not str(block.get(name)).startswith(_OF_THE_API)
-
-
-def _as_tool_use(block: Block) -> Block:
-    server, tool = str(block.get("server_name")), str(block.get("name"))
-    name = tool if server == CLAUDE_CODE_SERVER else mcp_name(server, tool)
-    return {"type": "tool_use", "id": block.get("id"), "name": name, "input": block.get("input")}
-
-
-def _as_tool_result(block: Block) -> Block:
-    content = block.get("content")
-    result: Block = {
-        "type": "tool_result",
-        "tool_use_id": block.get("tool_use_id"),
-        "content": [_original(item) for item in content] if isinstance(content, list) else content,
-    }
-    return {**result, "is_error": True} if block.get("is_error") else result
-
-
-def _as_mcp_result(result: Block) -> dict[str, Any]:
-    content = result.get("content") or []
-    return {
-        "type": "mcp_tool_result",
-        "tool_use_id": result["tool_use_id"],
-        "is_error": result.get("is_error") is True,
-        "content": [_as_text(item) for item in content] if isinstance(content, list) else content,
-    }
-
-
-def _as_text(item: JsonValue) -> JsonValue:
-    """Return a result block as text, the only type that clients expect there; other blocks go along with it."""
-    if not isinstance(item, dict) or item.get("type") == "text":
-        return item
-    return {"type": "text", "text": f"[{item.get('type')}]", _ORIGINAL: item}
-
-
-def _original(item: JsonValue) -> JsonValue:
-    if not isinstance(item, dict):
-        return item
-    # Clients write out all optional fields of a text block.
-    return item.get(_ORIGINAL) or {name: value for name, value in item.items() if value is not None}
-
-
-def _server_and_tool(name: str) -> tuple[str, str]:
-    if name.startswith("mcp__"):
-        server, found, tool = name.removeprefix("mcp__").partition("__")
-        if found:
-            return server, tool
-    return CLAUDE_CODE_SERVER, name
 
 
 def _total(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:

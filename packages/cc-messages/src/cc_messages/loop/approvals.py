@@ -1,6 +1,6 @@
-"""Calls of Claude Code's own tools that need approval: they end the answer, and can be made again.
+"""Calls to Claude Code's own tools that need approval: they end the answer, and can be made again.
 
-The CLI cannot keep a call for next week. So a call that the policy asks about is reported like one of the caller's
+The CLI cannot keep a call for next week. So a call that the policy asks about is reported like a call to the caller's
 tools, and the turn ends. If it is approved, its result is `APPROVED`; the model reads that and makes the call again,
 which then runs. Any process can run it, because the history contains everything it needs.
 """
@@ -15,19 +15,23 @@ from claude_agent_sdk import PermissionResult, PermissionResultAllow, Permission
 
 from cc_session import Policy
 
-from .conversation import Message, as_blocks
+from ..api.blocks import HistoryMessage, as_blocks
+from ..context.claude_code_tools import ClaudeCodeTools
 
-__all__ = ["APPROVED", "Approvals", "approved_calls"]
+__all__ = ["APPROVED", "Approvals"]
 
 APPROVED = "This call was approved. It has not run yet: make it again, exactly as it was, and it will."
 """The result by which the caller approves a call."""
 
 _NO_SUBAGENT = "A sub-agent's call cannot wait for an approval."
-_CHANGED = "The call was changed on its way, and what it is now needs an approval."
+_CHANGED = "The call's input changed after its approval; approve the new input."
+
+# The CLI asks about a call at the moment the model makes it.
+_VERDICT_SECONDS = 5.0
 
 
 class Approvals:
-    """The calls of one request that need an approval, have one, or wait.
+    """The calls in one request that need an approval, have one, or wait.
 
     Args:
         policy: Decides which calls need one.
@@ -39,18 +43,25 @@ class Approvals:
         self._approved = Counter(approved)
         self._verdicts: dict[str, asyncio.Future[bool]] = {}
 
-    def waits(self, call_id: str, tool: str, given: Mapping[str, Any]) -> bool:
-        """Return True if a new call of the model must wait; True once for each call."""
-        if self._policy.verdict(tool, given).behavior != "ask":
+    @classmethod
+    def of(cls, own_tools: ClaudeCodeTools | None, messages: Iterable[HistoryMessage]) -> "Approvals | None":
+        """Return the approvals in a conversation; None if no call needs one."""
+        if own_tools is None or not own_tools.defers or own_tools.policy is None:
+            return None
+        return cls(own_tools.policy, _approved_calls(messages))
+
+    def waits(self, call_id: str, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Return true if the model's new call must wait; to be asked once for each call."""
+        if self._policy.verdict(tool, arguments).behavior != "ask":
             return False
-        key = (tool, _canonical(given))
+        key = (tool, _canonical(arguments))
         is_approved = self._approved[key] > 0
         self._approved[key] -= is_approved
         self._verdict(call_id).set_result(is_approved)
         return not is_approved
 
-    async def ask(self, _tool: str, _given: Mapping[str, Any], context: ToolPermissionContext) -> PermissionResult:
-        """Return the CLI's answer about a call that the policy asks about. A call that waits gets none."""
+    async def ask(self, _tool: str, _arguments: Mapping[str, Any], context: ToolPermissionContext) -> PermissionResult:
+        """Return the decision about a call that the policy asks about; never, if the call waits for an approval."""
         if context.agent_id is not None:
             return PermissionResultDeny(message=_NO_SUBAGENT)
         verdict = self._verdict(context.tool_use_id or "")
@@ -67,12 +78,8 @@ class Approvals:
         return self._verdicts.setdefault(call_id, asyncio.get_running_loop().create_future())
 
 
-# The CLI asks about a call at the moment the model makes it.
-_VERDICT_SECONDS = 5.0
-
-
-def approved_calls(messages: Iterable[Message]) -> list[tuple[str, str]]:
-    """Return the calls that the last message of a conversation approves, for `Approvals`."""
+def _approved_calls(messages: Iterable[HistoryMessage]) -> list[tuple[str, str]]:
+    """Return tool name and input for each call that the last message approves."""
     *history, last = messages
     calls = {block.get("id"): block for message in history for block in message.content if block["type"] == "tool_use"}
     approved = [

@@ -1,7 +1,7 @@
-"""A request with tools that the CLI knows: the data that it needs at its start, and their form for the API.
+"""A request in the CLI's own loop: the conversation and tools that a process needs, and their form for the API.
 
-The CLI calls a tool by the name `mcp__SERVER__TOOL`, so the model must get it under that name. Everything else that the
-body has about a tool reaches the API unchanged, unless the CLI also has tools of its own to describe. Pure functions.
+The CLI calls a tool by the name `mcp__SERVER__TOOL`, so the model must get it under that name. All other fields about a
+tool reach the API unchanged, unless the CLI also has tools of its own to describe. Pure functions.
 """
 
 import json
@@ -11,55 +11,72 @@ from typing import cast
 
 from cc_types import JsonValue
 
+from ..api.blocks import Block, HistoryMessage, as_blocks, without_cache_control
 from ..api.failure import invalid
-from .answer import unfolded
-from .claude_code_tools import ClaudeCodeTools
-from .cli_tools import RequestContext, ToolServerKey
-from .conversation import Block, Message, as_blocks, check_message, check_pairs, merged, without_cache_control
+from ..api.folding import unfolded
+from ..api.request import MessagesRequest, system_texts
+from ..context.claude_code_tools import ClaudeCodeTools
+from ..context.request_context import RequestContext
+from ..context.tool_server_key import ToolServerKey
+from .history import check_message, check_pairs, merged
 
 __all__ = ["LoopRequest", "loop_request"]
 
 _Object = dict[str, JsonValue]
 
 # Fields that are not parameters: the CLI sends or places them by itself.
-_OF_THE_CLI = frozenset({"cache_control", "messages", "model", "stream", "system"})
+_CLI_FIELDS = frozenset({"cache_control", "messages", "model", "stream", "system"})
 
-# The server of tools whose calls all end the answer.
+# The server for tools whose calls all end the answer.
 _SERVER_NAME = "caller"
 
-# The fields that the CLI sends to the API for a tool of an MCP server.
-_TOLD = frozenset({"cache_control", "description", "input_schema", "name", "type"})
+# Fields that the CLI sends to the API for an MCP server's tool.
+_TOOL_FIELDS = frozenset({"cache_control", "description", "input_schema", "name", "type"})
 
 
-@dataclass(frozen=True, slots=True)
-class LoopRequest:
-    """The conversation, which ends in the user message to answer, and the tools."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRequest(MessagesRequest):
+    """A request whose tools the CLI calls by itself."""
 
-    messages: tuple[Message, ...]
-    parameters: _Object
-    """The fields of the body for the API, besides the conversation."""
+    context: RequestContext
+    messages: tuple[HistoryMessage, ...]
+    """The conversation, which ends in the user message to answer."""
     tool_server: ToolServerKey | None
-    """The tools of the request that the CLI knows; None if it knows none."""
-    claude_code_tools: ClaudeCodeTools | None
-    """The CLI's own tools; None if it has none."""
+    """The request's tools that the CLI knows; None if there are none."""
 
 
-def loop_request(fields: _Object, context: RequestContext | None) -> LoopRequest | None:
-    """Parse a request's body for the CLI's loop; return None if the caller owns the loop."""
-    server = _tool_server(fields, context)
-    claude_code_tools = context.claude_code_tools if context is not None else None
-    if server is None and claude_code_tools is None:
+def loop_request(fields: _Object, head: MessagesRequest) -> LoopRequest | None:
+    """Parse a request body for the CLI's own loop; return None if the caller owns the loop.
+
+    Args:
+        fields: The body.
+        head: Model, headers and context.
+    """
+    context = head.context
+    if context is None:
         return None
-    messages = _messages(cast("list[JsonValue]", fields["messages"]), server)
+    server = _tool_server(fields, context)
+    if server is None and context.claude_code_tools is None:
+        return None
     parameters: _Object = {
-        name: value for name, value in fields.items() if name not in _OF_THE_CLI and value is not None
+        name: value for name, value in fields.items() if name not in _CLI_FIELDS and value is not None
     }
-    return LoopRequest(messages, _with_cli_tools(parameters, server, claude_code_tools), server, claude_code_tools)
+    return LoopRequest(
+        model=head.model,
+        stream=head.stream,
+        headers=head.headers,
+        betas=head.betas,
+        process_model=head.model,
+        system=system_texts(fields.get("system")),
+        extra_body=json.dumps(_with_cli_tools(parameters, server, context.claude_code_tools)),
+        context=context,
+        messages=_messages(cast("list[JsonValue]", fields["messages"]), server),
+        tool_server=server,
+    )
 
 
-def _tool_server(fields: _Object, context: RequestContext | None) -> ToolServerKey | None:
-    tools = context.tools if context is not None else None
-    claude_code_tools = context.claude_code_tools if context is not None else None
+def _tool_server(fields: _Object, context: RequestContext) -> ToolServerKey | None:
+    tools, claude_code_tools = context.tools, context.claude_code_tools
     described = fields.get("tools")
     if not isinstance(described, list) or not described or (tools is None and claude_code_tools is None):
         return None
@@ -75,18 +92,18 @@ def _tool_server(fields: _Object, context: RequestContext | None) -> ToolServerK
     return ToolServerKey(_SERVER_NAME, "sdk", text, is_plain=True) if claude_code_tools is not None else None
 
 
-def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tuple[Message, ...]:
-    read = [_message(message, f"messages.{index}") for index, message in enumerate(messages)]
-    flat = [part for message in read for part in unfolded(message)]
+def _messages(messages: Iterable[JsonValue], server: ToolServerKey | None) -> tuple[HistoryMessage, ...]:
+    history = [_message(message, f"messages.{index}") for index, message in enumerate(messages)]
+    flat = [part for message in history for part in unfolded(message)]
     parsed = merged(_with_cli_names(flat, server) if server is not None else flat)
     check_pairs(parsed)
     if parsed[-1].role != "user":
-        place = f"messages.{len(read) - 1}.role"
+        place = f"messages.{len(history) - 1}.role"
         raise invalid(f"{place}: Claude Code does not continue an answer that the caller has begun")
     return parsed
 
 
-def _message(message: JsonValue, place: str) -> Message:
+def _message(message: JsonValue, place: str) -> HistoryMessage:
     if not isinstance(message, dict):
         raise invalid(f"{place}: an object is required")
     role = message.get("role")
@@ -95,9 +112,9 @@ def _message(message: JsonValue, place: str) -> Message:
     for name, value in message.items():
         if name not in ("content", "role") and value is not None:
             raise invalid(f"{place}.{name}: Claude Code does not carry this field")
-    read = Message(role, as_blocks(message.get("content"), f"{place}.content"))
-    check_message(read, place)
-    return read
+    history = HistoryMessage(role, as_blocks(message.get("content"), f"{place}.content"))
+    check_message(history, place)
+    return history
 
 
 def _with_cli_tools(
@@ -117,16 +134,17 @@ def _with_cli_tools(
     return changed
 
 
-def _with_cli_names(messages: Iterable[Message], server: ToolServerKey) -> list[Message]:
-    """Return a conversation in which the calls of a server's tools have the CLI's names, as originally."""
+def _with_cli_names(messages: Iterable[HistoryMessage], server: ToolServerKey) -> list[HistoryMessage]:
+    """Return a conversation in which calls to a server's tools have the CLI's names, as originally."""
     return [
-        Message(message.role, tuple(_with_cli_name(block, server) for block in message.content)) for message in messages
+        HistoryMessage(message.role, tuple(_with_cli_name(block, server) for block in message.content))
+        for message in messages
     ]
 
 
 def _with_cli_name(block: Block, server: ToolServerKey) -> Block:
-    is_one = block.get("type") == "tool_use" and block.get("name") in server.names()
-    return _renamed(block, server) if is_one else block
+    is_call = block.get("type") == "tool_use" and block.get("name") in server.names()
+    return _renamed(block, server) if is_call else block
 
 
 def _renamed(named: _Object, server: ToolServerKey) -> _Object:
@@ -149,7 +167,7 @@ def _listed(tool: JsonValue, place: str, sequential: Collection[str]) -> _Object
 
 def _check_other_tool(tool: _Object, claude_code_tools: ClaudeCodeTools, place: str) -> None:
     if tool["name"] in claude_code_tools.names:
-        raise invalid(f"{place}: {tool['name']!r} is the name of a tool of Claude Code's that this request allows")
+        raise invalid(f"{place}: {tool['name']!r} is also the name of a Claude Code tool that this request allows")
     for name, value in tool.items():
-        if name not in _TOLD and value is not None:
+        if name not in _TOOL_FIELDS and value is not None:
             raise invalid(f"{place}.{name}: Claude Code does not carry this field beside tools of its own")

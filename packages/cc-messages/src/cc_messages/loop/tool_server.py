@@ -18,7 +18,8 @@ from cc_ipc import IPCSession, ToolSchema, current_call
 from cc_session import McpServerFailedError
 from cc_session.internals import TOOL_CALL_ID, check_length
 
-from .cli_tools import CLICall, ToolServerKey
+from ..context.request_context import CLICall
+from ..context.tool_server_key import ToolServerKey
 from .turn_calls import TurnCalls
 
 if TYPE_CHECKING:
@@ -42,12 +43,12 @@ class ToolServer:
 
     def __init__(self, key: ToolServerKey) -> None:
         self.key = key
-        """Its tools."""
+        """Name, transport and tools."""
         self._config: McpServerConfig | None = None
         self._schemas = key.schemas()
         self._turn: tuple[TurnCalls, Run] | None = None
         self._calls: set[asyncio.Future[CallToolResult]] = set()
-        self._come: set[str] = set()
+        self._seen_ids: set[str] = set()
         self._ipc: IPCSession | None = None
 
     async def start(self) -> McpServerConfig:
@@ -78,7 +79,7 @@ class ToolServer:
 
     def bind(self, calls: TurnCalls, run: Run) -> None:
         """Send the calls of a turn to `run` until `unbind()`."""
-        self._turn, self._come = (calls, run), set()
+        self._turn, self._seen_ids = (calls, run), set()
 
     def unbind(self) -> None:
         """Cancel running calls; the CLI gets an error for each, and for later ones."""
@@ -89,11 +90,11 @@ class ToolServer:
     @property
     def has_run(self) -> bool:
         """Return True if a call has arrived since `bind()`."""
-        return bool(self._come)
+        return bool(self._seen_ids)
 
     def has_missed(self, failed: Iterable[str]) -> bool:
         """Return True if one of these calls, failed since `bind()`, was lost because its bridge had exited."""
-        return self._ipc is not None and not self._come.issuperset(failed)
+        return self._ipc is not None and not self._seen_ids.issuperset(failed)
 
     async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
         """Run a call. Always returns a result."""
@@ -118,7 +119,7 @@ class ToolServer:
     async def _result(self, calls: TurnCalls, run: Run, call: CLICall) -> CallToolResult:
         if not await calls.has(call.id):
             return _error(_ENDED)
-        self._come.add(call.id or "")
+        self._seen_ids.add(call.id or "")
         try:
             result = CallToolResult.model_validate(dict(await run(call)))
             check_length(result.content)

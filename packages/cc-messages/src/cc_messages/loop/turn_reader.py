@@ -1,56 +1,88 @@
 """Parsing of a turn in which the CLI calls tools by itself and asks the API again, any number of times."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
-from claude_agent_sdk import AssistantMessage, Message, StreamEvent, SystemMessage, ToolResultBlock, UserMessage
+from claude_agent_sdk import (
+    AssistantMessage,
+    Message,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    ToolResultBlock,
+    UserMessage,
+)  # fmt: skip
 from typing_extensions import override
 
+from cc_session import Session
 from cc_types import ClaudeCodeError, JsonValue
 
+from ..api.blocks import Block
 from ..api.failure import invalid
-from ..api.message import Event
+from ..api.message import Answer, Event
 from ..process.turn_reader import Reading
 from .answer import LoopAnswer
 from .approvals import Approvals
-from .cli_tools import ToolServerKey
-from .conversation import Block
+from .request import LoopRequest
+from .tool_server import ToolServer
 from .turn_calls import TurnCalls
 
 __all__ = ["LoopReading"]
 
 
 class LoopReading(Reading):
-    """The one message of a loop, built from the CLI's messages.
+    """A loop's one message, built from the CLI's messages.
 
     Args:
-        server: The tools of the request.
-        own: The tools that the CLI calls by itself.
-        approvals: The calls of the CLI's own tools that wait for an approval.
-        doubtful: The names of tools of its own that the CLI may not have.
-        calls: Gets the tool calls of the turn.
+        answer: Gets the message, as sent to the caller.
+        request: The request.
+        approvals: The calls to the CLI's own tools that wait for an approval.
+        calls: Gets the turn's tool calls.
+        session: The process's session, which knows the cost.
+        server: The caller's tools that the CLI calls.
     """
+
+    repeats_refused_calls = True
 
     def __init__(
         self,
-        server: ToolServerKey | None,
-        own: frozenset[str],
+        answer: Answer,
+        request: LoopRequest,
         approvals: Approvals | None,
-        doubtful: frozenset[str],
         calls: TurnCalls,
+        session: Session,
+        server: ToolServer | None,
     ) -> None:
-        super().__init__()
-        self._calls = calls
-        self._doubtful = doubtful
+        super().__init__(answer)
+        self._calls, self._session, self._server = calls, session, server
+        context, key = request.context, request.tool_server
+        # Allowed tool names unknown to tested CLIs.
+        self._uncertain = (
+            frozenset[str]() if context.claude_code_tools is None else context.claude_code_tools.unknown_names
+        )
         self._missing = frozenset[str]()
-        names = {server.cli_name(name): name for name in server.names()} if server is not None else {}
+        own = frozenset[str]() if context.tools is None else context.tools.names
+        names = {} if key is None else {key.cli_name(name): name for name in key.names()}
         self._loop = LoopAnswer(
-            server.name if server is not None else "",
+            answer,
+            "" if key is None else key.name,
             {cli_name: name for cli_name, name in names.items() if name in own},
             {cli_name: name for cli_name, name in names.items() if name not in own},
-            approvals.waits if approvals is not None else None,
+            None if approvals is None else approvals.waits,
         )
-        self.answer = self._loop.told
+
+    @property
+    @override
+    def has_run_tools(self) -> bool:
+        return self._server is not None and self._server.has_run
+
+    @override
+    def with_cost(self, result: ResultMessage) -> ResultMessage:
+        # The CLI reports the process's cost since its start, over all requests.
+        spent = self._session.last_spent
+        models = {name: usage.model_dump(by_alias=True) for name, usage in spent.models.items()}
+        return replace(result, total_cost_usd=spent.cost_usd, model_usage=models)
 
     @property
     @override
@@ -66,8 +98,8 @@ class LoopReading(Reading):
             case UserMessage(content=[*blocks]) if not self.is_broken:
                 results = [_as_block(block) for block in blocks if isinstance(block, ToolResultBlock)]
                 return self._loop.feed_results(results)
-            case SystemMessage(subtype="init", data=data) if self._doubtful:
-                self._missing = self._doubtful - {*data.get("tools", [])}
+            case SystemMessage(subtype="init", data=data) if self._uncertain:
+                self._missing = self._uncertain - {*data.get("tools", [])}
                 self.is_broken |= bool(self._missing)
                 return ()
             case _:

@@ -18,13 +18,11 @@ with a login; up to 2.1.191 also one with a connection error. It is cancelled wh
 request.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cc_session import Session
-from cc_types import JsonValue
 
-__all__ = ["LIMIT_ENV", "MOST_TOKENS", "STEP_TOKENS", "Allowance", "allow_prompt"]
+__all__ = ["LIMIT_ENV", "Allowance", "PromptAllowance"]
 
 LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
 """Environment variables for a process from its start on."""
@@ -38,15 +36,12 @@ _NO_MODEL = "none"
 
 _FIRST_TOKENS = 22
 _FIRST_TOKENS_WITH_MESSAGE = 256
-STEP_TOKENS = 16
-"""The step by which an allowance is raised."""
-MOST_TOKENS = 2000
-"""The largest allowance."""
+_STEP_TOKENS = 16
 
 
 @dataclass
 class Allowance:
-    """The allowed length of the prompt, in the CLI's tokens. The same for all processes of a CLI and a login."""
+    """The allowed prompt length in the CLI's tokens, shared by all processes with this CLI and this login."""
 
     tokens: int = _FIRST_TOKENS
     has_message: bool = False
@@ -54,23 +49,44 @@ class Allowance:
 
     @classmethod
     def of(cls, cli_path: str, *, has_message: bool) -> "Allowance":
-        """Return the allowance of all processes of this program with this CLI."""
+        """Return the allowance of all this program's processes with this CLI."""
         return _by_cli.setdefault((cli_path, has_message), cls(has_message=has_message))
-
-    def begin(self, info: Mapping[str, JsonValue]) -> None:
-        """Use the facts that a CLI reports about itself at its start."""
-        if self.has_message and "claude_code_version" in info:
-            self.tokens = max(self.tokens, _FIRST_TOKENS_WITH_MESSAGE)
-
-    def raise_above(self, tokens: int) -> int:
-        """Record that `tokens` were too few; return the tokens to try next."""
-        self.tokens = max(self.tokens, tokens + STEP_TOKENS)
-        return self.tokens
 
 
 _by_cli: dict[tuple[str, bool], Allowance] = {}
 
 
-async def allow_prompt(session: Session, tokens: int) -> None:
-    """Allow each prompt of `tokens` that follows directly on this, and only its first API call."""
-    await session.add_assistant(_NOTHING, model=_NO_MODEL, input_tokens=-tokens)
+class PromptAllowance:
+    """The allowed prompt length in one process, raised in steps while the CLI blocks its prompt.
+
+    Args:
+        session: The process's session.
+        allowance: The length that other processes needed.
+    """
+
+    def __init__(self, session: Session, allowance: Allowance) -> None:
+        if allowance.has_message and "claude_code_version" in session.info:
+            allowance.tokens = max(allowance.tokens, _FIRST_TOKENS_WITH_MESSAGE)
+        self._session, self._shared, self._tokens = session, allowance, allowance.tokens
+        self._is_repeated = False
+        self._is_first_use = True
+
+    def begin(self, *, is_first_use: bool) -> None:
+        """Begin a request; a used process may hold leftovers from earlier ones."""
+        self._is_first_use = self._is_repeated = is_first_use
+
+    async def grant(self) -> None:
+        """Allow each prompt that follows directly on this, and only its first API call."""
+        await self._session.add_assistant(_NOTHING, model=_NO_MODEL, input_tokens=-self._tokens)
+
+    def increase(self) -> None:
+        """Allow more, after a blocked prompt.
+
+        A new process shows how long the CLI counts prompts. In a used one, leftovers may have blocked the prompt, so
+        its first repetition has the same allowance: a larger one than needed would let the CLI make a second API call.
+        """
+        if self._is_repeated:
+            self._tokens += _STEP_TOKENS
+        if self._is_first_use:
+            self._shared.tokens = self._tokens = max(self._shared.tokens, self._tokens)
+        self._is_repeated = True

@@ -9,6 +9,7 @@ from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEve
 
 from cc_types import ClaudeCodeError, CLIConnectionError
 
+from ..api.cost import with_cost
 from ..api.failure import UnreadableEventError, turn_error
 from ..api.message import Answer, Event
 
@@ -19,11 +20,17 @@ _KEPT = frozenset({"end_turn", "pause_turn", "stop_sequence"})
 
 
 class Reading:
-    """The answer of one turn, built from messages."""
+    """A turn's answer, built from messages.
 
-    def __init__(self) -> None:
-        self.answer = Answer()
-        """The message as sent to the caller."""
+    Args:
+        answer: Gets the message, as sent to the caller.
+    """
+
+    repeats_refused_calls = False
+    """True if a second API call after a refusal belongs to the turn."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
         self.is_broken = False
         """True if there will be no complete answer."""
         self.has_begun = False
@@ -68,6 +75,15 @@ class Reading:
         if result is None or self.answer.has_begun or not result.is_error:
             return False
         return result.terminal_reason == "blocking_limit"
+
+    @property
+    def has_run_tools(self) -> bool:
+        """True if the CLI has called tools in this turn."""
+        return False
+
+    def with_cost(self, result: ResultMessage) -> ResultMessage:
+        """Return the turn's result with the cost of this request alone."""
+        return with_cost(result, self.answer.as_json())
 
     def failure(self, address: str) -> ClaudeCodeError:
         """Return the reason for the missing or incomplete answer from the API at `address`."""

@@ -23,7 +23,7 @@ from cc_types import APIError
 from ..api.cost import has_price
 from ..api.request import run_on_body
 from ..api.response import REQUEST_ID, error_response, new_request_id
-from ..loop.cli_tools import request_context
+from ..context.request_context import request_context
 from ..transport import ClaudeCodeTransport
 from .admission import Admission, BudgetSpentError
 from .asgi_response import relay, send_response

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pydantic_core import from_json
 from starlette.types import Message, Send
 
-from ..loop.cli_tools import RequestReport
+from ..context.request_context import RequestReport
 
 __all__ = ["ObservedSend", "RequestRecord"]
 

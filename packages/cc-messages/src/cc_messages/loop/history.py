@@ -1,78 +1,16 @@
-"""Messages in the form of the CLI's history. Pure functions."""
+"""Messages in the form of the CLI's history: joined, and checked for content that it would change. Pure functions."""
 
 import base64
 import binascii
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
 from cc_types import JsonValue
 
+from ..api.blocks import Block, HistoryMessage
 from ..api.failure import invalid
 from ..api.message import WHITESPACE, says_nothing
 
-__all__ = ["Block", "Message", "as_blocks", "check_message", "check_pairs", "merged", "without_cache_control"]
-
-Block: TypeAlias = dict[str, JsonValue]
-
-# Blocks that contain blocks: results and search results, and the source of a document.
-_NESTING = ("content", "source")
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a conversation."""
-
-    role: str
-    content: tuple[Block, ...]
-
-    def blocks(self) -> list[Block]:
-        """Content without cache breakpoints: the CLI places its own, and the API allows four."""
-        return [without_cache_control(block) for block in self.content]
-
-
-def as_blocks(content: JsonValue, place: str) -> tuple[Block, ...]:
-    """Return a message's content as blocks."""
-    if isinstance(content, str):
-        return ({"type": "text", "text": content},)
-    if not isinstance(content, list):
-        raise invalid(f"{place}: a string or a list of content blocks is required")
-    if not content:
-        raise invalid(f"{place}: must not be empty")
-    blocks: list[Block] = []
-    for index, block in enumerate(content):
-        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-            raise invalid(f"{place}.{index}: an object with a type is required")
-        blocks.append(block)
-    return tuple(blocks)
-
-
-def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Join adjacent messages of one role, as the API does; the CLI would add line breaks."""
-    result: list[Message] = []
-    for message in messages:
-        if result and result[-1].role == message.role:
-            message = Message(message.role, (*result.pop().content, *message.content))
-        result.append(message)
-    return tuple(result)
-
-
-def without_cache_control(block: Block) -> Block:
-    """Return a block without cache breakpoints, also in nested blocks.
-
-    Tool data and tool schemas are unchanged, whatever their fields are called.
-    """
-    bare = {name: item for name, item in block.items() if name != "cache_control"}
-    for name in _NESTING:
-        match bare.get(name):
-            case dict() as inner:
-                bare[name] = without_cache_control(inner)
-            case list() as items:
-                bare[name] = [without_cache_control(item) if isinstance(item, dict) else item for item in items]
-            case _:
-                pass
-    return bare
-
+__all__ = ["check_message", "check_pairs", "merged"]
 
 # Above these limits the CLI scales an image down. Only in PNG is the size near the beginning.
 _MAX_IMAGE_BYTES = 512_000
@@ -81,7 +19,17 @@ _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_HEADER_LENGTH = 32  # in base64: 24 bytes, with width and height in the last eight
 
 
-def check_message(message: Message, place: str) -> None:
+def merged(messages: Iterable[HistoryMessage]) -> tuple[HistoryMessage, ...]:
+    """Join adjacent messages of one role, as the API does; the CLI would add line breaks."""
+    result: list[HistoryMessage] = []
+    for message in messages:
+        if result and result[-1].role == message.role:
+            message = HistoryMessage(message.role, (*result.pop().content, *message.content))
+        result.append(message)
+    return tuple(result)
+
+
+def check_message(message: HistoryMessage, place: str) -> None:
     """Refuse a message that would not reach the API unchanged; `place` is its position in the request."""
     for index, block in enumerate(message.content):
         if reason := _in_block(message.role, block):
@@ -93,7 +41,7 @@ def check_message(message: Message, place: str) -> None:
             raise invalid(f"{place}.content: Claude Code does not carry a server tool's call without result: {missing}")
 
 
-def check_pairs(messages: Sequence[Message]) -> None:
+def check_pairs(messages: Sequence[HistoryMessage]) -> None:
     """Refuse a conversation with mismatched calls and results."""
     seen: set[str] = set()
     open_calls: list[str] = []
@@ -110,7 +58,7 @@ def _in_block(role: str, block: Block) -> str | None:
     match block.get("type"):
         case "text":
             return _in_text(role, block)
-        case "image" if role == "user" and not _is_left_alone(block.get("source")):
+        case "image" if role == "user" and not _keeps_size(block.get("source")):
             return ".source: Claude Code's own loop carries images in base64 only as PNG, up to 2000 pixels and 512 kB"
         case "tool_use" if block.get("caller") not in (None, {"type": "direct"}):
             return ".caller: Claude Code carries only calls that the model made directly"
@@ -141,7 +89,7 @@ def _in_result(block: Block) -> str | None:
     return None
 
 
-def _check_results(calls: Sequence[str], message: Message) -> None:
+def _check_results(calls: Sequence[str], message: HistoryMessage) -> None:
     """Require exactly one answer to each call in the next message, and no other answers."""
     results = _ids(message, "tool_result", "tool_use_id")
     if unexpected := [call for call in results if call not in calls]:
@@ -158,13 +106,13 @@ def _check_results(calls: Sequence[str], message: Message) -> None:
         )
 
 
-def _calls_without_result(message: Message) -> str | None:
+def _calls_without_result(message: HistoryMessage) -> str | None:
     answered = [block.get("tool_use_id") for block in message.content]
     calls = [block for block in message.content if block.get("type") in ("server_tool_use", "mcp_tool_use")]
     return next((str(call.get("id")) for call in calls if call.get("id") not in answered), None)
 
 
-def _ids(message: Message, kind: str, name: str) -> list[str]:
+def _ids(message: HistoryMessage, kind: str, name: str) -> list[str]:
     return [str(block.get(name)) for block in message.content if block.get("type") == kind]
 
 
@@ -172,7 +120,7 @@ def _is_dropped(citation: JsonValue) -> bool:
     return isinstance(citation, dict) and citation.get("type") != "web_search_result_location"
 
 
-def _is_left_alone(source: JsonValue) -> bool:
+def _keeps_size(source: JsonValue) -> bool:
     """Return True if an image is verifiably small enough for the CLI to leave it unchanged."""
     if not isinstance(source, dict) or source.get("type") != "base64":
         return True
