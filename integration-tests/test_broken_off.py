@@ -120,9 +120,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
         taking = take(self, launch, sent)
         await (watch.run(taking) if watch.part == "answer" and "bravo" in sent.extra_body else taking)
 
-    def watched_answer(self: RequestProcess) -> Any:
+    def watched_answer(self: RequestProcess, message: Any) -> Any:
         is_watched = watch.part == "answer" and is_left(self)
-        return watch.iterate(answer(self)) if is_watched else answer(self)
+        return watch.iterate(answer(self, message)) if is_watched else answer(self, message)
 
     async def watched_reset(self: RequestProcess, *args: Any) -> None:
         resetting = reset(self, *args)

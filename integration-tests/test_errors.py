@@ -38,7 +38,7 @@ async def not_for_minutes() -> AsyncIterator[None]:
         (401, ModelAuthenticationError, "ANTHROPIC_API_KEY"),
         (404, ModelHTTPError, "model's name"),
         (429, ModelRateLimitError, "rate limit"),
-        (500, ModelServerError, "try again"),
+        (500, ModelServerError, "Try again"),
         (529, ModelOverloadedError, "overloaded"),
     ],
 )

@@ -13,6 +13,7 @@ from typing_extensions import override
 from cc_session import QueueTimeoutError, TurnTimeoutError
 from cc_session.internals import Lease, PoolCore, Worker
 from cc_types import APIError, ClaudeCodeError, CLIConnectionError, JsonValue, RateLimits
+from cc_types.failures import failure_of
 
 from .api.failure import error_body, overloaded
 from .api.message import Answer, sse
@@ -33,8 +34,6 @@ NoteLimits: TypeAlias = Callable[[RateLimits], object]
 _EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 _JSON = {"content-type": "application/json"}
 _NO_RETRY = {"x-should-retry": "false"}
-# Clients retry after these, unless a header forbids it.
-_RETRIED_STATUSES = frozenset({408, 409, 429, *range(500, 600)})
 # Events with the API's counts.
 _COUNTED_EVENTS = frozenset({"message_start", "message_delta"})
 
@@ -168,7 +167,9 @@ def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[s
         broken.__cause__ = error
         response.end(broken)
         return
-    may_repeat = may_repeat and (error.retryable or error.status not in _RETRIED_STATUSES)
+    status = error.status or 500
+    # Clients repeat a request after these statuses, unless a header forbids it.
+    may_repeat = may_repeat and (error.retryable or not failure_of(status).is_retryable)
     headers = {**error_headers(error), **api_headers}
     if error.request_id is not None:  # the CLI may have asked again since
         headers[REQUEST_ID] = error.request_id
@@ -177,7 +178,7 @@ def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[s
         response.write(sse(body))
     else:
         retry = {} if may_repeat else _NO_RETRY
-        response.start(error.status or 500, {**_JSON, **headers, **retry}, None if error is cause else cause)
+        response.start(status, {**_JSON, **headers, **retry}, cause)
         response.write(json.dumps(body).encode())
     response.end()
 

@@ -29,7 +29,7 @@ class Head:
     status: int
     headers: dict[str, str]
     error: Exception | None = None
-    """The error in the response, if it is one of ours and not of the API's."""
+    """The error in the response."""
 
 
 class ResponseStream:

@@ -42,7 +42,7 @@ from .response_stream import Body, ResponseStream, SyncBody
 __all__ = ["ERROR_EXTENSION", "ClaudeCodeTransport"]
 
 ERROR_EXTENSION = "claude_code_error"
-"""The key of `Response.extensions` for the `ClaudeCodeError` in a response, if it is not the API's."""
+"""The key of `Response.extensions` for the `ClaudeCodeError` that a response reports."""
 
 _MODELS = "/v1/models"
 _LIMITS = "/v1/limits"

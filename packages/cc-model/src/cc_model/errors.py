@@ -19,23 +19,17 @@ from pydantic_ai.exceptions import (
 )
 from typing_extensions import override
 
-from cc_messages import ERROR_EXTENSION, RequestReport
+from cc_messages import ERROR_EXTENSION
 from cc_session import QueueTimeoutError
 from cc_session.internals import login_advice
-from cc_types import ClaudeCodeError, CLINotFoundError, RateLimits
+from cc_types import ClaudeCodeError, CLINotFoundError, PlanLimitError, RateLimits
+from cc_types.failures import BY_STATUS, plan_limit_advice
 
-__all__ = ["ModelPlanLimitError", "ToolsetNotRegisteredError", "claude_code_errors", "with_plan_limit"]
+__all__ = ["ModelPlanLimitError", "ToolsetNotRegisteredError", "claude_code_errors"]
 
 E = TypeVar("E", bound=ModelHTTPError)
 
-_TOO_MANY = 429
-_HINTS = {
-    403: "The login may not use this model or feature; use another one, or ask the account's administrator.",
-    404: "Check the model's name; Claude Code also takes the aliases sonnet, opus and haiku.",
-    429: "The account's rate limit is reached: wait, send fewer requests at once, or use FallbackModel.",
-    500: "The failure is the API's: try again in a moment.",
-    529: "The API is overloaded: try again in a moment, or use FallbackModel.",
-}
+_FALLBACK = "FallbackModel can ask another model."
 
 
 class ToolsetNotRegisteredError(ClaudeCodeError):
@@ -73,21 +67,6 @@ class ModelPlanLimitError(ModelHTTPError, ModelRateLimitError):
         self.limits = state["limits"]
 
 
-def with_plan_limit(error: ModelHTTPError, report: RequestReport | None) -> ModelHTTPError:
-    """Return the error, as a `ModelPlanLimitError` if a window of the plan is used up."""
-    limits = None if report is None else report.rate_limits
-    window = None if limits is None else limits.exhausted
-    if error.status_code != _TOO_MANY or limits is None or window is None or limits.exhausted_until is None:
-        return error
-    hint = (
-        f"The plan's limit {window.kind} is used up until {limits.exhausted_until:%Y-%m-%d %H:%M} UTC: wait until "
-        "then, or use FallbackModel."
-    )
-    refused = _with_hint(error, hint, ModelPlanLimitError)
-    refused.limits = limits
-    return refused
-
-
 @contextmanager
 def claude_code_errors(model_name: str) -> Generator[None]:
     """Convert errors, and add a hint for a fix.
@@ -103,11 +82,12 @@ def claude_code_errors(model_name: str) -> Generator[None]:
         yield
     except ModelHTTPError as error:
         response = error.__cause__.response if isinstance(error.__cause__, anthropic.APIStatusError) else None
-        told = response and response.extensions.get(ERROR_EXTENSION)
-        if isinstance(told, QueueTimeoutError):
-            raise ModelTimeoutError(model_name, str(told), phase="pool") from told.with_traceback(None)
-        hint = login_advice() if error.status_code == 401 else _HINTS.get(error.status_code)
-        if hint is not None and error.hint is None:
+        cause = response and response.extensions.get(ERROR_EXTENSION)
+        if isinstance(cause, QueueTimeoutError):
+            raise ModelTimeoutError(model_name, str(cause), phase="pool") from cause.with_traceback(None)
+        if isinstance(cause, PlanLimitError):
+            error = _plan_limit_error(error, cause)
+        elif (hint := _hint(error.status_code)) is not None and error.hint is None:
             error = _with_hint(error, hint, type(error))
         # Drop the client's error, which repeats the same message.
         raise error from None
@@ -120,6 +100,21 @@ def claude_code_errors(model_name: str) -> Generator[None]:
         if isinstance(cause, CLINotFoundError):
             raise UserError(str(cause)) from cause
         raise ModelConnectionError(model_name, str(cause), phase=error.phase, in_stream=error.in_stream) from cause
+
+
+def _hint(status: int) -> str | None:
+    failure = BY_STATUS.get(status)
+    if failure is None:
+        return None
+    advice = login_advice() if status == 401 else failure.advice
+    return f"{advice} {_FALLBACK}" if failure.is_retryable else advice
+
+
+def _plan_limit_error(error: ModelHTTPError, cause: PlanLimitError) -> ModelPlanLimitError:
+    hint = f"{plan_limit_advice(cause.limits, cause.resets_at)} {_FALLBACK}"
+    refusal = _with_hint(error, hint, ModelPlanLimitError)
+    refusal.limits = cause.limits
+    return refusal
 
 
 def _with_hint(error: ModelHTTPError, hint: str, kind: type[E]) -> E:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from claude_agent_sdk import Message
 from claude_agent_sdk.types import McpServerConfig
 from pydantic_ai import RunContext
-from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError
+from pydantic_ai.exceptions import ModelConnectionError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.anthropic import AnthropicModel
@@ -27,7 +27,7 @@ from cc_messages import ClaudeCodeTools, CLITools, RequestContext, request_conte
 from cc_types import CLIConnectionError, CLIResponse
 
 from .agent_tools import AgentTools
-from .errors import ToolsetNotRegisteredError, claude_code_errors, with_plan_limit
+from .errors import ToolsetNotRegisteredError, claude_code_errors
 from .mcp_server_tools import with_mcp_servers, without_mcp_servers
 from .provider import ClaudeCodeProvider, default_provider
 from .reports import add_to_stream, set_span_attributes, with_details
@@ -287,15 +287,11 @@ class ClaudeCodeModel(AnthropicModel):
 def _observed_context(
     tools: CLITools | None, claude_code_tools: ClaudeCodeTools | None, transcript: Transcript | None
 ) -> Generator[RequestContext]:
-    """Open `request_context()`, and add its report to the current span and to the error of a used-up plan."""
+    """Open `request_context()`, and add its report to the current span."""
     with request_context(
         tools=tools, claude_code_tools=claude_code_tools, on_message=transcript and transcript.take
     ) as context:
         try:
             yield context
-        except ModelHTTPError as error:
-            if (refused := with_plan_limit(error, context.report)) is error:
-                raise
-            raise refused from None
         finally:
             set_span_attributes(context.report)

@@ -10,6 +10,7 @@ import httpx2
 
 from cc_messages import ERROR_EXTENSION, retry_after
 from cc_session import QueueTimeoutError
+from cc_types.failures import failure_of
 
 __all__ = ["RetryWaits"]
 
@@ -18,8 +19,6 @@ logger = logging.getLogger(__name__)
 _SHOULD_RETRY = "x-should-retry"
 # Header of the client itself, counting from 0.
 _TRY = "x-stainless-retry-count"
-# The client repeats these, and all from 500 on, unless a header says otherwise.
-_REPEATED = frozenset({408, 409, 429})
 _MESSAGE_CHARACTERS = 200
 
 
@@ -66,7 +65,7 @@ def _is_repeated(response: httpx2.Response) -> bool:
     said = response.headers.get(_SHOULD_RETRY)
     if said in ("true", "false"):
         return said == "true"
-    return response.status_code in _REPEATED or response.status_code >= 500
+    return failure_of(response.status_code).is_retryable
 
 
 async def _reason(response: httpx2.Response) -> str:

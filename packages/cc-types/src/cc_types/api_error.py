@@ -5,41 +5,14 @@ from datetime import UTC, datetime
 from math import ceil
 
 from .errors import ClaudeCodeError
+from .failures import BY_CLI_NAME, BY_STATUS, BY_TYPE, Failure, failure_of, plan_limit_advice
 from .json_value import JsonValue
 from .rate_limits import RateLimits
 
-__all__ = ["ERROR_TYPES", "APIError", "PlanLimitError"]
+__all__ = ["APIError", "PlanLimitError"]
 
 # Clients wait for less than this, in seconds, before a retry; a window of a plan takes hours.
 _LONGEST_RETRY_SECONDS = 60.0
-
-ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    408: "timeout_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-"""The API's name of an error by its status (https://docs.anthropic.com/en/api/errors)."""
-# Error types that the API and the CLI use for failures that a retry may solve.
-_PASSING_TYPES = frozenset(
-    {"api_error", "overloaded", "overloaded_error", "rate_limit", "rate_limit_error", "server_error", "timeout_error"}
-)
-_PASSING_STATUSES = frozenset({408, 409, 429})
-_ADVICE = {
-    401: "Log in to Claude Code or set ANTHROPIC_API_KEY.",
-    402: "Check the billing of the account.",
-    403: "Check the permissions of the credentials in use.",
-    404: "Check the name of the model.",
-    413: "Send a shorter request.",
-    429: "Wait, then try again with fewer requests at a time.",
-}
 
 
 class APIError(ClaudeCodeError):
@@ -69,7 +42,7 @@ class APIError(ClaudeCodeError):
         details: Mapping[str, JsonValue] | None = None,
     ) -> None:
         self.status = status
-        self.error_type = error_type or _error_type(status)
+        self.error_type = error_type or failure_of(status or 500).error_type
         self.message = message
         self.request_id = request_id
         self.retry_after = retry_after
@@ -82,15 +55,17 @@ class APIError(ClaudeCodeError):
 
     @property
     def retryable(self) -> bool:
-        """Return whether a retry of the same request may succeed."""
-        if self.status is None:
-            return self.error_type in _PASSING_TYPES
-        return self.status in _PASSING_STATUSES or self.status >= 500
+        """Return true if a retry of the same request may succeed."""
+        return self._failure.is_retryable
+
+    @property
+    def _failure(self) -> Failure:
+        if self.status is not None:
+            return failure_of(self.status)
+        return BY_TYPE.get(self.error_type) or BY_CLI_NAME.get(self.error_type) or BY_STATUS[400]
 
     def _advice(self) -> str:
-        if self.status in _ADVICE:
-            return _ADVICE[self.status]
-        return "Try again later." if self.retryable else "Change the request before sending it again."
+        return self._failure.advice
 
 
 class PlanLimitError(APIError):
@@ -127,20 +102,12 @@ class PlanLimitError(APIError):
 
     @property
     def retryable(self) -> bool:
-        """Return whether the window resets within 60 seconds: then a retry of the same request may succeed."""
+        """Return true if the window resets within 60 seconds: then a retry of the same request may succeed."""
         return _seconds_until(self.resets_at) <= _LONGEST_RETRY_SECONDS
 
     def _advice(self) -> str:
-        window = self.limits.exhausted
-        name = "plan's limit" if window is None else f"plan's limit {window.kind}"
-        return f"The {name} is used up until {self.resets_at:%Y-%m-%d %H:%M %Z}: wait until then, or use another model."
+        return plan_limit_advice(self.limits, self.resets_at)
 
 
 def _seconds_until(time: datetime) -> float:
     return (time - datetime.now(UTC)).total_seconds()
-
-
-def _error_type(status: int | None) -> str:
-    if status is None:
-        return "api_error"
-    return ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")

@@ -23,24 +23,12 @@ from cc_types import (
     ProcessExitedError,
     RateLimits,
 )  # fmt: skip
-from cc_types.api_error import ERROR_TYPES
+from cc_types.failures import BY_CLI_NAME, BY_TYPE, failure_of
 
 __all__ = [
     "UnreadableEventError", "as_logged", "detailed", "error_body", "invalid", "overloaded", "turn_error", "with_limits",
 ]  # fmt: skip
 
-# The CLI's name for the failure -> the status of the API for it, for failures without a status.
-_STATUSES = {
-    "authentication_failed": 401,
-    "oauth_org_not_allowed": 403,
-    "billing_error": 402,
-    "rate_limit": 429,
-    "model_not_found": 404,
-    "invalid_request": 400,
-    "overloaded": 529,
-}
-# The same for the API's own names, used in errors in the middle of a stream.
-_STATUSES_OF_TYPES = {kind: status for status, kind in ERROR_TYPES.items()}
 _BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
 _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
 # The API refuses new models to old versions of Claude Code, with a hint at the newer version.
@@ -49,7 +37,6 @@ _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\
 # A request that queues again costs little, so an early retry is fine.
 _QUEUE_RETRY_SECONDS = 1.0
 _NEWER_CLI = "(Install a newer claude-agent-sdk, which brings a newer CLI, or name one with cli_path.)"
-_TOO_MANY = 429
 _EVENT_CHARACTERS = 200
 
 
@@ -110,15 +97,16 @@ def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, a
     advice = f"Check that {address} can be reached, and try again."
     status = result.api_error_status if result is not None else None
     kind = apology.error if apology is not None else None
-    known = status or _STATUSES.get(kind or "")
+    failure = BY_CLI_NAME.get(kind or "")
+    api_status = status or (failure and failure.status)
     text = _text(result, apology)
     if not text:
         return CLIConnectionError(reason="The API's answer broke off before its end", advice=advice)
-    if known is None:
+    if api_status is None:
         return CLIConnectionError(reason=text.removeprefix("API Error: ").rstrip("."), advice=advice)
-    if status is None and known == 401:
+    if status is None and api_status == 401:
         return APIError(status=401, message=f"Claude Code is not logged in. {login_advice()} (The CLI said: {text})")
-    return APIError(status=known, message=_api_message(text, known) or text)
+    return APIError(status=api_status, message=_api_message(text, api_status) or text)
 
 
 def as_logged(
@@ -147,14 +135,16 @@ def as_logged(
     if _OLD_CLI.search(str(entry.get("message", ""))):
         entry = {**entry, "message": f"{entry['message']} {_NEWER_CLI}"}
     status = error.status if isinstance(error, APIError) else status
-    status = status or _STATUSES_OF_TYPES.get(str(entry.get("type")), 500)
+    status = status or BY_TYPE.get(str(entry.get("type")), failure_of(500)).status
     return detailed(status=status, error=entry, request_id=request_id, retry_after=retry_after)
 
 
 def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:
     """Return the error, as a `PlanLimitError` if `limits` show that a window of the plan is used up."""
     resets_at = None if limits is None else limits.exhausted_until
-    if not isinstance(error, APIError) or error.status != _TOO_MANY or limits is None or resets_at is None:
+    if limits is None or resets_at is None or not isinstance(error, APIError):
+        return error
+    if error.status is None or failure_of(error.status).kind != "rate_limit":
         return error
     return PlanLimitError(
         limits=limits,

@@ -11,6 +11,8 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
+from cc_types.failures import BY_TYPE
+
 from ..transport import ClaudeCodeTransport
 from .admission import Admission
 from .request_record import RequestRecord
@@ -32,10 +34,7 @@ _PATHS = {
     "/v1/limits": "limits",
     "/metrics": "metrics",
 }
-_ERRORS = frozenset({
-    "api_error", "authentication_error", "billing_error", "client_left", "invalid_request_error", "not_found_error",
-    "overloaded_error", "permission_error", "rate_limit_error", "request_too_large", "timeout_error",
-})  # fmt: skip
+_ERRORS = BY_TYPE.keys() | {"client_left"}
 
 
 class Metrics:

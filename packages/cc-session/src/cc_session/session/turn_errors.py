@@ -5,73 +5,24 @@ blocked by a hook is not even an error. Measured on CLI 2.1.329.
 """
 
 from dataclasses import asdict
-from typing import Literal, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from claude_agent_sdk import AssistantMessage, ResultError, SystemMessage
 from typing_extensions import override
 
 from cc_types import ClaudeCodeError
+from cc_types.failures import BY_CLI_NAME, BY_KIND, Failure, FailureKind, failure_of, plan_limit_advice
 
 from ..process.cli_file import login_advice
 from .turn import Turn
 
 __all__ = ["TurnError", "TurnErrorKind", "turn_error"]
 
-TurnErrorKind: TypeAlias = Literal[
-    "auth", "budget", "hook_stopped", "interrupted", "invalid_request", "max_tokens", "max_turns", "other",
-    "overloaded", "prompt_blocked", "rate_limit", "refusal", "server", "too_long",
-]  # fmt: skip
+TurnErrorKind: TypeAlias = FailureKind
 """Kind of a turn's failure; `"other"` is none of the others."""
-
-_RETRYABLE = frozenset({"overloaded", "rate_limit", "server"})
-
-_BY_SUBTYPE: dict[str, TurnErrorKind] = {"error_max_turns": "max_turns", "error_max_budget_usd": "budget"}
-
-_BY_TERMINAL_REASON: dict[str, TurnErrorKind] = {
-    "aborted_streaming": "interrupted",
-    "aborted_tools": "interrupted",
-    "budget_exhausted": "budget",
-    "hook_stopped": "hook_stopped",
-    "image_error": "too_long",
-    "max_turns": "max_turns",
-    "prompt_too_long": "too_long",
-}
-
-_BY_STATUS: dict[int, TurnErrorKind] = {
-    401: "auth", 402: "auth", 403: "auth", 408: "server", 413: "too_long", 429: "rate_limit", 529: "overloaded",
-}  # fmt: skip
-
-# The CLI's name for it on the message that it wrote itself, in place of an answer.
-_BY_CLI: dict[str, TurnErrorKind] = {
-    "authentication_failed": "auth",
-    "billing_error": "auth",
-    "invalid_request": "invalid_request",
-    "max_output_tokens": "max_tokens",
-    "model_not_found": "invalid_request",
-    "oauth_org_not_allowed": "auth",
-    "overloaded": "overloaded",
-    "rate_limit": "rate_limit",
-    "server_error": "server",
-}
 
 # With it a model reports that there is no room for its answer; the CLI reports that in words only.
 _NO_ROOM = "context window limit"
-
-_ADVICE: dict[TurnErrorKind, str] = {
-    "budget": "Allow more with `max_cost_usd`; what was said until then is in `turn`.",
-    "hook_stopped": "A hook of this session has ended the turn.",
-    "interrupted": "What was said until then is in `turn`.",
-    "invalid_request": "Change the request before sending it again.",
-    "max_tokens": "Ask for less at once, or allow more tokens.",
-    "max_turns": "Allow more with the option `max_turns`; what was said until then is in `turn`.",
-    "other": "All that came of it is in `turn`.",
-    "overloaded": "Try again later.",
-    "prompt_blocked": "A hook of this session did not let the prompt pass.",
-    "rate_limit": "Wait, then try again with fewer requests at a time.",
-    "refusal": "The model refuses to answer; ask something else in a new conversation.",
-    "server": "Try again later.",
-    "too_long": "Send less, or begin a new conversation.",
-}
 
 
 class TurnError(ClaudeCodeError, ResultError):
@@ -103,7 +54,7 @@ class TurnError(ClaudeCodeError, ResultError):
     @property
     def retryable(self) -> bool:
         """True if the same prompt may succeed later, unchanged."""
-        return self.kind in _RETRYABLE
+        return BY_KIND[self.kind].is_retryable
 
     @override
     def __repr__(self) -> str:
@@ -120,16 +71,17 @@ def turn_error(turn: Turn, *, max_cost_usd: float | None = None) -> TurnError | 
 
 def _kind(turn: Turn) -> TurnErrorKind | None:
     result = turn.result
-    kind = _BY_SUBTYPE.get(result.subtype) or _BY_TERMINAL_REASON.get(result.terminal_reason or "")
-    if kind is not None:
-        return kind
+    failure = BY_CLI_NAME.get(result.subtype) or BY_CLI_NAME.get(result.terminal_reason or "")
+    if failure is not None:
+        return failure.kind
     if not result.is_error:
         return _hook_kind(turn)
     if result.stop_reason == "refusal":
         return "refusal"
     if _NO_ROOM in turn.text:
         return "too_long"
-    return _status_kind(result.api_error_status) or _cli_kind(turn) or "other"
+    failure = _cli_failure(turn) if result.api_error_status is None else failure_of(result.api_error_status)
+    return "other" if failure is None else failure.kind
 
 
 def _hook_kind(turn: Turn) -> TurnErrorKind | None:
@@ -143,23 +95,18 @@ def _hook_kind(turn: Turn) -> TurnErrorKind | None:
     return "hook_stopped" if any("hook" in kind for kind in kinds) else None
 
 
-def _status_kind(status: int | None) -> TurnErrorKind | None:
-    if status is None:
-        return None
-    return _BY_STATUS.get(status, "server" if status >= 500 else "invalid_request")
-
-
-def _cli_kind(turn: Turn) -> TurnErrorKind | None:
-    named = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
-    return _BY_CLI.get(named[-1]) if named else None
+def _cli_failure(turn: Turn) -> Failure | None:
+    names = [message.error for message in turn.messages if isinstance(message, AssistantMessage) and message.error]
+    return BY_CLI_NAME.get(names[-1]) if names else None
 
 
 def _advice(kind: TurnErrorKind, turn: Turn) -> str:
     if kind == "auth":
         return f"{login_advice()} Or check what the account may do."
     limits = turn.rate_limits if kind == "rate_limit" else None
-    until = None if limits is None else limits.exhausted_until
-    return _ADVICE[kind] if until is None else f"The plan is used up until {until:%Y-%m-%d %H:%M} UTC: wait until then."
+    if limits is not None and limits.exhausted_until is not None:
+        return plan_limit_advice(limits, limits.exhausted_until)
+    return BY_KIND[kind].advice
 
 
 def _words(turn: Turn) -> str:
