@@ -39,7 +39,7 @@ _COUNTED_EVENTS = frozenset({"message_start", "message_delta"})
 
 
 class RequestLease(Lease):
-    """A lease for one request, whose process is ready when it has taken the request."""
+    """A lease for a request; the process is ready when it has taken the request."""
 
     process: RequestProcess
 
@@ -57,7 +57,7 @@ class RequestLease(Lease):
 async def answer(
     core: PoolCore, launch: RequestLaunch, request: MessagesRequest, response: ResponseStream, note: NoteLimits
 ) -> None:
-    """Answer `request` into `response`, with a process of `core`; `note` is called with limits. Never raises."""
+    """Answer `request` into `response`, with a process from `core`; `note` is called with limits. Never raises."""
     lease = RequestLease(launch, request)
     headers: Mapping[str, str] = {}
     may_repeat = True
@@ -69,7 +69,7 @@ async def answer(
         try:
             await _while_wanted(response, _answer(core, lease, process, request, response))
         finally:
-            if not lease.is_over:  # later they would be those of the next request
+            if not lease.is_over:  # later, the headers belong to the next request
                 headers, may_repeat = {**process.log.headers}, not process.has_run_tools
     except (Exception, asyncio.CancelledError) as error:
         # Before the caller can see it and send its next request.
@@ -151,7 +151,7 @@ def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[s
     """Send an error as the API would: as a status, as an event after the answer's start, or as a connection error.
 
     A request that has run tools, or has had its time, must not be retried, and clients retry after a connection error.
-    The same holds for an error that its status calls temporary although it is not, such as a window of the plan.
+    The same holds for an error that its status calls temporary although it is not, such as a used-up plan window.
     """
     if not isinstance(error, ClaudeCodeError | asyncio.CancelledError):
         logger.error("A request failed by an unexpected error", exc_info=error)

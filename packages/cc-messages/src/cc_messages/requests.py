@@ -1,4 +1,4 @@
-"""Parsing of requests, and the process that each of them needs. Pure functions."""
+"""Parsing of requests, and the process that each needs. Pure functions."""
 
 from cc_session.internals import Login
 
@@ -22,11 +22,11 @@ def parse_request(
     login: Login = Login.API_KEY,
     places_breakpoints: bool = True,
 ) -> MessagesRequest:
-    """Parse a request: a `LoopRequest` if the CLI calls some of its tools by itself.
+    """Parse a request; return a `LoopRequest` if the CLI calls some tools by itself.
 
     Args:
         body: The HTTP body.
-        betas: Value of the `anthropic-beta` header.
+        betas: The `anthropic-beta` header.
         context: The caller's options outside the body.
         headers: Headers for the API.
         login: The processes' login.
@@ -42,5 +42,5 @@ def parse_request(
 
 
 def launch_for(request: MessagesRequest, builder: LaunchBuilder) -> RequestLaunch:
-    """Return the launch of a process for `request`."""
+    """Return the launch for `request`."""
     return loop_launch(request, builder) if isinstance(request, LoopRequest) else builder.whole(request)

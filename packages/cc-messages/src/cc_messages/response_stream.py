@@ -1,4 +1,4 @@
-"""One HTTP response on its way from the background loop to a caller on any loop.
+"""An HTTP response on the way from the background loop to a caller on any loop.
 
 The background side never waits for the caller, and the caller never touches the background side: between them are a
 future for the head and a buffer for the body. A response may be opened, read and closed in different tasks. A caller
@@ -24,7 +24,7 @@ __all__ = ["Body", "Head", "ResponseStream", "SyncBody"]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Status and headers of a response."""
+    """A response's status and headers."""
 
     status: int
     headers: dict[str, str]
@@ -33,7 +33,7 @@ class Head:
 
 
 class ResponseStream:
-    """Head and body of a response, written on the background loop and read on another."""
+    """A response's head and body, written on the background loop and read on another."""
 
     def __init__(self) -> None:
         self._head: Future[Head] = Future()
@@ -62,7 +62,7 @@ class ResponseStream:
             self._tell_abandoned()
 
     def alive(self) -> None:
-        """Note a sign of life: the request has got a process, or the API has sent a ping."""
+        """Record that the request has got a process, or that the API has sent a ping."""
         self._alive_at = time.monotonic()
 
     def start(self, status: int, headers: dict[str, str], error: Exception | None = None) -> None:
@@ -71,7 +71,7 @@ class ResponseStream:
             self._head.set_result(Head(status, headers, error))
 
     def write(self, chunk: bytes) -> None:
-        """Send a piece of the body."""
+        """Send the next bytes."""
         with self._lock:
             self._chunks.append(chunk)
         self._awake()
@@ -103,8 +103,8 @@ class ResponseStream:
         """Wait for status and headers; a caller that stops waiting abandons the response."""
         head = asyncio.wrap_future(self._head)
         try:
-            while (left := self._seconds_left(seconds)) is None or left > 0:
-                if (await asyncio.wait({head}, timeout=left))[0]:
+            while (timeout := self._remaining(seconds)) is None or timeout > 0:
+                if (await asyncio.wait({head}, timeout=timeout))[0]:
                     return head.result()
             raise httpx2.ReadTimeout(f"Claude Code did not answer within {seconds} seconds")
         except BaseException:
@@ -112,7 +112,7 @@ class ResponseStream:
             self.abandon()
             raise
 
-    def _seconds_left(self, seconds: float | None) -> float | None:
+    def _remaining(self, seconds: float | None) -> float | None:
         if seconds is None or (alive_at := self._alive_at) is None:
             return seconds
         return alive_at + seconds - time.monotonic()
@@ -150,7 +150,7 @@ class ResponseStream:
 
 
 class Body(httpx2.AsyncByteStream):
-    """The body of a response as `httpx2` reads it."""
+    """A response's body as `httpx2` reads it."""
 
     def __init__(self, response: ResponseStream, timeout: float | None) -> None:
         self._response = response

@@ -1,7 +1,7 @@
 """`ClaudeCodeTransport`: an `httpx2` transport that answers the Messages API by driving Claude Code.
 
-Pass it to an `httpx2.AsyncClient` or an `httpx2.Client`, and that to any client of the Anthropic API. Only the path
-of a request matters, not its host.
+Pass it to an `httpx2.AsyncClient` or an `httpx2.Client`, and that to any Anthropic API client. Only a request's path
+matters, not the host.
 """
 
 import asyncio
@@ -47,29 +47,29 @@ ERROR_EXTENSION = "claude_code_error"
 _MODELS = "/v1/models"
 _LIMITS = "/v1/limits"
 
-# The prefix of ids that the API knows; other names may be aliases of Claude Code.
+# All ids that the API knows begin with it; other names may be Claude Code's aliases.
 _IDS_BEGIN = "claude-"
 
 
 class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
-    """Answers the Messages API from a pool of Claude Code processes.
+    """Answers the Messages API with pooled Claude Code processes.
 
     It serves `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/models`, `GET /v1/models/{id}`, and
-    `GET /v1/limits`, the HTTP form of `limits`. It may be used from any number of threads and asyncio loops at once,
-    by asynchronous and by synchronous clients. Nothing is started before the first request.
+    `GET /v1/limits`, the HTTP form of `limits`. Many threads and asyncio loops may use it at once, with
+    asynchronous and synchronous clients. Nothing is started before the first request.
 
     Args:
-        pool: The maximum number of processes, and so of requests answered at the same time; more wait. Or all limits of
-            the pool; `prewarm` holds from the first request, `start()` or `warm()` on.
+        pool: The most processes, and so the most requests answered at the same time; more wait. Or all pool limits;
+            `prewarm` holds from the first request, `start()` or `warm()` on.
         env: Environment variables for the processes, on top of this one's, such as `ANTHROPIC_API_KEY`.
-        cwd: Working folder of Claude Code's own tools; an empty private one if None.
-        cli_path: The CLI to run; the one in the wheel of claude-agent-sdk if None.
-        timeouts: Limits of a request's wait for a process (`queue`), duration (`turn`), silence (`silence`), and more.
+        cwd: Working folder for Claude Code's own tools; an empty private folder if None.
+        cli_path: The CLI to run; the CLI in claude-agent-sdk's wheel if None.
+        timeouts: Limits for a request's wait for a process (`queue`), duration (`turn`), silence (`silence`), and more.
         cache_breakpoints: True if a request that sets no `cache_control` gets breakpoints where Claude Code would place
-            them: at the end of the system prompt, or else of the tools, and of the user's last message.
-        on_limit: Called with a `LimitWindow` and its `RateLimits` when a window of the plan passes one of
-            `limit_thresholds`: in the event loop of the request that has shown it, once for each threshold, and again
-            after the window was reset. It must return at once; its exceptions are logged.
+            them: after the system prompt, or else after the tools, and after the user's last message.
+        on_limit: Called with a `LimitWindow` and its `RateLimits` when a plan window passes a value in
+            `limit_thresholds`: in the event loop whose request has shown it, once for each threshold, and again after
+            the window was reset. It must return at once; exceptions are logged.
         limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses has passed all.
 
     Raises:
@@ -99,7 +99,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         self._pool = PoolOwner(self, partial(PoolCore, self._launches.plain, self._pool_limits, RequestProcess.start))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Answer one HTTP request.
+        """Answer an HTTP request.
 
         Raises:
             httpx2.ReadError: The process failed or lost the API; the cause is a `ClaudeCodeError`.
@@ -128,7 +128,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
             raise httpx2.ReadError(str(error)) from error
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Answer one HTTP request of a synchronous client, while this thread waits.
+        """Answer a synchronous client's HTTP request, while this thread waits.
 
         Raises:
             httpx2.TransportError: As `handle_async_request()`.
@@ -200,7 +200,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
         Raises:
             ValueError: There is no room for so many.
-            ClaudeCodeError: One could not be started.
+            ClaudeCodeError: A process could not be started.
         """
         if not 0 <= count <= self._pool_limits.size:
             raise ValueError(f"{count} processes cannot be warm: there is room for {self._pool_limits.size}")
@@ -222,17 +222,17 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
 
     @property
     def pids(self) -> list[int]:
-        """The ids of the running processes."""
+        """Ids of the running processes."""
         return self._pool.core.pids()
 
     @property
     def uses_subscription(self) -> bool:
-        """True if processes that are started now use the login of a subscription, which is for its owner alone."""
+        """True if processes that are started now use a subscription's login, which is for the subscriber alone."""
         return self._launches.login is Login.SUBSCRIPTION
 
     @property
     def limits(self) -> RateLimits | None:
-        """The limits of the last response with any, and their `age`; None before that. Makes no request."""
+        """Limits in the last response with any, and their `age`; None before that. Makes no request."""
         return self._limits.last
 
     def stats(self) -> PoolStats:

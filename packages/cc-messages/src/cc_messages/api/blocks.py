@@ -1,4 +1,4 @@
-"""Messages of a conversation, and their content blocks. Pure functions."""
+"""Conversation messages and their content blocks. Pure functions."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -17,7 +17,7 @@ _NESTING = ("content", "source")
 
 @dataclass(frozen=True, slots=True)
 class HistoryMessage:
-    """One message of a conversation."""
+    """A message in a conversation."""
 
     role: str
     content: tuple[Block, ...]

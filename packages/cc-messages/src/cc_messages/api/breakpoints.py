@@ -1,7 +1,7 @@
 """Cache breakpoints for a request that sets none, at the places where Claude Code sets them. Pure functions.
 
-Measured in the bodies of CLI 2.1.329: the last block of the system prompt, which covers the tools as well, and the last
-block of the last message. Without a system prompt, the first one is at the last tool.
+Measured in bodies from CLI 2.1.329: the last system block, which covers the tools as well, and the last block in the
+last message. Without a system prompt, the first breakpoint is at the last tool.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _CACHEABLE = frozenset({"document", "image", "search_result", "text", "tool_resu
 
 
 def _has_breakpoints(fields: Mapping[str, JsonValue]) -> bool:
-    """Return True if the request has any cache breakpoint."""
+    """Return true if the request has any cache breakpoint."""
     messages = [_field(message, "content") for message in _list(fields.get("messages"))]
     return _is_marked(fields) or any(map(_is_marked_in, [fields.get("tools"), fields.get("system"), *messages]))
 
@@ -30,7 +30,7 @@ def with_breakpoints(fields: _Object, *, at_prompt: bool = True) -> _Object:
 
     Args:
         fields: The request's body.
-        at_prompt: If True, set one at the end of the system prompt, or else of the tools.
+        at_prompt: True to set a breakpoint after the system prompt, or else after the tools.
     """
     if _has_breakpoints(fields):
         return fields
@@ -46,7 +46,7 @@ def with_breakpoints(fields: _Object, *, at_prompt: bool = True) -> _Object:
 
 
 def _marked_at_end(content: JsonValue) -> JsonValue:
-    """Return blocks or tools with a breakpoint at the last, if it can carry one."""
+    """Return blocks or tools with a breakpoint at the last, if it can carry a breakpoint."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content.strip() else content
     if not isinstance(blocks, list) or not blocks or not isinstance(last := blocks[-1], dict):
         return content

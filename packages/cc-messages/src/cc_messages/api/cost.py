@@ -1,6 +1,6 @@
-"""The cost of a request in the extra body, from the API's own usage and the list prices.
+"""A request's cost, from the API's usage and the list prices.
 
-The CLI computes with the prices of its process's model, which can differ from the model of the request.
+The CLI computes with the prices for its process's model, which can differ from the request's model.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ __all__ = ["cost_of", "has_price", "usage_row", "with_cost"]
 
 
 def usage_row(message: Mapping[str, Any]) -> Row | None:
-    """Return the counts of a message as the API sent it; None if it has none."""
+    """Return the counts in a message as the API sent it; None if there are none."""
     return request_row({"message": message}, "", "")
 
 
@@ -29,12 +29,12 @@ def cost_of(row: Row) -> float | None:
 
 
 def has_price(model: str) -> bool:
-    """Return whether a model is on the price list."""
+    """Return true if a model is on the price list."""
     return _prices().knows(model)
 
 
 def with_cost(result: ResultMessage, message: Mapping[str, Any]) -> ResultMessage:
-    """Return the result of a turn with the cost and the usage of the API's message.
+    """Return a turn's result with the cost and the usage in the API's message.
 
     Args:
         result: The CLI's result.

@@ -1,4 +1,4 @@
-"""Errors of a turn: from the CLI's text to the error that the API's client expects.
+"""Failed turns: from the CLI's text to the error that the API's client expects.
 
 The CLI reports a failed API call as an assistant message with a text for people, and as a result with the HTTP status
 if there was a response. Measured on CLI 2.1.329: most texts contain the API's message between the CLI's own words. A
@@ -31,7 +31,7 @@ __all__ = [
 
 _BEFORE = r"^(?:Failed to authenticate\. )?(?:API Error: )?(?:Request rejected \({status}\) · |{status} )?"
 _AFTER = re.compile(r"\. This is a server-side issue, usually temporary — try again in a moment\..*$", re.DOTALL)
-# The API refuses new models to old versions of Claude Code, with a hint at the newer version.
+# The API refuses new models to old Claude Code versions, with a hint at the newer version.
 _NEWER = r"\b(newer|outdated|update|upgrade|version)\b"
 _OLD_CLI = re.compile(rf"(?is)\bclaude code\b.*{_NEWER}|{_NEWER}.*\bclaude code\b")
 # A request that queues again costs little, so an early retry is fine.
@@ -41,7 +41,7 @@ _EVENT_CHARACTERS = 200
 
 
 class UnreadableEventError(APIError):
-    """The API, or a gateway before it, sent an event that is not one of the Messages API."""
+    """The API, or a gateway before it, sent an event that the Messages API does not have."""
 
     def __init__(self, event: object) -> None:
         text = repr(event)[:_EVENT_CHARACTERS]
@@ -77,7 +77,7 @@ def detailed(
 
 
 def invalid(message: str) -> APIError:
-    """Return the error for an invalid request, or one that Claude Code cannot carry out."""
+    """Return the error for a request that is invalid, or that Claude Code cannot carry out."""
     return APIError(status=400, error_type="invalid_request_error", message=message)
 
 
@@ -87,12 +87,12 @@ def overloaded(error: QueueTimeoutError) -> APIError:
 
 
 def turn_error(result: ResultMessage | None, apology: AssistantMessage | None, address: str) -> ClaudeCodeError:
-    """Return the error of a turn without an answer.
+    """Return the error for a turn without an answer.
 
     Args:
         result: The turn's result, if it has ended.
         apology: The assistant message that the CLI wrote itself, if any.
-        address: The address of the API, for people.
+        address: The API's address, for people.
     """
     advice = f"Check that {address} can be reached, and try again."
     status = result.api_error_status if result is not None else None
@@ -140,7 +140,7 @@ def as_logged(
 
 
 def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCodeError:
-    """Return the error, as a `PlanLimitError` if `limits` show that a window of the plan is used up."""
+    """Return the error, as a `PlanLimitError` if `limits` show that a plan window is used up."""
     resets_at = None if limits is None else limits.exhausted_until
     if limits is None or resets_at is None or not isinstance(error, APIError):
         return error
@@ -159,10 +159,10 @@ def with_limits(error: ClaudeCodeError, limits: RateLimits | None) -> ClaudeCode
 
 def error_body(error: APIError, request_id: str | None = None) -> dict[str, JsonValue]:
     """Return the API's body for `error`; `request_id` is used if the error has no id."""
-    told: dict[str, JsonValue] = {"type": error.error_type, "message": error.message, **error.details}
-    body: dict[str, JsonValue] = {"type": "error", "error": told}
-    if (known := error.request_id or request_id) is not None:
-        body["request_id"] = known
+    fields: dict[str, JsonValue] = {"type": error.error_type, "message": error.message, **error.details}
+    body: dict[str, JsonValue] = {"type": "error", "error": fields}
+    if (identity := error.request_id or request_id) is not None:
+        body["request_id"] = identity
     return body
 
 

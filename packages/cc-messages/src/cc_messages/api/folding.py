@@ -1,4 +1,4 @@
-"""A loop of many API calls, folded into one message of the Messages API, and unfolded again. Pure functions.
+"""A loop with many API calls, folded into one message of the Messages API, and unfolded again. Pure functions.
 
 The API has a form for server-side tools: `mcp_tool_use` and `mcp_tool_result` blocks in the model's message. The CLI's
 own loop answers in this form, and a later request has that message in its history.
@@ -102,5 +102,5 @@ def _as_text(item: JsonValue) -> JsonValue:
 def _original(item: JsonValue) -> JsonValue:
     if not isinstance(item, dict):
         return item
-    # Clients write out all optional fields of a text block.
+    # Clients write out all optional fields.
     return item.get(_ORIGINAL) or {name: value for name, value in item.items() if value is not None}

@@ -1,6 +1,6 @@
-"""The limits of the last response, and the callback for windows of the plan that fill up.
+"""The last response's limits, and the callback for plan windows that fill up.
 
-Makes no requests of its own: it reads the responses of others. Written on the background loop, read anywhere.
+Makes no requests: it reads responses. Written on the background loop, read anywhere.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from cc_types import LimitWindow, RateLimits
 __all__ = ["LimitCallback", "LimitWatch"]
 
 LimitCallback: TypeAlias = Callable[[LimitWindow, RateLimits], object]
-"""A function called with the window that has passed a threshold, and all limits of that response."""
+"""A function called with the window that has passed a threshold, and all limits in that response."""
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class LimitWatch:
 
     Args:
         callback: Called when a window passes a threshold: once for each threshold, again after the window was reset.
-        thresholds: Shares of a window that is used. A window that refuses requests has passed all of them.
+        thresholds: Used shares, above 0 and at most 1. A window that refuses requests has passed all thresholds.
     """
 
     def __init__(self, callback: LimitCallback | None, thresholds: Sequence[float]) -> None:
@@ -33,13 +33,13 @@ class LimitWatch:
             if not 0 < threshold <= 1:
                 raise ValueError(f"limit_thresholds must be shares above 0 and at most 1, such as 0.8, not {threshold}")
         self.last: RateLimits | None = None
-        """The limits of the last response that had any."""
+        """The limits in the last response that had any."""
         self._callback = callback
         self._thresholds = tuple(thresholds)
         self._passed: dict[str, tuple[datetime | None, float]] = {}
 
     def note(self, limits: RateLimits, loop: asyncio.AbstractEventLoop) -> None:
-        """Store the limits of a response; the callback runs on `loop`, unless that has ended."""
+        """Store a response's limits; the callback runs on `loop`, unless that has ended."""
         self.last = limits
         for window in limits.windows:
             if self._passes(window) and (callback := self._callback) is not None:
@@ -47,13 +47,13 @@ class LimitWatch:
                     loop.call_soon_threadsafe(_call, callback, window, limits)
 
     def _passes(self, window: LimitWindow) -> bool:
-        """Return True if the window has just passed a new threshold."""
+        """Return true if the window has just passed a new threshold."""
         used = 1.0 if window.status == "rejected" else window.utilization or 0.0
         now = max((threshold for threshold in self._thresholds if threshold <= used), default=0.0)
         resets_at, before = self._passed.get(window.kind, (None, 0.0))
         if window.resets_at != resets_at:
             before = 0.0
-        # Responses of parallel requests may arrive out of order, so values never decrease within a window.
+        # Responses to parallel requests may arrive in any order, so values never decrease within a window.
         self._passed[window.kind] = (window.resets_at, max(now, before))
         return now > before
 

@@ -13,7 +13,7 @@ from .failure import UnreadableEventError
 __all__ = ["WHITESPACE", "Answer", "Event", "says_nothing", "sse"]
 
 Event = dict[str, Any]
-"""One event of the Messages API's stream, as the API sent it."""
+"""An event in the Messages API's stream, as the API sent it."""
 
 WHITESPACE = (
     " \t\n\v\f\r\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -24,31 +24,31 @@ WHITESPACE = (
 _NO_CONTENT = frozenset({"", "(no content)"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
-# For the output of an answer that broke off before the API counted it.
+# Estimates the output if an answer broke off before the API counted it.
 _CHARACTERS_PER_TOKEN = 4
 
 # A tool's input, in pieces of JSON.
 _JSON = "partial_json"
-# The appended field of each kind of delta: also the name of the block's field, except for JSON.
+# The appended field for each kind of delta: also the block's field name, except for JSON.
 _APPENDED = {
     "text_delta": "text",
     "thinking_delta": "thinking",
     "signature_delta": "signature",
     "input_json_delta": _JSON,
 }
-# The kinds of events whose form is known.
+# Event types with a form that is checked.
 _KINDS = frozenset(
     {"content_block_delta", "content_block_start", "content_block_stop", "message_delta", "message_start"}
 )
 
 
 class Answer:
-    """The message of one response, built from events; the same for a streamed and for a whole answer."""
+    """A response's message, built from events; the same for a streamed and for a whole answer."""
 
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
         self._blocks: list[dict[str, Any]] = []
-        # By block and field; joined when the block is read, not with each of thousands of deltas.
+        # By block and field; joined when the block is read, not with every delta.
         self._pieces: dict[tuple[int, str], list[str]] = {}
         self._characters = 0
         self.is_complete = False
@@ -61,19 +61,19 @@ class Answer:
 
     @property
     def stop_reason(self) -> str | None:
-        """The stop reason of the model, if known."""
+        """The model's stop reason, if known."""
         return self._message.get("stop_reason")
 
     @property
     def usage(self) -> dict[str, JsonValue]:
-        """Usage of the message so far, as the API counts it."""
+        """Usage so far, as the API counts it."""
         return self._message.get("usage", {})
 
     @property
     def billed(self) -> dict[str, JsonValue]:
         """The message without its content, as far as the API has counted it.
 
-        It counts the output at the end. If that is missing, `output_tokens` is an estimate: one for four characters.
+        It counts the output at the end. If that is missing, `output_tokens` is estimated: four characters are a token.
         """
         if not self._message or self.stop_reason is not None:
             return {**self._message}
@@ -82,7 +82,7 @@ class Answer:
         return {**self._message, "usage": {**self.usage, "output_tokens": output}}
 
     def block(self, index: int) -> dict[str, Any]:
-        """Return a block of the message as received so far."""
+        """Return a block as received so far."""
         self._join()
         return self._blocks[index]
 
@@ -125,7 +125,7 @@ class Answer:
                 return False
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return the message as the API would have sent it in one piece."""
+        """Return the message as the API would have sent it without streaming."""
         self._join()
         return {**self._message, "content": [*self._blocks]}
 
@@ -188,12 +188,12 @@ def sse(event: Event) -> bytes:
 def _as_json(event: Event) -> bytes:
     try:
         return to_json(event, ensure_ascii=True)
-    except ValueError:  # a half of a surrogate pair
+    except ValueError:  # half a surrogate pair
         return json.dumps(event, separators=(",", ":")).encode()
 
 
 def _parsed(text: str) -> JsonValue:
-    """Return a tool's input; of truncated JSON the complete part, as the API's own client does."""
+    """Return a tool's input; if the JSON is truncated, the complete part, as the API's own client does."""
     try:
         return from_json(text, allow_partial=True)
     except ValueError:

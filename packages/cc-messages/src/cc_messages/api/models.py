@@ -1,4 +1,4 @@
-"""`/v1/models`: the models that Claude Code lists, in the form of the API. Pure functions.
+"""`/v1/models`: the models that Claude Code lists, as the API would list them. Pure functions.
 
 Claude Code lists a few models by an alias, each with its id; clients can request both. It has no dates and limits, so
 those fields have the API's values for "unknown".
@@ -20,7 +20,7 @@ _MAX_LIMIT = 1000
 
 
 def catalogue(listed: JsonValue) -> list[Model]:
-    """Return the models of a CLI's `initialize` answer: first the aliases, then their ids."""
+    """Return the models in a CLI's `initialize` answer: first the aliases, then their ids."""
     aliases: dict[str, Model] = {}
     ids: dict[str, Model] = {}
     for entry in listed if isinstance(listed, list) else []:
@@ -29,13 +29,13 @@ def catalogue(listed: JsonValue) -> list[Model]:
         name, stands_for = str(entry.get("displayName") or alias), entry.get("resolvedModel")
         aliases[alias] = _model(alias, name)
         if isinstance(stands_for, str):
-            # The name of an alias such as `default` is not a name of the model itself.
+            # An alias such as `default` is not a name for the model itself.
             ids.setdefault(stands_for, _model(stands_for, stands_for))
     return [*aliases.values(), *(model for name, model in ids.items() if name not in aliases)]
 
 
 def resolve(listed: JsonValue, name: str) -> str:
-    """Return the id of a model given by id or alias."""
+    """Return the model id for an id or an alias."""
     for entry in listed if isinstance(listed, list) else []:
         if isinstance(entry, dict) and entry.get("value") == name:
             return str(entry.get("resolvedModel") or name)
@@ -43,7 +43,7 @@ def resolve(listed: JsonValue, name: str) -> str:
 
 
 def find(models: Sequence[Model], name: str) -> Model:
-    """Return one model by its id or alias."""
+    """Return the model with an id or an alias."""
     for model in models:
         if model["id"] == name:
             return model
@@ -51,7 +51,7 @@ def find(models: Sequence[Model], name: str) -> Model:
 
 
 def page(models: Sequence[Model], query: Mapping[str, str]) -> dict[str, JsonValue]:
-    """Return the part of the list that `limit`, `after_id` and `before_id` select."""
+    """Return the page that `limit`, `after_id` and `before_id` select."""
     limit = _limit(query.get("limit"))
     if (before := query.get("before_id")) is not None:
         rest = models[: _index(models, before, "before_id")]

@@ -12,11 +12,11 @@ from .failure import invalid
 
 __all__ = ["PassedHeaders", "check_headers", "passed_headers"]
 
-# The CLI's variable for headers of its own requests to the API, one per line.
+# The CLI's variable for headers in its API requests, a line for each.
 _CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
 
-# CLI 2.1.329 sends at most 253 headers, up to 24 of which are its own. It leaves out the others without an error, and
-# its login can be among them. The length of headers has no such limit: 10 MB arrived.
+# CLI 2.1.329 sends at most 253 headers, with up to 24 from the CLI itself. It leaves out the others without an error,
+# and the login can be among them. Their length has no such limit: 10 MB arrived.
 _MOST_HEADERS = 200
 
 # A token of RFC 9110, section 5.6.2.
@@ -31,7 +31,7 @@ _OF_THE_CLIENT = frozenset({
     "authorization", "connection", "content-encoding", "content-length", "content-type", "cookie", "host",
     "idempotency-key", "transfer-encoding", "user-agent", "x-api-key", "x-app",
 })  # fmt: skip
-# Those that begin with x-amz- are a part of the login on AWS.
+# On AWS, headers that begin with x-amz- are a part of the login.
 _OF_ITS_LIBRARY = ("x-stainless-", "x-claude-code-", "x-amz-", "proxy-", "sec-")
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -48,10 +48,10 @@ class PassedHeaders:
     custom: tuple[str, ...] = ()
     """Lines for the API."""
     traceparent: str = ""
-    """The span of the request; the CLI's own spans become its children."""
+    """The request's span; the CLI's own spans become children."""
     tracestate: str = ""
     always: str = field(default="", compare=False)
-    """Lines for every request of the process."""
+    """Lines for the process's every request."""
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -64,7 +64,7 @@ class PassedHeaders:
 
 
 def check_headers(headers: Iterable[tuple[str, str]]) -> None:
-    """Check the headers of a request, also those that are not passed on.
+    """Check a request's headers, also headers that are not passed on.
 
     Args:
         headers: Names and values.
@@ -72,7 +72,7 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> None:
     for name, value in headers:
         if _NAME.fullmatch(name) is None:
             raise invalid(
-                f"{name[:_SHOWN_CHARACTERS]!r} cannot be the name of a header: names have letters, digits and "
+                f"{name[:_SHOWN_CHARACTERS]!r} cannot be a header name: names have letters, digits and "
                 "characters of !#$%&'*+-.^_`|~ (RFC 9110, section 5.6.2)"
             )
         if _VALUE.fullmatch(value) is None:
@@ -83,11 +83,11 @@ def check_headers(headers: Iterable[tuple[str, str]]) -> None:
 
 
 def passed_headers(headers: Iterable[tuple[str, str]], env: Mapping[str, str]) -> PassedHeaders:
-    """Select the headers of a request that are passed on.
+    """Select a request's headers for the API.
 
     Args:
         headers: Names and values, checked by `check_headers()`.
-        env: The environment of the processes.
+        env: The processes' environment.
     """
     # If the CLI makes no spans, the trace context has no reader there, and passing it takes a millisecond.
     is_traced = env.get("CLAUDE_CODE_ENABLE_TELEMETRY", "").lower() in _TRUE

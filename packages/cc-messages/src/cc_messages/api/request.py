@@ -63,7 +63,7 @@ _MODEL_CHARACTERS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesRequest:
-    """One request to the Messages API."""
+    """A request to the Messages API."""
 
     model: str
     """Model id or alias."""
@@ -95,7 +95,7 @@ async def run_on_body(function: Callable[[bytes], T], body: bytes) -> T:
 def request_head(
     fields: _Object, betas: str, headers: PassedHeaders, context: RequestContext | None
 ) -> MessagesRequest:
-    """Check a body as far as the CLI needs it, and return the request without its body.
+    """Check a body as far as the CLI needs it, and return the request without it.
 
     Args:
         fields: The body.
@@ -113,7 +113,7 @@ def whole_request(fields: _Object, head: MessagesRequest, login: Login, *, place
 
     Args:
         fields: The body.
-        head: The request without its body.
+        head: The request without the body.
         login: The processes' login.
         places_breakpoints: True if a request without cache breakpoints gets some.
     """
@@ -138,7 +138,7 @@ def whole_request(fields: _Object, head: MessagesRequest, login: Login, *, place
 def parse_object(body: bytes) -> _Object:
     """Parse a body as a JSON object."""
     try:
-        # `json` would also accept the bytes of half a surrogate pair, and other encodings.
+        # `json` would also accept bytes for half a surrogate pair, and other encodings.
         fields: JsonValue = json.loads(body.decode("utf-8-sig"), parse_float=_finite, parse_constant=_finite)
         if rb"\ud" in body.lower():
             # `json` accepts half a surrogate pair, but no encoder can write it.
@@ -163,7 +163,7 @@ def _refuse_thread(fields: _Object) -> None:
 
 
 def _require(fields: _Object) -> None:
-    """Refuse a body without the fields that the CLI would fill in, or with one that it fails on, as the API would."""
+    """Refuse, as the API would, a body without a field that the CLI would fill in, or with one that it fails on."""
     if not isinstance(messages := fields.get("messages"), list):
         raise invalid("messages: Field required" if messages is None else "messages: Input should be a valid list")
     if not messages:

@@ -17,12 +17,12 @@ _ID_BYTES = 12
 
 
 def new_request_id() -> str:
-    """Return an id for a response without a known id of the API."""
+    """Return an id for a response without an id from the API."""
     return f"req_{token_hex(_ID_BYTES)}"
 
 
 def error_headers(error: APIError) -> dict[str, str]:
-    """Return the API's headers for an error: its id, and the wait before a retry."""
+    """Return the API's headers for an error: request id, and wait before a retry."""
     headers = {REQUEST_ID: error.request_id or new_request_id()}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:.15g}"
@@ -30,7 +30,7 @@ def error_headers(error: APIError) -> dict[str, str]:
 
 
 def error_response(error: APIError) -> httpx2.Response:
-    """Return an error in the form of the API."""
+    """Return an error as the API would send it."""
     headers = error_headers(error)
     return httpx2.Response(error.status or 500, json=error_body(error, headers[REQUEST_ID]), headers=headers)
 

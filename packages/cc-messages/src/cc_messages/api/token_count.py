@@ -1,11 +1,11 @@
-"""`POST /v1/messages/count_tokens`: sent to the API itself, with the API key of the processes.
+"""`POST /v1/messages/count_tokens`: sent to the API itself, with the processes' API key.
 
 Claude Code has no way to count a request. For its context usage it asks the API to count, but only its messages,
-without system prompt and tools, and each as a separate message; the sum is not the count of a request. An estimate
+without system prompt and tools, and each as a separate message; the sum is not a request's count. An estimate
 would be a wrong number that looks right. So with a key the request goes to the API, which is free; with an OAuth login,
 which only Claude Code may use, and with other providers, there is no count.
 
-The count is of the caller's body, with the messages as a request would send them. Claude Code adds two short system
+The caller's body is counted, with the messages as a request would send them. Claude Code adds two short system
 blocks to a request on top.
 """
 
@@ -33,41 +33,41 @@ _PASSED_ON = ("content-type", "request-id", "retry-after", "retry-after-ms", "x-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class APIAccess:
-    """The address of the API, and its key."""
+    """The API's address and key."""
 
     url: str
     headers: Mapping[str, str]
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> "APIAccess":
-        """Return the access of a CLI started with `env` on top of this process's environment."""
-        known = {**os.environ, **env}
-        key, bearer = known.get("ANTHROPIC_API_KEY"), known.get("ANTHROPIC_AUTH_TOKEN")
+        """Return the access for a CLI started with `env` on top of this process's environment."""
+        variables = {**os.environ, **env}
+        key, bearer = variables.get("ANTHROPIC_API_KEY"), variables.get("ANTHROPIC_AUTH_TOKEN")
         if login_of(env) not in (Login.API_KEY, Login.GATEWAY):
             raise APIError(
                 status=404,
-                message="Claude Code cannot count the tokens of a request; the API itself is asked where there is an "
+                message="Claude Code cannot count a request's tokens; the API itself is asked where there is an "
                 "API key: set ANTHROPIC_API_KEY",
             )
         credentials = {"x-api-key": key} if key else {"authorization": f"Bearer {bearer}"}
-        return cls(known.get("ANTHROPIC_BASE_URL") or _API, credentials)
+        return cls(variables.get("ANTHROPIC_BASE_URL") or _API, credentials)
 
     async def count(self, fields: Mapping[str, JsonValue], request: httpx2.Request) -> httpx2.Response:
-        """Count the tokens of a body with the API; return its answer, also an error, unchanged."""
+        """Let the API count a body's tokens; return its answer, also an error, unchanged."""
         # A user and a password in the address would be in the client's log.
         url = httpx2.URL(f"{self.url.rstrip('/')}/v1/messages/count_tokens")
         version = request.headers.get("anthropic-version", _VERSION)
         headers = {"anthropic-version": version, "content-type": "application/json", **_basic(url), **self.headers}
         if betas := request.headers.get("anthropic-beta"):
             headers["anthropic-beta"] = betas
-        given = request.extensions.get("timeout", {})
-        timeout = httpx2.Timeout(**given) if given else httpx2.Timeout(_TIMEOUT_SECONDS)
+        seconds = request.extensions.get("timeout", {})
+        timeout = httpx2.Timeout(**seconds) if seconds else httpx2.Timeout(_TIMEOUT_SECONDS)
         async with httpx2.AsyncClient(timeout=timeout) as client:
             content = json.dumps(fields).encode()
             address = url.copy_with(userinfo=b"")
             response = await client.post(address, params=request.url.params, content=content, headers=headers)
-        told = {name: value for name, value in response.headers.items() if name in _PASSED_ON}
-        return httpx2.Response(response.status_code, content=response.content, headers=told)
+        headers = {name: value for name, value in response.headers.items() if name in _PASSED_ON}
+        return httpx2.Response(response.status_code, content=response.content, headers=headers)
 
 
 def _basic(url: httpx2.URL) -> dict[str, str]:

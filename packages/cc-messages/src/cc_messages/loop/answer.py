@@ -1,7 +1,7 @@
-"""The answers and tool calls of the CLI's own loop, as one answer of the Messages API (`api/folding.py`).
+"""The answers and tool calls in the CLI's own loop, as one Messages API answer (`api/folding.py`).
 
-The message's blocks are in order of arrival, and its usage is the sum, with each API call as an iteration. Pure: events
-go in, events come out.
+Blocks are in order of arrival, and the usage is the sum, with each API call as an iteration. Pure: events go in, events
+come out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ Waits: TypeAlias = Callable[[str, str, dict[str, Any]], bool]
 
 
 class LoopAnswer:
-    """The one message of a loop, built from events and tool results.
+    """A loop's one message, built from events and tool results.
 
     Args:
         answer: Gets the message, as sent to the caller.
@@ -51,7 +51,7 @@ class LoopAnswer:
 
     @property
     def is_complete(self) -> bool:
-        """True if the message has ended; later output of the CLI is ignored."""
+        """True if the message has ended; later CLI output is ignored."""
         return self.message.is_complete
 
     @property
@@ -66,7 +66,7 @@ class LoopAnswer:
 
     @property
     def has_stopped_early(self) -> bool:
-        """True if the API's last message ended without a reason, as the CLI ends a truncated one."""
+        """True if the API's last message ended without a reason, as the CLI ends a truncated answer."""
         return bool(self._steps) and self._steps[-1].has_ended and not self._steps[-1].answer.is_complete
 
     @property
@@ -101,7 +101,7 @@ class LoopAnswer:
                 return self._emit(event)
 
     def feed_results(self, results: Sequence[Block]) -> list[Event]:
-        """Process results of tools that the CLI has run; return the events for the caller."""
+        """Process tool results from the CLI; return the events for the caller."""
         if not self._steps or self.is_complete:
             return []
         events: list[Event] = []
@@ -122,7 +122,7 @@ class LoopAnswer:
         if block["type"] != "tool_use":
             return self._emit(start)
         if self._waits is not None and block["name"] not in self._own and block["name"] not in self._others:
-            # Its form depends on its input, which comes later.
+            # The form depends on the input, which comes later.
             step.delayed = [start]
             return []
         return self._emit({**start, "content_block": self._for_caller(block)})
@@ -194,7 +194,7 @@ class LoopAnswer:
 
 
 class _Step:
-    """One API call of the loop."""
+    """An API call in the loop."""
 
     def __init__(self) -> None:
         self.answer = Answer()
@@ -209,7 +209,7 @@ class _Step:
 
 
 def _total(usages: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Return the usage of a whole loop: the sum, and the usage of each API call."""
+    """Return a loop's usage: the sum, and the usage in each API call."""
     iterations: list[JsonValue] = [{"type": "message", **_counts(usage)} for usage in usages]
     return {**_sum(usages), "iterations": iterations}
 

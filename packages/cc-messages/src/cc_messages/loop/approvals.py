@@ -31,10 +31,10 @@ _VERDICT_SECONDS = 5.0
 
 
 class Approvals:
-    """The calls in one request that need an approval, have one, or wait.
+    """The calls in a request that need an approval, have it, or wait.
 
     Args:
-        policy: Decides which calls need one.
+        policy: Decides which calls need an approval.
         approved: The approved calls, each good for one call.
     """
 
@@ -45,7 +45,7 @@ class Approvals:
 
     @classmethod
     def of(cls, own_tools: ClaudeCodeTools | None, messages: Iterable[HistoryMessage]) -> "Approvals | None":
-        """Return the approvals in a conversation; None if no call needs one."""
+        """Return the approvals in a conversation; None if no call can need an approval."""
         if own_tools is None or not own_tools.defers or own_tools.policy is None:
             return None
         return cls(own_tools.policy, _approved_calls(messages))

@@ -20,7 +20,7 @@ _PNG_HEADER_LENGTH = 32  # in base64: 24 bytes, with width and height in the las
 
 
 def merged(messages: Iterable[HistoryMessage]) -> tuple[HistoryMessage, ...]:
-    """Join adjacent messages of one role, as the API does; the CLI would add line breaks."""
+    """Join adjacent messages with the same role, as the API does; the CLI would add line breaks."""
     result: list[HistoryMessage] = []
     for message in messages:
         if result and result[-1].role == message.role:
@@ -36,7 +36,7 @@ def check_message(message: HistoryMessage, place: str) -> None:
             raise invalid(f"{place}.content.{index}{reason}")
     if message.role == "assistant":
         if all(map(says_nothing, message.content)):
-            raise invalid(f"{place}.content: Claude Code does not carry an answer of nothing but thinking and blanks")
+            raise invalid(f"{place}.content: Claude Code does not carry an answer with nothing but thinking and blanks")
         if missing := _calls_without_result(message):
             raise invalid(f"{place}.content: Claude Code does not carry a server tool's call without result: {missing}")
 
@@ -75,7 +75,7 @@ def _in_text(role: str, block: Block) -> str | None:
     if not (text.strip(WHITESPACE) if role == "user" else text):
         return ".text: text content blocks must contain non-whitespace text"
     if any(_is_dropped(citation) for citation in _list(block.get("citations"))):
-        return ".citations: Claude Code carries only citations of web searches back to the model"
+        return ".citations: Claude Code carries only web search citations back to the model"
     return None
 
 
@@ -121,7 +121,7 @@ def _is_dropped(citation: JsonValue) -> bool:
 
 
 def _keeps_size(source: JsonValue) -> bool:
-    """Return True if an image is verifiably small enough for the CLI to leave it unchanged."""
+    """Return true if an image is verifiably small enough for the CLI to leave it unchanged."""
     if not isinstance(source, dict) or source.get("type") != "base64":
         return True
     data = str(source.get("data", ""))

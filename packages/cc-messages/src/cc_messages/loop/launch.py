@@ -20,12 +20,12 @@ _LOOP_ENV = {"CLAUDE_CODE_MAX_RETRIES": "2"}
 # The model gets the tools under the request's names.
 _PLAIN_NAMES = {"CLAUDE_AGENT_SDK_MCP_NO_PREFIX": "1"}
 
-# The tools of a CLI run with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
+# The tools that a CLI has with `--bare`. It silently omits all others there. Measured on CLI 2.1.329.
 _IN_BARE_MODE = frozenset({"Bash", "Edit", "Read"})
 
 
 def loop_launch(request: LoopRequest, builder: LaunchBuilder) -> RequestLaunch:
-    """Return the launch of a process for `request`."""
+    """Return the launch for `request`."""
     server, own_tools = request.tool_server, request.context.claude_code_tools
     plain: Mapping[str, str] = _PLAIN_NAMES if server is not None and server.is_plain else {}
     options = builder.sealed(request.system, request.process_model, {**betas_env(request), **_LOOP_ENV, **plain})

@@ -59,7 +59,7 @@ class LoopPlan(Plan):
             policy = self._asker.policy(self._own_tools)
         # The servers come with the first request.
         start = partial(Worker.open, replace(launch, policy=policy, mcp_servers={}))
-        # Programs that its own tools start would have the options that save memory, too.
+        # Programs that the CLI's own tools start would have the options that save memory, too.
         self._session = await (start(options) if self._own_tools is not None else self._abilities.open(start, options))
         resources.push_async_callback(self._session.close)
         return self._session
@@ -128,8 +128,8 @@ class LoopPlan(Plan):
     async def _check_tools(self, key: ToolServerKey, seconds: float) -> None:
         """Raise McpServerFailedError if the CLI did not get all tools.
 
-        If its bridge dies during the connection, it keeps the tools received so far, and would answer all later calls
-        to the others itself: with "no such tool".
+        If the bridge dies during the connection, the CLI keeps the tools received so far, and would answer later calls to
+        the others itself: with "no such tool".
         """
         [status] = await self._session.wait_mcp([key.name], timeout=seconds)
         if missing := key.names() - {tool["name"] for tool in status.get("tools", [])}:

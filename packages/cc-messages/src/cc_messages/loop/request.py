@@ -1,7 +1,7 @@
 """A request in the CLI's own loop: the conversation and tools that a process needs, and their form for the API.
 
 The CLI calls a tool by the name `mcp__SERVER__TOOL`, so the model must get it under that name. All other fields about a
-tool reach the API unchanged, unless the CLI also has tools of its own to describe. Pure functions.
+tool reach the API unchanged, unless the CLI also has own tools to describe. Pure functions.
 """
 
 import json
@@ -120,7 +120,7 @@ def _message(message: JsonValue, place: str) -> HistoryMessage:
 def _with_cli_tools(
     parameters: _Object, server: ToolServerKey | None, claude_code_tools: ClaudeCodeTools | None
 ) -> _Object:
-    """Give tools the CLI's names. If the CLI has tools of its own, it describes all tools itself."""
+    """Give tools the CLI's names. A CLI with own tools describes all tools itself."""
     changed = dict(parameters)
     if claude_code_tools is not None:
         changed.pop("tools", None)

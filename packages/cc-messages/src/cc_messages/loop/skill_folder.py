@@ -1,7 +1,7 @@
-"""Skills of a request, by name, without the rest of their folders.
+"""A request's skills, by name, without the other files in their folders.
 
-Claude Code finds skills in its settings folders, and settings include hooks, permissions, environment variables and
-servers of the folder's author. So it gets the named skills as a plugin: a folder with only links to them.
+Claude Code finds skills in settings folders, and settings include the folder author's hooks, permissions, environment
+variables and servers. So it gets the named skills as a plugin: a folder with only links to them.
 """
 
 import json
@@ -29,7 +29,7 @@ class SkillFolder:
     """A plugin with links to skills. It is removed by `close()`, by garbage collection, and at interpreter exit."""
 
     def __init__(self, names: Sequence[str], places: Sequence[Path]) -> None:
-        """Find the skills; the first place that has one wins."""
+        """Find the skills; the first place that has a skill wins."""
         skills = [_skill(name, places) for name in names]
         self.path = Path(tempfile.mkdtemp(prefix="cc-skills-"))
         self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
@@ -47,7 +47,7 @@ class SkillFolder:
 def with_skills(
     options: ClaudeAgentOptions, own_tools: ClaudeCodeTools, resources: AsyncExitStack
 ) -> ClaudeAgentOptions:
-    """Return options with the skills that `own_tools` allows, linked in a folder that is one of `resources`."""
+    """Return options with the skills that `own_tools` allows, linked in a folder that `resources` removes."""
     if not own_tools.skills:
         return options
     folder = SkillFolder(own_tools.skills, _skill_places(options.cwd, {**os.environ, **options.env}))
@@ -65,7 +65,7 @@ def _skill_places(cwd: str | Path | None, env: Mapping[str, str]) -> list[Path]:
 
 def _skill(name: str, places: Sequence[Path]) -> Path:
     if name in ("", ".", "..") or "/" in name or "\\" in name:
-        raise invalid(f"{name!r} cannot be the name of a skill")
+        raise invalid(f"{name!r} cannot be a skill name")
     for place in places:
         if (place / name / "SKILL.md").is_file():
             return place / name

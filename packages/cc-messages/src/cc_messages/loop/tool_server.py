@@ -1,7 +1,7 @@
-"""The MCP server of one process: the tools of its requests, and the current receiver of their calls.
+"""A process's MCP server: the caller's tools, and the current receiver of their calls.
 
-The CLI learns its tools when it starts, and a process serves one request after another. So the server belongs to the
-process, and the current request of the process is bound to it. Lives on the background loop.
+The CLI learns the tools before a request, and a process serves many requests. So the server belongs to the process, and
+the process's current request is bound to it. Lives on the background loop.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Run", "ToolServer"]
 
 Run = Callable[[CLICall], Awaitable[Mapping[str, object]]]
-"""Runs a call and returns its result in MCP's form."""
+"""Runs a call and returns the result in MCP's form."""
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class ToolServer:
             await self._ipc.stop()
 
     def bind(self, calls: TurnCalls, run: Run) -> None:
-        """Send the calls of a turn to `run` until `unbind()`."""
+        """Send a turn's calls to `run` until `unbind()`."""
         self._turn, self._seen_ids = (calls, run), set()
 
     def unbind(self) -> None:
@@ -89,11 +89,11 @@ class ToolServer:
 
     @property
     def has_run(self) -> bool:
-        """Return True if a call has arrived since `bind()`."""
+        """Return true if a call has arrived since `bind()`."""
         return bool(self._seen_ids)
 
     def has_missed(self, failed: Iterable[str]) -> bool:
-        """Return True if one of these calls, failed since `bind()`, was lost because its bridge had exited."""
+        """Return true if a call in `failed` was lost because the bridge had exited."""
         return self._ipc is not None and not self._seen_ids.issuperset(failed)
 
     async def _answer(self, name: str, arguments: Mapping[str, object], call_id: str | None) -> CallToolResult:
@@ -110,7 +110,7 @@ class ToolServer:
             running.cancel()
             if _is_cancelled():  # by the CLI, which ignores the answer
                 raise
-            # By the end of the turn, or by the tool itself. Answered, since an MCP server takes seconds to close over a
+            # By the turn's end, or by the tool itself. Answered, since an MCP server takes seconds to close over a
             # handler that still waits.
             return _error("CancelledError: The call was cancelled.")
         finally:
@@ -126,8 +126,8 @@ class ToolServer:
             return result
         except (asyncio.CancelledError, GeneratorExit):
             raise
-        # A panic of a tool in Rust would end the server's task. The `KeyboardInterrupt` of a tool belongs to the
-        # caller's loop, which has raised it, and would end the background loop here.
+        # A panic in a Rust tool would end the server's task. A tool's `KeyboardInterrupt` belongs to the caller's loop,
+        # which has raised it, and would end the background loop here.
         except BaseException as error:
             logger.error("The tool %r failed", call.name, exc_info=error)
             return _error(f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS])

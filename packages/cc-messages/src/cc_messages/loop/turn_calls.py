@@ -1,7 +1,7 @@
-"""The tool calls of one turn, by the ids that the model gave them.
+"""A turn's tool calls, by their ids from the model.
 
-A call comes from the CLI on a way of its own, so a call of a turn that was left can arrive in a later one. But the
-messages of a turn have the ids of its own calls only. Lives on the background loop.
+Calls and messages come from the CLI on different ways, so a call from an abandoned turn can arrive in a later turn. But
+a turn's messages have only the ids of its own calls. Lives on the background loop.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ _BEHIND_SECONDS = 5.0
 
 
 class TurnCalls:
-    """The ids of a turn's tool calls, those of its sub-agents included."""
+    """Ids of a turn's tool calls, including its sub-agents' calls."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
         self._news = asyncio.Event()
 
     def note(self, message: Message) -> None:
-        """Record the calls in a message of the turn."""
+        """Record the calls in a message."""
         match message:
             case StreamEvent(
                 event={"type": "content_block_start", "content_block": {"type": "tool_use", "id": str(call)}}
@@ -36,7 +36,7 @@ class TurnCalls:
         self._news.set()
 
     async def has(self, call_id: str | None) -> bool:
-        """Return True if a call belongs to the turn, or if an old CLI does not send its id; wait for its message."""
+        """Return true if a call belongs to the turn, or if an old CLI does not send the id; wait for its message."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_BEHIND_SECONDS):
                 while call_id is not None and call_id not in self._ids:

@@ -79,7 +79,7 @@ class LoopReading(Reading):
 
     @override
     def with_cost(self, result: ResultMessage) -> ResultMessage:
-        # The CLI reports the process's cost since its start, over all requests.
+        # The CLI reports the process's cost over all requests.
         spent = self._session.last_spent
         models = {name: usage.model_dump(by_alias=True) for name, usage in spent.models.items()}
         return replace(result, total_cost_usd=spent.cost_usd, model_usage=models)
@@ -121,7 +121,7 @@ class LoopReading(Reading):
 
     @property
     def failed_calls(self) -> frozenset[str]:
-        """The ids of failed calls of the server's tools, for any reason."""
+        """Ids of failed calls to the server's tools, for any reason."""
         blocks = self.answer.content
         failed = {str(block["tool_use_id"]) for block in blocks if block.get("is_error")}
         return frozenset(str(block["id"]) for block in blocks if self._is_of_server(block)) & failed

@@ -1,4 +1,4 @@
-"""The abilities of a CLI that requests need, probed once, when its first process has started.
+"""The abilities of a CLI that requests need, probed when its first process has started.
 
 Version numbers are not used. A probe asks the process, never the API; all of it takes some 15 ms. Without the first
 ability no request works; without the others requests are slower. Measured on CLI 2.1.71 to 2.1.330.
@@ -22,21 +22,21 @@ logger = logging.getLogger(__name__)
 _PROBE = "CC_MESSAGES_PROBE"
 
 # Options of the CLI's JavaScript runtime: garbage is collected as if the machine had 64 MB, and less code is compiled.
-# After 1,000 requests of ten messages a process has 182 MB of its own instead of 245. Measured on CLI 2.1.329, Linux.
-# They are no stable interface of Bun, and it does not start with one that it does not have.
+# After 1,000 requests with ten messages a process has 182 MB of private memory instead of 245. Measured on CLI 2.1.329,
+# Linux. They are not a stable interface of Bun, which does not start with an option that it does not have.
 _MEMORY_ENV = {"BUN_JSC_forceRAMSize": "67108864", "BUN_JSC_useDFGJIT": "0"}
 
 
 class Abilities:
-    """The abilities of one CLI; assumed until probed."""
+    """A CLI's abilities; assumed until probed."""
 
     def __init__(self) -> None:
         self.can_rewind = True
         """True if a message can be dropped from the conversation. Since CLI 2.1.191."""
         self.can_prove = True
-        """True if its log has the numbers of API calls."""
+        """True if the log has call numbers."""
         self.has_proven = False
-        """True if a log with such a number was seen."""
+        """True if the log has had such a number."""
         self._is_probed = False
         self._can_save_memory = True
 
@@ -55,7 +55,7 @@ class Abilities:
         return await start(options)
 
     async def probe(self, session: Session) -> None:
-        """Probe the abilities of `session`'s CLI, unless they are known."""
+        """Probe `session`'s CLI, unless that was done."""
         # Without a lock, which a forked child would inherit: two processes that start together may both be probed.
         if not self._is_probed:
             await self._check_parameters(session)
@@ -63,11 +63,10 @@ class Abilities:
             self._is_probed = True
 
     def cannot_prove(self, session: Session) -> None:
-        """Record that the log of `session`'s CLI has no numbers."""
+        """Record that the log in `session`'s CLI has no numbers."""
         self.can_prove = False
         logger.warning(
-            "%s does not log the time limit of its API calls, so nothing proves that a call has the parameters of its "
-            "request",
+            "%s does not log time limits for API calls, so nothing proves that a call has its request's parameters",
             _name(session),
         )
 
@@ -79,7 +78,7 @@ class Abilities:
                 pass
             case _:
                 raise CLIConnectionError(
-                    reason=f"{_name(session)} does not take the parameters of a request while it runs",
+                    reason=f"{_name(session)} does not take a request's parameters while it runs",
                     advice="Use version 2.1.139 or newer (claude-agent-sdk 0.1.81).",
                 )
 

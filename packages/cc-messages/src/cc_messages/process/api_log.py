@@ -1,11 +1,11 @@
-"""The CLI's log of its API calls: the headers of a response, and the body of an error, word for word.
+"""The CLI's log of API calls: response headers, and error bodies word for word.
 
-The messages on the CLI's stdout lack data that an API client needs: the wait after a 429, the id of a request, the
-API's own text for some errors. With debug logging the API client inside the CLI writes them to stderr, keys masked and
+The messages on the CLI's stdout lack data that an API client needs: the wait after a 429, the request id, the API's own
+text for some errors. With debug logging the API client inside the CLI writes them to stderr, keys masked and
 contents left out. That costs 0.2 ms a request here, and nothing measurable there. Measured on CLI 2.1.329; a version
 with another log format only gives less. Lives on the background loop.
 
-Only calls with the number of the current request count (`call_number.py`): lines of an earlier one may come late.
+Only calls with the current request's number count (`call_number.py`): lines for an earlier request may come late.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["BEHIND_SECONDS", "LOG_ARGUMENTS", "LOG_ENV", "APILog", "retry_after"]
 
 LOG_ENV = {"ANTHROPIC_LOG": "debug", "CLAUDE_CODE_DEBUG_LOG_LEVEL": "error"}
-"""Environment variables for the start: its API client logs everything, and it itself only errors."""
+"""Environment variables for the start: the CLI's API client logs everything, and the CLI itself only errors."""
 LOG_ARGUMENTS: Mapping[str, str | None] = {"debug-to-stderr": None}
 """Command-line arguments for it."""
 
 # The lines are written before the CLI's message on stdout; they come through another pipe.
 BEHIND_SECONDS = 0.1
-"""The usual delay of the log, at most."""
+"""The log's usual delay, at most."""
 
 _ENTRY = re.compile(r"\[Anthropic SDK \w+\] (?P<text>.*)")
 _SENDING = re.compile(r"\[log_\w+\] sending request \{$")
@@ -51,31 +51,31 @@ class APILog:
 
     def __init__(self) -> None:
         self.on_refusal: Callable[[], object] | None = None
-        """Called when the API has refused the request, before the CLI's attempt at a different one."""
+        """Called when the API has refused the request, before the CLI tries a different request."""
         self._entry: Literal["sending", "answer", "other"] | None = None
         self._has_call, self._has_answer, self._has_error = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.expect("")
 
     def expect(self, number: str) -> None:
-        """Begin the data of a request, whose API calls have this number."""
+        """Begin a request, whose API calls have this number."""
         self._expected, self._number = number, ""
         self._is_mine = self._is_proven = False
         self.is_mixed = False
-        """True if a later call of the request had another number."""
-        if self._entry is not None:  # the rest of it is about an earlier request
+        """True if a later call had another number."""
+        if self._entry is not None:  # its other lines are about an earlier request
             self._entry = "other"
         self.headers: dict[str, str] = {}
-        """Useful headers of the last response."""
+        """Useful headers in the last response."""
         self.error: dict[str, JsonValue] | None = None
         """The API's last error, as in its body, if any."""
         self.status: int | None = None
-        """The status of that error, if the response had it."""
+        """That error's status, if the response had it."""
         for event in (self._has_call, self._has_answer, self._has_error):
             event.clear()
 
     @property
     def request_id(self) -> str | None:
-        """The API's id of the request, if known."""
+        """The API's request id, if known."""
         return self.headers.get("request-id")
 
     @property
@@ -85,21 +85,21 @@ class APILog:
 
     @property
     def has_answer(self) -> bool:
-        """True if the log has the headers of a response."""
+        """True if the log has a response's headers."""
         return self._has_answer.is_set()
 
     async def called(self, seconds: float) -> bool:
-        """Wait up to `seconds` seconds for an API call of the request; return True if there is one with its number."""
+        """Wait up to `seconds` for an API call; return true if there is a call with the request's number."""
         await _wait_for(self._has_call, seconds)
         return self._is_proven
 
     async def answered(self) -> None:
-        """Wait for the headers of a response that is known to exist, up to a time limit."""
+        """Wait for a response's headers, up to a time limit."""
         if self._has_call.is_set():
             await _wait_for(self._has_answer, BEHIND_SECONDS)
 
     async def failed(self) -> None:
-        """Wait likewise for the body of an error."""
+        """Wait likewise for an error's body."""
         if self._has_call.is_set():
             await _wait_for(self._has_error, BEHIND_SECONDS)
 
@@ -131,12 +131,12 @@ class APILog:
                     self.headers[header["name"]] = str(json.loads(header["value"]))
 
     def _has_sent(self) -> None:
-        # A log without numbers proves nothing, and is of use all the same.
+        # A log without numbers proves nothing, and is useful all the same.
         self._is_mine = self._number in ("", self._expected)
         if self._is_mine:
             self._is_proven = self._number == self._expected
             self._has_call.set()
-        elif self._is_proven:  # and an earlier request's call cannot come after one of this request
+        elif self._is_proven:  # and an earlier request's call cannot come after this request's
             self.is_mixed = True
 
     def _take_error(self, line: str) -> None:
@@ -156,7 +156,7 @@ class APILog:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds that a response sets; None without one, or if its form is unknown."""
+    """Return the wait in seconds that a response sets; None if there is none, or in an unknown form."""
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     value = headers.get("retry-after", "")

@@ -1,10 +1,9 @@
-"""The number of an API call: the proof that Claude Code made it with the parameters of its request.
+"""The number of an API call: the proof that Claude Code made it with its request's parameters.
 
-The parameters of a request are set on a process before its prompt. With them a number is set: the milliseconds in the
-time limit of the API client inside the CLI. The API gets that limit in whole seconds, so it never sees the number. But
-the client writes the limit into its log at each call (see `api_log.py`). So a call with another number was made with
-the parameters of another request. Measured on CLI 2.1.81 to 2.1.330, with an API key, an OAuth token, Vertex AI and
-Bedrock.
+A request's parameters are set on a process before its prompt, and a number with them: the milliseconds in the time
+limit of the API client inside the CLI. The API gets that limit in whole seconds, so it never sees the number. But the
+client writes the limit into its log at each call (see `api_log.py`). So a call with another number was made with
+another request's parameters. Measured on CLI 2.1.81 to 2.1.330, with an API key, an OAuth token, Vertex AI and Bedrock.
 """
 
 from collections.abc import Mapping
@@ -21,10 +20,10 @@ _SECOND = 1000
 
 
 class CallNumbers:
-    """The numbers of one process, which repeat after a thousand.
+    """A process's numbers, which repeat after a thousand.
 
     Args:
-        env: The environment of the process; its time limit holds, but for the milliseconds.
+        env: The process's environment; its time limit holds, but for the milliseconds.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:

@@ -28,7 +28,7 @@ _BETAS = "ANTHROPIC_BETAS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLaunch(Launch):
-    """The launch of a process that answers requests of the Messages API."""
+    """The launch of a process that answers Messages API requests."""
 
     plan: Callable[[], Plan] = field(compare=False)
     """Makes the process's plan."""
@@ -84,7 +84,7 @@ class LaunchBuilder:
         return self._whole(request.system, request.process_model, betas_env(request))
 
     def plain(self) -> RequestLaunch:
-        """Return the launch for any request without betas of its own, as far as the login allows."""
+        """Return the launch for any request without betas, as far as the login allows."""
         return self._whole((), PLAIN_MODEL, {})
 
     def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
@@ -95,7 +95,7 @@ class LaunchBuilder:
         return self.launch(options, partial(PlainPlan, self.abilities, allowance))
 
     def sealed(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> ClaudeAgentOptions:
-        """Return the options of a process without tools, settings and files, with `env` under the caller's own."""
+        """Return options without tools, settings and files, with `env` under the caller's variables."""
         options = sealed_options(system_prompt="\n\n".join(system), model=model, env=self._env, cli_path=self._cli_path)
         # The caller's own variables take precedence, except over a request's betas.
         betas = {name: value for name, value in env.items() if name == _BETAS}
@@ -110,7 +110,7 @@ class LaunchBuilder:
         mcp_servers: Mapping[str, McpServer] | None = None,
         loop_key: object = None,
     ) -> RequestLaunch:
-        """Return the launch of a process with these options and this plan."""
+        """Return the launch with these options and this plan."""
         return RequestLaunch(
             options=options,
             policy=None,
@@ -126,7 +126,7 @@ class LaunchBuilder:
 
 
 def logged(options: ClaudeAgentOptions) -> ClaudeAgentOptions:
-    """Return the options of a process that logs its API calls."""
+    """Return the options, with a log of API calls."""
     return replace(options, env={**LOG_ENV, **options.env}, extra_args={**options.extra_args, **LOG_ARGUMENTS})
 
 

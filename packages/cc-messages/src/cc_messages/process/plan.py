@@ -24,7 +24,7 @@ __all__ = ["NO_COMMANDS", "PlainPlan", "Plan"]
 NO_COMMANDS: Mapping[str, str | None] = {"disable-slash-commands": None}
 """The command line for a process without commands: the CLI would search them after each parameter change."""
 
-# The CLI's prompt in place of the conversation.
+# The CLI's prompt, in place of the conversation.
 _PROMPT = "."
 
 
@@ -67,7 +67,7 @@ class PlainPlan(Plan):
 
     Args:
         abilities: The CLI's abilities.
-        allowance: The allowed prompt length of this CLI with this login.
+        allowance: The allowed prompt length with this CLI and this login.
     """
 
     _session: PooledSession

@@ -1,4 +1,4 @@
-"""A process of the pool that answers requests of the Messages API, one at a time, without state between two.
+"""A pool's process that answers Messages API requests, one at a time, without state between them.
 
 The request is in the extra body, whose fields replace the CLI's own, `messages` and `system` included. So the CLI gets
 a prompt that the API never receives, makes one API call, and drops the prompt after the answer. Any process answers any
@@ -47,10 +47,10 @@ class RequestProcess(Worker):
     """A process that answers requests.
 
     Args:
-        launch: Its launch.
-        session: Its session.
-        log: Reads its stderr.
-        plan: Its plan.
+        launch: Options and key.
+        session: The CLI's session.
+        log: Reads the CLI's stderr.
+        plan: How to answer.
         resources: Released when it is closed.
     """
 
@@ -59,7 +59,7 @@ class RequestProcess(Worker):
     ) -> None:
         super().__init__(launch, session)
         self.log = log
-        """The log of the process's last API call."""
+        """Log entries about the last API call."""
         self.on_limits: Callable[[RateLimits], object] | None = None
         """Called with an API response's limits."""
         self._plan, self._resources, self._abilities = plan, resources, launch.abilities
@@ -90,7 +90,7 @@ class RequestProcess(Worker):
     def matches(self, launch: Launch) -> bool:
         if self._plan.tool_server != cast(RequestLaunch, launch).tool_server:
             return False
-        # With the caller's tools, the setting has a server of ours.
+        # With the caller's tools, our own server is in the setting.
         is_ours = self._plan.tool_server is not None
         settings = {name: value for name, value in launch.settings.items() if not (is_ours and name == "mcp_servers")}
         return not self.session.settings.missing(settings)
@@ -131,7 +131,7 @@ class RequestProcess(Worker):
             raise with_limits(logged, self._note_limits()) from error.__cause__
 
     async def _prove(self) -> None:
-        """Check that the API was called with the parameters of this request."""
+        """Check that the API was called with this request's parameters."""
         if not self._has_log or not self._abilities.can_prove:
             return
         if await self.log.called(_PROOF_SECONDS):
@@ -143,7 +143,7 @@ class RequestProcess(Worker):
 
     def _mixed(self) -> CLIConnectionError:
         self._is_mixed = True
-        logger.error("Process %s called the API with other parameters than those of its request", self.pid)
+        logger.error("Process %s called the API with other parameters than its request's", self.pid)
         return CLIConnectionError(
             reason="Claude Code called the API with the parameters of another request, so its answer was dropped",
             advice="Send the request again.",

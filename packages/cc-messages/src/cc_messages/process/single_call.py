@@ -1,13 +1,13 @@
-"""One request, one API call: the prevention of a second call by the CLI.
+"""One request, one API call: a second call by the CLI is prevented.
 
 After an answer that ended at `max_tokens` or at the context window, that broke off after a whole block, or that shows
 nothing, the CLI asks the model to go on, up to three times. No switch prevents that. But before each API call it
-computes the length of the conversation, and makes none above a limit: from the usage that the API sent with the last
-answer, and from an estimate of the later messages. So the limit is one token, and the prompt is preceded by a mark: an
-answer that the CLI does not send, because it counts as empty, and whose usage is the negative length of the prompt. The
-prompt is always the same. With one more message, or with the API's own usage, it is over the limit.
+computes the conversation's length, and makes none above a limit: from the usage that the API sent with the last answer,
+and from an estimate for the later messages. So the limit is one token, and the prompt is preceded by a mark: an answer
+that the CLI does not send, because it counts as empty, and whose usage is the prompt's negative length. The prompt is
+always the same. With one more message, or with the API's own usage, it is over the limit.
 
-The computed length of the prompt depends on the CLI and on the login: up to 22 tokens with an API key; with a
+The prompt's computed length depends on the CLI and on the login: up to 22 tokens with an API key; with a
 subscription and a CLI that sends its version (2.1.306 and newer) 243 to 341, because of a message about the machine
 that the API never gets. A mark that is too small stops the prompt itself, before any API call, so it is increased in
 steps until the prompt passes. A step is smaller than the 22 tokens that the CLI would add. Measured on 14 CLIs from
@@ -25,13 +25,13 @@ from cc_session import Session
 __all__ = ["LIMIT_ENV", "Allowance", "PromptAllowance"]
 
 LIMIT_ENV = {"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1"}
-"""Environment variables for a process from its start on."""
+"""Environment variables for a process's start."""
 
 # The CLI's own text for an empty answer, which it leaves out of requests.
 _NOTHING = "(no content)"
 
-# Not the name of a model, since the mark precedes requests to all of them. The CLI's name for messages of its own,
-# `<synthetic>`, would make it ignore the usage.
+# Not a model name, since the mark precedes requests to all models. With the CLI's name for its own messages,
+# `<synthetic>`, it would ignore the usage.
 _NO_MODEL = "none"
 
 _FIRST_TOKENS = 22
@@ -49,7 +49,7 @@ class Allowance:
 
     @classmethod
     def of(cls, cli_path: str, *, has_message: bool) -> "Allowance":
-        """Return the allowance of all this program's processes with this CLI."""
+        """Return the allowance for all this program's processes with this CLI."""
         return _by_cli.setdefault((cli_path, has_message), cls(has_message=has_message))
 
 
@@ -83,7 +83,7 @@ class PromptAllowance:
         """Allow more, after a blocked prompt.
 
         A new process shows how long the CLI counts prompts. In a used one, leftovers may have blocked the prompt, so
-        its first repetition has the same allowance: a larger one than needed would let the CLI make a second API call.
+        the first repetition has the same allowance: one that is too large would let the CLI make a second API call.
         """
         if self._is_repeated:
             self._tokens += _STEP_TOKENS

@@ -1,6 +1,6 @@
-"""Parsing of one turn: from the CLI's messages to the events of the API's one answer.
+"""Parsing of a turn: from the CLI's messages to the events in the API's one answer.
 
-Drops events of a second API call, and an end that the API did not send. Pure: messages go in, events come out.
+Drops events from a second API call, and an end that the API did not send. Pure: messages go in, events come out.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ class Reading:
         self.is_broken = False
         """True if there will be no complete answer."""
         self.has_begun = False
-        """True if the CLI has begun the turn; messages before that are about an earlier one."""
-        self._apology: AssistantMessage | None = None
+        """True if the CLI has begun the turn; messages before that are about an earlier turn."""
+        self._cli_text: AssistantMessage | None = None
         self._result: ResultMessage | None = None
 
     def feed(self, message: Message) -> Sequence[Event]:
@@ -51,7 +51,7 @@ class Reading:
                 if not self.has_apology or not _is_made_up(event):
                     return self._feed_event(event)
             case AssistantMessage() if message.error is not None:
-                self._apology = message
+                self._cli_text = message
             case ResultMessage():
                 self._result = message
             case _:
@@ -82,25 +82,25 @@ class Reading:
         return False
 
     def with_cost(self, result: ResultMessage) -> ResultMessage:
-        """Return the turn's result with the cost of this request alone."""
+        """Return the turn's result with the cost for this request alone."""
         return with_cost(result, self.answer.as_json())
 
     def failure(self, address: str) -> ClaudeCodeError:
         """Return the reason for the missing or incomplete answer from the API at `address`."""
         if self.was_blocked:
             return CLIConnectionError(reason="Claude Code has not sent the request", advice="Send it again.")
-        return turn_error(self._result, self._apology, address)
+        return turn_error(self._result, self._cli_text, address)
 
     @property
     def has_apology(self) -> bool:
         """True if the CLI has reported a failed API call."""
-        return self._apology is not None
+        return self._cli_text is not None
 
     @property
     def ends_by_itself(self) -> bool:
         """True if the CLI will end the turn, or has ended it, without another API call.
 
-        Calls of tools end it, and a refusal. After an answer that shows nothing, that has reached a limit, or that
+        Tool calls end it, and a refusal. After an answer that shows nothing, that has reached a limit, or that
         announces a tool call without making it, the CLI may ask again.
         """
         if not self.answer.is_complete:
@@ -130,7 +130,7 @@ def _has_type(event: object) -> bool:
 
 
 def _is_made_up(event: Event) -> bool:
-    """Return True if the CLI closed a stream that the API did not: it has no reason for the end."""
+    """Return true if the CLI closed a stream that the API did not: it has no reason for the end."""
     match event["type"]:
         case "content_block_stop":
             return True
