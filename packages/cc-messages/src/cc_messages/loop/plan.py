@@ -128,8 +128,8 @@ class LoopPlan(Plan):
     async def _check_tools(self, key: ToolServerKey, seconds: float) -> None:
         """Raise McpServerFailedError if the CLI did not get all tools.
 
-        If the bridge dies during the connection, the CLI keeps the tools received so far, and would answer later calls to
-        the others itself: with "no such tool".
+        If the bridge dies during the connection, the CLI keeps the tools received so far, and would answer calls to the
+        others itself: with "no such tool".
         """
         [status] = await self._session.wait_mcp([key.name], timeout=seconds)
         if missing := key.names() - {tool["name"] for tool in status.get("tools", [])}:
