@@ -42,8 +42,7 @@ PLAIN_MODEL = "claude-sonnet-5"
 one it adds none. Measured on CLI 2.1.139 and newer."""
 
 # The body field for a request's betas. The CLI sends it where the API expects it: as a header, in place of the CLI's
-# own, or in the body beside the CLI's own. With other logins, whose betas are a part of the login, a process is
-# started with them.
+# own, or in the body. With other logins, whose betas are a part of the login, a process is started with them.
 _BETAS = {
     Login.API_KEY: "betas",
     Login.GATEWAY: "betas",
@@ -129,9 +128,13 @@ def whole_request(fields: _Object, head: MessagesRequest, login: Login, *, place
     process_model = model
     if login in _MODEL_IDS and _MODEL_IDS[login].fullmatch(model):
         extra["model"], process_model = model, PLAIN_MODEL
-    if betas and login in _BETAS:
+    if login in _BETAS:
         names: list[JsonValue] = [beta.strip() for beta in betas.split(",") if beta.strip()]
-        extra[_BETAS[login]], betas = names, ""
+        # Null removes the header with the CLI's own betas; the API refuses an empty one.
+        extra["betas"] = None
+        if names:
+            extra[_BETAS[login]] = names
+        betas = ""
     return replace(head, process_model=process_model, extra_body=json.dumps(extra), system=texts, betas=betas)
 
 
@@ -171,6 +174,8 @@ def _require(fields: _Object) -> None:
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise invalid(f"messages.{index}: Input should be an object")
+    if "betas" in fields:  # a header, which the CLI would take from the body
+        raise invalid("betas: Extra inputs are not permitted")
     if not isinstance(fields.get("tools"), list | None):
         raise invalid("tools: Input should be a valid list")
     if fields.get("max_tokens") is None:

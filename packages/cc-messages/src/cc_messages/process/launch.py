@@ -25,6 +25,9 @@ __all__ = ["LaunchBuilder", "RequestLaunch", "betas_env", "logged"]
 
 _BETAS = "ANTHROPIC_BETAS"
 
+# On Bedrock the CLI adds its own beta to the body.
+_NO_BETAS_ENV = {"DISABLE_INTERLEAVED_THINKING": "1"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLaunch(Launch):
@@ -88,7 +91,7 @@ class LaunchBuilder:
         return self._whole((), PLAIN_MODEL, {})
 
     def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
-        options = logged(self.sealed(system, model, {**env, **LIMIT_ENV}))
+        options = logged(self.sealed(system, model, {**env, **LIMIT_ENV, **_NO_BETAS_ENV}))
         if self.abilities.can_rewind:  # otherwise a command clears the conversation
             options = replace(options, extra_args={**options.extra_args, **NO_COMMANDS})
         allowance = Allowance.of(str(self._cli_path), has_message=not self.login.is_in_environment)
