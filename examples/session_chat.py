@@ -8,7 +8,7 @@ from cc_session import Session, TurnError, TurnTimeoutError, sealed_options
 
 
 def questions() -> Iterator[str]:
-    """Yield typed lines up to an empty one; or two questions, if stdin is not a terminal."""
+    """Yield typed lines up to an empty line; or two questions, if stdin is not a terminal."""
     if not sys.stdin.isatty():
         yield from ("What is the capital of France?", "And of Japan?")
         return

@@ -65,17 +65,6 @@ async def test_importing_constructing_and_preparing_starts_and_writes_nothing() 
     assert await python(DOES_NOTHING) == "nothing"
 
 
-async def test_only_the_full_stack_patches_the_parser_of_the_sdk() -> None:
-    """SDK-DP-5, ARCH-12, ARCH-32: the SDK warns of unknown messages after an import of cc-model only."""
-    program = """\
-import sys, cc_messages
-print("cc_compat" in sys.modules)
-import cc_model
-print(sys.modules["cc_compat"].status().applied)
-"""
-    assert (await python(program)).split() == ["False", "True"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("line", ["subprocess.run(['true'])", "open('x', 'w')", "socket.create_connection(('::1', 9))"])
 async def test_forbidden_actions_are_detected(line: str) -> None:

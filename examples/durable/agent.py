@@ -1,4 +1,4 @@
-"""The agent that the workers of all engines run: it looks orders up, and refunds them after an approval."""
+"""The agent that workers run with each engine: it looks orders up, and refunds them after an approval."""
 
 import asyncio
 import os
@@ -14,16 +14,16 @@ from cc_model import ClaudeCodeProvider, claude_code
 
 ToolFunction: TypeAlias = Callable[..., Awaitable[str]]
 
-# The engine retries failed requests, so the client does not. The number of processes depends on this machine's memory,
-# so each machine has its own setting.
+# The engine retries failed requests, so the client does not. The number of processes depends on the machine's memory,
+# so each machine has a setting.
 provider = ClaudeCodeProvider(pool=int(os.environ.get("CLAUDE_PROCESSES", "4")), max_retries=0)
 
-# Time to kill the worker in the middle of a call.
+# Time to kill the worker during a call.
 SECONDS = float(os.environ.get("TOOL_SECONDS", "0"))
 
 
 async def find_order(number: int) -> str:
-    """Find an order and its price."""
+    """Find an order and the price."""
     shop.note_call("find_order")
     await asyncio.sleep(SECONDS)
     return f"Order {number}: a kettle, 30 euros."
@@ -51,7 +51,7 @@ def support_agent(
 
     Args:
         durability: Capability that makes it durable with the engine.
-        as_step: Makes a tool a step of the engine, where the engine does not do so by itself.
+        as_step: Makes a tool an engine's step, for engines that do not do so by themselves.
     """
     return Agent(
         "claude-code:sonnet",

@@ -4,7 +4,7 @@ python dbos_client.py ask ID QUESTION      submit a question
 python dbos_client.py pending ID           wait until an approval is needed, and print the calls
 python dbos_client.py decide ID yes|no     approve or deny it
 python dbos_client.py answer ID            wait for the answer, and print it
-python dbos_client.py take-over NAME       give the unfinished work of a dead worker to the others
+python dbos_client.py take-over NAME       give a dead worker's unfinished work to the others
 """
 
 import os
@@ -15,7 +15,7 @@ from dbos import DBOSClient, WorkflowHandle
 
 
 def main(command: str, name: str, *rest: str) -> None:
-    """Run one command."""
+    """Run a command."""
     client = DBOSClient(system_database_url=os.environ.get("DATABASE", "sqlite:///support.sqlite"))
     match command, rest:
         case "ask", [text]:

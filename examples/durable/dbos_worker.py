@@ -1,4 +1,4 @@
-"""A worker with DBOS: `python dbos_worker.py NAME`, with a name of its own for each worker."""
+"""A worker with DBOS: `python dbos_worker.py NAME`, with another name for each worker."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from dbos import DBOS, StepOptions
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.durable_exec.dbos import DBOSDurability, StepConfig
 
-# pydantic-ai passes this to DBOS unchanged, but its type lacks `should_retry`.
+# pydantic-ai passes this to DBOS unchanged, but the type there lacks `should_retry`.
 retries = cast(StepConfig, StepOptions(retries_allowed=True, max_attempts=5, should_retry=may_pass))
 # Model requests are steps by default; tools have to declare it.
 agent = support_agent(DBOSDurability(model_step_config=retries), as_step=DBOS.step())
@@ -44,7 +44,7 @@ def main() -> None:
             "name": "support",
             "system_database_url": os.environ.get("DATABASE", "sqlite:///support.sqlite"),
             "executor_id": sys.argv[1],
-            # A worker takes only work of its own version: change it when the workflow or its tools change.
+            # A worker takes only work with the same version: change it with the workflow and the tools.
             "application_version": "1",
         }
     )

@@ -4,7 +4,7 @@ python prefect_client.py ask ID QUESTION      submit a question
 python prefect_client.py pending ID           wait until an approval is needed
 python prefect_client.py decide ID yes|no     approve or deny it
 python prefect_client.py answer ID            wait for the answer, and print it
-python prefect_client.py take-over ID         give a question of a dead worker to the others
+python prefect_client.py take-over ID         give a dead worker's question to the others
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _ENDS = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
 
 async def main(command: str, name: str, *rest: str) -> None:
-    """Run one command."""
+    """Run a command."""
     async with get_client() as client:
         match command, rest:
             case "ask", [question]:

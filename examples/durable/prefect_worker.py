@@ -25,7 +25,7 @@ async def failure_may_pass(_task: Task[..., Any], _run: TaskRun, state: State[An
 @flow(name="answer", persist_result=True)
 async def answer(question: str) -> str:
     """Answer a customer."""
-    # Created here and not above: Prefect sends this function, with all its globals, to a process for each run.
+    # Created here and not above: Prefect sends this function, with all globals, to a process for each run.
     retries = TaskConfig(retries=4, retry_delay_seconds=[1, 2, 4, 8], retry_condition_fn=failure_may_pass)
     agent = support_agent(PrefectDurability(model_task_config=retries))
     result = await agent.run(question)
@@ -41,6 +41,6 @@ async def answer(question: str) -> str:
 
 
 if __name__ == "__main__":
-    # Each run has its own process, with its own Claude Code. Not paused at the end: other workers serve it too.
+    # Each run has a process, with its own Claude Code. No pause at the end: other workers serve the flow, too.
     limit = int(os.environ.get("CLAUDE_PROCESSES", "4"))
     answer.serve(name="questions", limit=limit, pause_on_shutdown=False)

@@ -11,7 +11,7 @@ _TABLES = """
 
 
 def note_call(tool: str) -> None:
-    """Record a call of a tool, to show later which calls were repeated."""
+    """Record a tool call, to show later which calls were repeated."""
     _write("INSERT INTO calls VALUES (?, ?)", tool, os.getpid())
 
 

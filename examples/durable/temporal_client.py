@@ -14,7 +14,7 @@ from temporalio.client import Client
 
 
 async def main(command: str, name: str, *rest: str) -> None:
-    """Run one command."""
+    """Run a command."""
     client = await Client.connect(os.environ.get("TEMPORAL_ADDRESS", "127.0.0.1:7233"))
     workflow = client.get_workflow_handle(name, result_type=str)
     match command, rest:

@@ -21,7 +21,7 @@ agent = support_agent(
     TemporalDurability(
         activity_config=ActivityConfig(
             start_to_close_timeout=timedelta(minutes=10),
-            # Heartbeat timeout: then another worker continues the work of a dead one.
+            # Heartbeat timeout: then another worker continues a dead worker's work.
             heartbeat_timeout=timedelta(seconds=30),
             # Unlimited by default; requests that the API rejects are not retried.
             retry_policy=RetryPolicy(maximum_attempts=5),

@@ -1,4 +1,4 @@
-"""A model on the loopback API, for tests of the demo's agent."""
+"""A model on the loopback API, for the demo's agent."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Behaviour of the demo's agent when the model does not follow the script."""
+"""The demo's agent, with a model that does not follow the script."""
 
 from pydantic_ai import AgentRunResult
 from pydantic_ai.messages import ModelResponse, ToolReturnPart
@@ -23,10 +23,10 @@ def use(name: str, **arguments: object) -> JsonObject:
 
 
 def play(shared_api: LoopbackServer, *replies: Reply) -> None:
-    left = iter(replies)
+    remaining = iter(replies)
 
     def respond(body: JsonObject) -> Reply:
-        return next(left)
+        return next(remaining)
 
     shared_api.respond = respond
 
@@ -36,23 +36,21 @@ def returned(result: AgentRunResult[TripPlan]) -> list[ToolReturnPart]:
     return [part for part in parts if isinstance(part, ToolReturnPart)]
 
 
-async def test_turn_that_ends_in_words_is_sent_back_for_a_plan(
-    shared_api: LoopbackServer, model: ClaudeCodeModel
-) -> None:
+async def test_a_turn_that_ends_in_words_is_rejected(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
     play(shared_api, "Vienna is lovely.", [use("trip_plan", **PLAN)])
     result = await planner.run("Where to?", model=model, deps=TravelDesk(CITIES))
     assert result.output == TripPlan.model_validate(PLAN)
     assert "Give the plan with the output tool." in str(shared_api.requests[1]["messages"][-1])
 
 
-async def test_model_may_speak_beside_its_calls(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
+async def test_the_model_may_write_beside_its_calls(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
     play(shared_api, [{"type": "text", "text": "Vienna!"}, use("trip_plan", **PLAN)])
     result = await planner.run("Where to?", model=model, deps=TravelDesk(CITIES))
     assert shared_api.requests[0].get("tool_choice", {"type": "auto"})["type"] == "auto"
     assert any(message.text == "Vienna!" for message in result.all_messages() if isinstance(message, ModelResponse))
 
 
-async def test_unknown_city_is_answered_with_those_there_are(
+async def test_the_answer_to_an_unknown_city_lists_the_known_cities(
     shared_api: LoopbackServer, model: ClaudeCodeModel
 ) -> None:
     desk = TravelDesk(CITIES, station_is_awake=True)
@@ -68,7 +66,7 @@ async def test_unknown_city_is_answered_with_those_there_are(
     assert first.content == second.content
 
 
-async def test_room_is_for_two(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
+async def test_a_room_is_for_two(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
     play(shared_api, [use("price", city="Vienna", nights=1, travellers=3)], [use("trip_plan", **PLAN)])
     result = await planner.run("Three of us.", model=model, deps=TravelDesk(CITIES))
     assert returned(result)[0].content == Price(city="Vienna", flights_eur=330, rooms_eur=190, total_eur=520)

@@ -1,4 +1,4 @@
-"""Command `cc-demo` as a user runs it: a process of its own, the real CLI, and only invented credentials."""
+"""Command `cc-demo` as a user runs it: a separate process, the real CLI, and only invented credentials."""
 
 import os
 import re
@@ -31,7 +31,7 @@ _FOREIGN = re.compile(r"ANTHROPIC_|CLAUDE_|FORCE_COLOR|NO_COLOR|COLUMNS")
 
 @dataclass(frozen=True)
 class Box:
-    """Environment in which a command finds no login, and a folder that keeps its temporary files."""
+    """Environment in which a command finds no login, and a folder that keeps temporary files."""
 
     env: dict[str, str]
     tmp: Path
@@ -80,13 +80,13 @@ def make_box(folder: Path) -> Box:
 
 @pytest.fixture
 def box() -> Generator[Box]:
-    # Not `tmp_path`: its length leaves too little for the path of a socket.
+    # Not `tmp_path`: that is too long for a socket's path.
     folder = Path(tempfile.mkdtemp(prefix="t-"))
     yield make_box(folder)
     shutil.rmtree(folder)
 
 
-def test_offline_run_shows_all_that_happens(box: Box) -> None:
+def test_an_offline_run_shows_all_events(box: Box) -> None:
     """ARCH-05, ARCH-33, ARCH-34: also the time saved by a warm process. The API key that is set must not be used."""
     run = box.run(
         "--offline", start=sys.executable, ANTHROPIC_API_KEY="unused", ANTHROPIC_BASE_URL="http://127.0.0.1:9"
@@ -112,7 +112,7 @@ def test_offline_run_shows_all_that_happens(box: Box) -> None:
     assert "asleep" in after
     assert (before.count(call), after.count(call)) == (1, 1)
     assert "Weather(city='Lisbon', sky='sunny', degrees=19)" in after
-    # Both turns have a text and a typed output; the second one continues the conversation.
+    # Both turns have a text and a typed output; the second continues the conversation.
     first, second = offline.split("Turn 2")
     assert "model   Lisbon: sunny, 19 degrees, for 310 euros, within your 400." in first
     assert "model   Lisbon: sunny, 19 degrees, for 535 euros, which is more than your 400." in second
@@ -123,7 +123,7 @@ def test_offline_run_shows_all_that_happens(box: Box) -> None:
     assert "call    weather" not in second
     assert "call    price(city='Lisbon', nights=3, travellers=2)" in second
     assert re.findall(_USAGE, offline) == ["3", "2"]
-    # The process was started once, which took most of the time of the first request.
+    # The process was started once, which took most time in the first request.
     processes = re.findall(r"│ (\d) │ (\w+) +│ +[\d.,]+ ms │ +[\d.,]+ ms │ +[\d.,]+ ms │", offline)
     assert processes == [("1", "started"), *((str(number), "warm") for number in range(2, 6))]
     assert re.search(r"Claude Code was started once, in \d[\d,]* ms\.", offline)
@@ -134,7 +134,7 @@ def test_offline_run_shows_all_that_happens(box: Box) -> None:
 
 
 @pytest.mark.slow
-def test_without_key_and_login_it_runs_offline_and_says_why(box: Box) -> None:
+def test_without_a_login_the_demo_runs_offline_and_says_why(box: Box) -> None:
     """ARCH-34."""
     run = box.run("--prompt", "A week in Tokyo [bold]please[/bold]", COLUMNS="40", FORCE_COLOR="1")
     assert (run.returncode, run.stderr) == (0, "")
@@ -150,7 +150,7 @@ def test_without_key_and_login_it_runs_offline_and_says_why(box: Box) -> None:
 
 
 @pytest.mark.slow
-def test_api_key_is_used_where_one_is_set(box: Box) -> None:
+def test_an_api_key_is_used(box: Box) -> None:
     """ARCH-34."""
     with LoopbackServer(respond) as server:
         run = box.run("--model", "haiku", ANTHROPIC_API_KEY="made-up", ANTHROPIC_BASE_URL=server.url)
@@ -165,7 +165,7 @@ def test_api_key_is_used_where_one_is_set(box: Box) -> None:
 
 
 @pytest.mark.slow
-def test_refused_key_ends_with_what_to_do_about_it(box: Box) -> None:
+def test_a_refused_key_ends_with_advice(box: Box) -> None:
     with LoopbackServer() as server:
         server.fail_next(status=401, times=9)
         run = box.run(ANTHROPIC_API_KEY="wrong", ANTHROPIC_BASE_URL=server.url)
@@ -191,7 +191,7 @@ def interrupt(process: subprocess.Popen[str]) -> None:
         pytest.param("start ", subprocess.Popen[str].terminate, 143, marks=pytest.mark.slow),
     ],
 )
-def test_signal_ends_it_and_leaves_nothing(
+def test_a_signal_ends_the_demo_and_leaves_nothing(
     box: Box, last_line: str, stop: Callable[[subprocess.Popen[str]], None], exit_code: int
 ) -> None:
     """ARCH-35."""
@@ -202,8 +202,8 @@ def test_signal_ends_it_and_leaves_nothing(
         stop(process)
         _, errors = process.communicate(timeout=_END_TIMEOUT)
     assert (process.returncode, errors) == (exit_code, "Stopped.\n")
-    _, left = psutil.wait_procs(children, timeout=_END_TIMEOUT)
-    assert left == []
+    _, alive = psutil.wait_procs(children, timeout=_END_TIMEOUT)
+    assert alive == []
     assert list(box.tmp.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""Messages of the demo when it fails."""
+"""Messages for failures."""
 
 import logging
 from pathlib import Path
@@ -13,27 +13,27 @@ from cc_demo.login import AnswerSource
 from cc_loopback import LoopbackServer
 
 
-def test_api_error_is_told_with_its_status_message_and_hint() -> None:
+def test_an_api_error_has_status_message_and_hint() -> None:
     body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     text = explain(ModelHTTPError(529, "claude", body, hint="Wait."), AnswerSource.API_KEY)
     assert text == "The API answered with status 529: Overloaded. Wait. `cc-demo --offline` needs no login."
 
 
 @pytest.mark.parametrize("body", ["<html>", {"error": "<html>"}])
-def test_body_that_is_no_error_of_the_api_is_told_as_it_is(body: object) -> None:
+def test_another_body_is_shown_unchanged(body: object) -> None:
     assert "<html>" in explain(ModelHTTPError(502, "claude", body), AnswerSource.API_KEY)
 
 
 @pytest.mark.parametrize("error", [UserError("No CLI."), UnexpectedModelBehavior("Too many retries.")])
-def test_error_that_speaks_for_itself_stays_as_it_is(error: Exception) -> None:
+def test_an_error_with_a_clear_message_stays_as_it_is(error: Exception) -> None:
     assert explain(error, AnswerSource.OFFLINE) == str(error)
 
 
-def test_any_other_error_is_told_with_its_kind() -> None:
+def test_any_other_error_is_shown_with_its_class() -> None:
     assert explain(ValueError("bad"), AnswerSource.OFFLINE) == "ValueError: bad (With --debug you see where.)"
 
 
-def test_traceback_is_shown_where_it_is_asked_for(
+def test_debug_shows_the_traceback(
     loopback: LoopbackServer,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

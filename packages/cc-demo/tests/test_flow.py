@@ -21,20 +21,20 @@ def flowed(pieces: list[str], indent: int = 0, width: int = 20) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_lines_are_the_same_however_the_text_is_cut(size: int) -> None:
+def test_lines_do_not_depend_on_the_pieces(size: int) -> None:
     assert flowed([TEXT[at : at + size] for at in range(0, len(TEXT), size)]) == WRAPPED
 
 
 def test_later_lines_begin_at_the_indent() -> None:
-    # The first one begins at the cursor.
+    # The first line begins at the cursor.
     assert flowed([TEXT], indent=4, width=24) == [WRAPPED[0], *("    " + line for line in WRAPPED[1:])]
 
 
-def test_line_breaks_of_the_text_are_kept() -> None:
+def test_line_breaks_in_the_text_stay() -> None:
     assert flowed(["One.\nTwo.\n\nThree."]) == ["One.", "Two.", "", "Three."]
 
 
-def test_word_longer_than_a_line_is_cut() -> None:
+def test_a_word_longer_than_a_line_is_cut() -> None:
     assert flowed(["a " + "b" * 12 + " c"], width=5) == ["a", "bbbbb", "bbbbb", "bb c"]
 
 
@@ -46,7 +46,7 @@ def test_markup_in_the_text_is_text() -> None:
     assert flowed(["[red]a[/red] :smile:"]) == ["[red]a[/red] :smile:"]
 
 
-def test_word_is_shown_when_the_next_one_begins() -> None:
+def test_a_word_is_shown_when_the_next_begins() -> None:
     file = StringIO()
     flow = Flow(Console(file=file, width=20), 0)
     flow.write("Hello, wor")

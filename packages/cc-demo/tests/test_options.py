@@ -34,7 +34,7 @@ def test_help_names_every_option_and_the_default_model(capsys: pytest.CaptureFix
     assert "claude-sonnet-5" in output
 
 
-def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_names_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0

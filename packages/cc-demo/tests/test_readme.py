@@ -1,4 +1,4 @@
-"""Command of the README, run as it stands."""
+"""The README's command."""
 
 import os
 import re

@@ -19,7 +19,7 @@ async def wait(seconds: float = 10) -> None:
     await asyncio.sleep(seconds)
 
 
-async def test_a_signal_ends_the_work_and_the_first_one_gives_the_exit_code(signals: Signals) -> None:
+async def test_a_signal_ends_the_work_and_the_first_sets_the_exit_code(signals: Signals) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().call_soon(signal.raise_signal, number)
     with pytest.raises(StoppedBySignal):

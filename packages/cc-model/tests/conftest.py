@@ -1,4 +1,4 @@
-"""Fixtures of tests that only run agents: shared processes on the loopback API of the worker."""
+"""Fixtures for tests that only run agents: shared processes on the worker's loopback API."""
 
 import asyncio
 import time

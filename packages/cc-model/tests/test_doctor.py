@@ -24,15 +24,15 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
 
     def run(*options: str) -> tuple[int, dict[str, dict[str, str]]]:
         code = main(["doctor", "--json", *options])
-        told: Any = json.loads(capsys.readouterr().out)
-        assert told["ok"] is (code == 0)
-        return code, {check["name"]: check for check in told["checks"]}
+        report: Any = json.loads(capsys.readouterr().out)
+        assert report["ok"] is (code == 0)
+        return code, {check["name"]: check for check in report["checks"]}
 
     return run
 
 
-def test_where_all_is_well_nothing_is_to_be_done(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MODEL-86: the memory is that of the documentation: an idle process, its own part, and long conversations."""
+def test_every_check_is_ok_on_a_machine_without_problems(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MODEL-86: the figures for memory are those in the documentation."""
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "deploy.md").read_text("utf-8")
     idle, own = map(int, re.findall(r"an idle process \| (\d+) MB resident, of which (\d+) MB", page)[0])
     planned = int(re.findall(r"plan for \| (\d+) MB each", page)[0])
@@ -53,12 +53,12 @@ def test_where_all_is_well_nothing_is_to_be_done(run: Run, monkeypatch: pytest.M
     assert "ANTHROPIC_API_KEY" in checks["login"]["found"]
     assert "sk-secret" not in str(checks)
     assert "scripted model" in checks["round trip"]["found"]
-    assert f"tested; the newest tested one is {TESTED_CLIS[-1]}" in checks["Claude Code CLI"]["found"]
+    assert f"tested; the newest tested version is {TESTED_CLIS[-1]}" in checks["Claude Code CLI"]["found"]
     expected = f"3 processes take {idle + 2 * own} MB when idle, and up to {3 * planned} MB with long conversations"
     assert checks["memory"]["found"].startswith(expected)
 
 
-def test_without_a_login_it_says_how_to_log_in(run: Run) -> None:
+def test_a_missing_login_is_a_problem_with_advice(run: Run) -> None:
     code, checks = run()
     assert code == 1
     assert checks["login"]["outcome"] == "problem"
@@ -80,7 +80,7 @@ def test_online_the_api_is_asked(run: Run, monkeypatch: pytest.MonkeyPatch, loop
     assert "made-up refusal" in checks["round trip"]["found"]
 
 
-def test_a_cli_that_is_not_there_is_a_problem(run: Run, tmp_path: Path) -> None:
+def test_a_missing_cli_is_a_problem(run: Run, tmp_path: Path) -> None:
     code, checks = run("--cli", str(tmp_path / "none"))
     assert code == 1
     assert checks["Claude Code CLI"]["outcome"] == "problem"
@@ -140,11 +140,11 @@ def test_problems_of_the_machine_say_what_to_do(
     assert "TMPDIR" in checks["tools in the CLI's loop"]["advice"]
     assert checks["round trip"]["outcome"] == "skipped"
     assert 'pip install "cc-model[doctor]"' in checks["round trip"]["advice"]
-    # The output for people has one line for each check.
+    # The output for people has a line for each check.
     assert main(["doctor"]) == 1
     output = capsys.readouterr().out
     assert f"PROBLEM  login: there is no login\n         Set ANTHROPIC_API_KEY, or run {bundled_cli()} in" in output
-    assert output.endswith("Something is to be done first, see above.\n")
+    assert output.endswith("Fix the problems above first.\n")
 
 
 @pytest.mark.parametrize("options", [[], ["doctor", "--pool", "0"], ["doctor", "--nonsense"]])

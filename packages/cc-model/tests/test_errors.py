@@ -1,4 +1,4 @@
-"""Messages of errors, and facts that errors keep."""
+"""Error messages, and facts that errors keep."""
 
 import pickle
 import re
@@ -26,19 +26,19 @@ def test_an_http_error_keeps_its_class_and_facts_and_gets_a_hint() -> None:
     assert (error.status_code, error.body) == (429, {"error": {"message": "no"}})
     assert error.hint is not None
     assert error.hint in str(error)
-    # A traceback shows one error, since the errors below add nothing.
+    # A traceback shows no other error, since the errors below add nothing.
     assert error.__cause__ is None
     assert error.__suppress_context__
 
 
-def test_a_wrong_login_is_answered_with_the_full_path_of_the_cli() -> None:
+def test_the_hint_for_a_wrong_login_has_the_path_of_the_cli() -> None:
     """MODEL-87"""
     with pytest.raises(ModelHTTPError, match=f"run {re.escape(bundled_cli())} in a terminal"), claude_code_errors("m"):
         raise http_error(401)
 
 
 @pytest.mark.parametrize("error", [http_error(418), http_error(401, hint="Already there.")])
-def test_an_http_error_without_a_better_hint_passes_as_it_is(error: ModelHTTPError) -> None:
+def test_an_http_error_without_a_better_hint_stays_as_it_is(error: ModelHTTPError) -> None:
     with pytest.raises(ModelHTTPError) as caught, claude_code_errors("m"):
         raise error
     assert caught.value is error
@@ -50,7 +50,7 @@ def test_a_missing_cli_is_a_user_error() -> None:
         raise ModelConnectionError("m", "Connection error.") from CLINotFoundError(path="somewhere")
 
 
-def test_a_connection_error_says_what_happened_to_the_process() -> None:
+def test_a_connection_error_names_the_failure_of_the_process() -> None:
     """MODEL-49, MODEL-50"""
     with pytest.raises(ModelConnectionError, match="SIGKILL") as caught, claude_code_errors("m"):
         try:
@@ -63,7 +63,7 @@ def test_a_connection_error_says_what_happened_to_the_process() -> None:
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_a_connection_error_of_another_cause_passes_as_it_is() -> None:
+def test_a_connection_error_with_another_cause_stays_as_it_is() -> None:
     error = ModelConnectionError("m", "Connection error.")
     with pytest.raises(ModelConnectionError) as caught, claude_code_errors("m"):
         raise error

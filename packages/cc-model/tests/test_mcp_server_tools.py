@@ -1,4 +1,4 @@
-"""pydantic-ai's `MCPServerTool`: Claude Code connects to the server and calls its tools."""
+"""pydantic-ai's `MCPServerTool`: Claude Code connects to the server and calls the tools there."""
 
 import asyncio
 import threading
@@ -22,7 +22,7 @@ from cc_session import HTTPServer, Policy, Rule
 
 @dataclass
 class Wiki:
-    """MCP server over HTTP, which records its requests."""
+    """MCP server over HTTP, which records requests."""
 
     url: str = ""
     authorization: set[str] = field(default_factory=set[str])
@@ -55,7 +55,7 @@ class Wiki:
 async def wiki() -> AsyncIterator[Wiki]:
     wiki = Wiki()
     server = uvicorn.Server(uvicorn.Config(wiki.app(), port=0, log_config=None, timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run)  # its signal handlers do no harm there
+    thread = threading.Thread(target=server.run)  # signal handlers do no harm there
     thread.start()
     while not server.started:  # noqa: ASYNC110  # there is no event for it
         await asyncio.sleep(0.01)
@@ -66,7 +66,7 @@ async def wiki() -> AsyncIterator[Wiki]:
 
 
 def calling(tool: str, **arguments: Any) -> Any:
-    """Call the tool first, and then report its result."""
+    """Call the tool first, and then report the result."""
 
     def respond(body: dict[str, Any]) -> Any:
         blocks = [
@@ -116,7 +116,7 @@ async def test_claude_code_connects_to_the_server_and_calls_it(loopback: Loopbac
     assert kinds == ["text", "tool_use", "tool_result", "text", "text"]
 
 
-async def test_of_its_tools_only_those_that_are_allowed_can_be_called(loopback: LoopbackServer, wiki: Wiki) -> None:
+async def test_only_allowed_tools_of_the_server_can_be_called(loopback: LoopbackServer, wiki: Wiki) -> None:
     """MODEL-59, MODEL-83"""
     loopback.respond = calling("mcp__wiki__delete", page="Home")
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=0) as provider:
@@ -131,7 +131,9 @@ async def test_of_its_tools_only_those_that_are_allowed_can_be_called(loopback: 
 
 
 @pytest.mark.parametrize("is_native", [False, True])
-async def test_its_calls_can_wait_for_an_approval(loopback: LoopbackServer, wiki: Wiki, is_native: bool) -> None:
+async def test_calls_of_the_servers_tools_can_wait_for_an_approval(
+    loopback: LoopbackServer, wiki: Wiki, is_native: bool
+) -> None:
     """MODEL-82: also if the server alone is named; approved calls run, and the API gets the CLI's tools alone."""
     loopback.respond = calling("mcp__wiki__delete", page="Home")
     policy = Policy([Rule("mcp__wiki__*", "ask")])

@@ -1,4 +1,4 @@
-"""All messages of the CLI for `message_callback`, in order, for every kind of request."""
+"""All CLI messages for `message_callback`, in order, for every kind of request."""
 
 import asyncio
 import logging
@@ -23,12 +23,12 @@ def kinds(messages: list[Message]) -> set[type[Message]]:
     return {type(message) for message in messages}
 
 
-async def test_it_gets_every_message_up_to_the_result(provider: ClaudeCodeProvider) -> None:
+async def test_the_callback_gets_every_message_up_to_the_result(provider: ClaudeCodeProvider) -> None:
     """MODEL-81: for runs, streams and requests with metadata, when they have returned."""
-    heard: list[Message] = []
-    agent = Agent(model := ClaudeCodeModel(provider=provider, message_callback=heard.append))
+    messages: list[Message] = []
+    agent = Agent(model := ClaudeCodeModel(provider=provider, message_callback=messages.append))
     for number in range(4):
-        heard.clear()
+        messages.clear()
         if number == 0:
             await agent.run("Hello.")
         elif number == 1:
@@ -37,35 +37,35 @@ async def test_it_gets_every_message_up_to_the_result(provider: ClaudeCodeProvid
         elif number == 2:
             await model.request_with_metadata(PROMPT, None, ModelRequestParameters())
         else:
-            told = [message async for message in model.stream_messages(PROMPT, None, ModelRequestParameters())]
-            assert heard == told
-        assert kinds(heard) >= {AssistantMessage, StreamEvent, ResultMessage}
-        assert [isinstance(message, ResultMessage) for message in heard].index(True) == len(heard) - 1
+            streamed = [message async for message in model.stream_messages(PROMPT, None, ModelRequestParameters())]
+            assert messages == streamed
+        assert kinds(messages) >= {AssistantMessage, StreamEvent, ResultMessage}
+        assert [isinstance(message, ResultMessage) for message in messages].index(True) == len(messages) - 1
 
 
 async def test_a_stream_that_is_left_early_has_its_result_too() -> None:
     """MODEL-81: a moment later."""
-    heard: list[Message] = []
+    messages: list[Message] = []
     ended = asyncio.Event()
 
-    def hear(message: Message) -> None:
-        heard.append(message)
+    def take(message: Message) -> None:
+        messages.append(message)
         if isinstance(message, ResultMessage):
             ended.set()
 
     with LoopbackServer(event_delay=0.02) as slow:
         async with ClaudeCodeProvider(env=slow.env(), max_retries=0) as provider:
-            agent = Agent(ClaudeCodeModel(provider=provider, message_callback=hear))
+            agent = Agent(ClaudeCodeModel(provider=provider, message_callback=take))
             async with agent.run_stream("one two three four five six seven eight nine ten") as result:
                 async for _ in result.stream_text(debounce_by=None):
                     break
             await asyncio.wait_for(ended.wait(), 20)
-    assert isinstance(heard[-1], ResultMessage)
+    assert isinstance(messages[-1], ResultMessage)
 
 
 async def test_a_coroutine_is_awaited_before_the_next_message(provider: ClaudeCodeProvider) -> None:
     """MODEL-81"""
-    heard: list[Message] = []
+    messages: list[Message] = []
     inside = 0
 
     async def slowly(message: Message) -> None:
@@ -74,13 +74,13 @@ async def test_a_coroutine_is_awaited_before_the_next_message(provider: ClaudeCo
         await asyncio.sleep(0.01)
         assert inside == 1
         inside -= 1
-        heard.append(message)
+        messages.append(message)
 
     await Agent(ClaudeCodeModel(provider=provider, message_callback=slowly)).run("Hello.")
-    assert isinstance(heard[-1], ResultMessage)
+    assert isinstance(messages[-1], ResultMessage)
 
 
-async def test_what_it_raises_is_logged_and_changes_nothing(
+async def test_an_exception_of_the_callback_is_logged_and_changes_nothing(
     provider: ClaudeCodeProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
     def raising(message: Message) -> None:
@@ -98,8 +98,8 @@ async def test_what_it_raises_is_logged_and_changes_nothing(
 
 
 async def test_a_request_that_fails_does_not_wait(provider: ClaudeCodeProvider, shared_api: LoopbackServer) -> None:
-    heard: list[Message] = []
-    agent = Agent(ClaudeCodeModel(provider=provider, message_callback=heard.append))
+    messages: list[Message] = []
+    agent = Agent(ClaudeCodeModel(provider=provider, message_callback=messages.append))
     shared_api.fail_next(400, message="made-up")
     async with asyncio.timeout(20):
         with pytest.raises(ModelHTTPError):
@@ -123,12 +123,12 @@ async def test_a_complete_answer_is_not_lost_with_the_result(
     without_result: ClaudeCodeProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
     """MODEL-99: the callback lacks the `ResultMessage`, which is logged; where it is returned, there is an error."""
-    heard: list[Message] = []
-    model = ClaudeCodeModel(provider=without_result, message_callback=heard.append)
+    messages: list[Message] = []
+    model = ClaudeCodeModel(provider=without_result, message_callback=messages.append)
     assert (await Agent(model).run("Hello.")).output
     assert "Claude Code sent no result within 0.1 seconds" in caplog.text
-    assert AssistantMessage in kinds(heard)
-    assert ResultMessage not in kinds(heard)
+    assert AssistantMessage in kinds(messages)
+    assert ResultMessage not in kinds(messages)
     with pytest.raises(ModelConnectionError, match="Claude Code sent no result"):
         await model.request_with_metadata(PROMPT, None, ModelRequestParameters())
 
@@ -146,12 +146,12 @@ async def test_a_complete_streamed_answer_is_not_lost_with_the_result(
         assert [message async for message in model.stream_messages(PROMPT, None, ModelRequestParameters())]
 
 
-def test_in_a_thread_without_a_running_loop_the_result_is_heard_too(provider: ClaudeCodeProvider) -> None:
+def test_run_sync_in_a_thread_without_a_loop_gets_the_result(provider: ClaudeCodeProvider) -> None:
     """MODEL-81"""
-    heard: list[Message] = []
-    agent = Agent(ClaudeCodeModel(provider=provider, message_callback=heard.append))
+    messages: list[Message] = []
+    agent = Agent(ClaudeCodeModel(provider=provider, message_callback=messages.append))
     with asyncio.Runner() as runner:
-        asyncio.set_event_loop(runner.get_loop())  # or the framework makes one and never closes it
+        asyncio.set_event_loop(runner.get_loop())  # or the framework makes a loop and never closes it
         agent.run_sync("Hello.")
-        assert isinstance(heard[-1], ResultMessage)
+        assert isinstance(messages[-1], ResultMessage)
     asyncio.set_event_loop(None)

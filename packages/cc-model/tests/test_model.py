@@ -1,4 +1,4 @@
-"""Names, profile and processes of `ClaudeCodeModel` and its provider. Comparison with `AnthropicModel`: elsewhere."""
+"""Names, profiles and processes. The comparison with `AnthropicModel` is elsewhere."""
 
 import asyncio
 import copy
@@ -27,12 +27,12 @@ ALIASES = {
 
 
 @pytest.mark.parametrize(("alias", "model_id"), ALIASES.items())
-async def test_an_alias_has_the_profile_of_its_model_and_the_response_names_the_model(
+async def test_an_alias_has_its_models_profile_and_responses_name_the_model(
     alias: str, model_id: str, shared_api: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
     """MODEL-02"""
-    model, of_the_id = (ClaudeCodeModel(name, provider=provider) for name in (alias, model_id))
-    assert model.profile == {**of_the_id.profile, "context_window": of_the_id.context_window}
+    model, same = (ClaudeCodeModel(name, provider=provider) for name in (alias, model_id))
+    assert model.profile == {**same.profile, "context_window": same.context_window}
     assert model.profile.get("supports_json_schema_output")
 
     def respond(body: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def test_a_profile_of_the_caller_wins() -> None:
     assert model.profile.get("supports_json_schema_output") is False
 
 
-def test_the_names_are_its_own_and_signatures_are_anthropics() -> None:
+def test_names_are_claude_codes_and_signatures_anthropics() -> None:
     """MODEL-05, MODEL-06, ARCH-02"""
     model = ClaudeCodeModel(provider=ClaudeCodeProvider())
     assert (model.system, model.model_name, model.canonical_system) == ("claude-code", "claude-sonnet-5", "anthropic")
@@ -62,7 +62,7 @@ def test_the_names_are_its_own_and_signatures_are_anthropics() -> None:
     assert isinstance(model, AnthropicModel)
 
 
-def test_the_mapping_of_messages_is_that_of_anthropic_model() -> None:
+def test_messages_are_mapped_by_anthropic_model() -> None:
     """ARCH-02"""
     mappers = [name for name in dir(AnthropicModel) if name.startswith(("_map", "_process", "_build", "_get_tools"))]
     assert {"_map_message", "_map_tool_definition", "_process_response"} <= {*mappers}
@@ -70,7 +70,7 @@ def test_the_mapping_of_messages_is_that_of_anthropic_model() -> None:
         assert inspect.getattr_static(ClaudeCodeModel, name) is inspect.getattr_static(AnthropicModel, name), name
 
 
-def test_signatures_are_the_promised_ones() -> None:
+def test_signatures_are_as_promised() -> None:
     """ARCH-29, ARCH-30"""
     own = inspect.signature(ClaudeCodeModel).parameters
     assert [*own][:4] == ["model_name", "provider", "settings", "profile"]
@@ -78,13 +78,15 @@ def test_signatures_are_the_promised_ones() -> None:
     assert all(own[name].kind is inspect.Parameter.KEYWORD_ONLY for name in [*own][1:])
     assert all(own[name].default is None for name in [*own][1:])
     for name in ("request", "request_stream", "count_tokens"):
-        mine, theirs = (inspect.signature(getattr(one, name)).parameters for one in (ClaudeCodeModel, AnthropicModel))
+        mine, theirs = (
+            inspect.signature(getattr(model, name)).parameters for model in (ClaudeCodeModel, AnthropicModel)
+        )
         assert [*mine] == [*theirs], name
     toolsets = inspect.signature(ClaudeCodeModel.set_agent_toolsets).parameters
     assert [*toolsets] == ["self", "toolsets", "server_name", "transport"]
     assert toolsets["transport"].default == "auto"
-    of_processes = {"pool", "env", "cwd", "cli_path", "timeouts"}
-    assert of_processes <= {*inspect.signature(ClaudeCodeProvider).parameters}
+    settings = {"pool", "env", "cwd", "cli_path", "timeouts"}
+    assert settings <= {*inspect.signature(ClaudeCodeProvider).parameters}
 
 
 def test_no_secret_is_in_a_repr() -> None:

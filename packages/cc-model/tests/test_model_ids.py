@@ -19,14 +19,14 @@ from cc_model.profile import resolve_alias
 from cc_model.provider import default_provider
 
 
-def asked(api: LoopbackServer) -> list[str]:
+def model_names(api: LoopbackServer) -> list[str]:
     return [request["model"] for request in api.requests]
 
 
 async def test_an_agent_with_the_capability_takes_ids_everywhere(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider
 ) -> None:
-    """MODEL-68, MODEL-70, MODEL-96, ARCH-31: and leaves those of others."""
+    """MODEL-68, MODEL-70, MODEL-96, ARCH-31: ids for other providers stay as they are."""
     capability = claude_code(provider=provider)
     agent = Agent("claude-code:sonnet", capabilities=[capability])
     assert (await agent.run("Hello.")).response.model_name == resolve_alias("sonnet")
@@ -42,11 +42,11 @@ async def test_an_agent_with_the_capability_takes_ids_everywhere(
     shared_api.fail_next(529)
     await fallback.run("Hello.")
     names = ("sonnet", "haiku", "opus", "fable", "opus", "haiku")
-    assert asked(shared_api) == [resolve_alias(name) for name in names]
+    assert model_names(shared_api) == [resolve_alias(name) for name in names]
 
 
 async def test_pydantic_ai_itself_has_no_place_for_a_new_prefix() -> None:
-    """MODEL-70. If this fails, it has got one: register `claude-code` there, and shorten the page about model ids."""
+    """MODEL-70. If this fails, register `claude-code` there, and shorten the page about model ids."""
     with pytest.raises(UserError, match="Unknown model: claude-code:sonnet"):
         infer_model("claude-code:sonnet")
     with pytest.raises(UserError, match="Unknown model: claude-code:sonnet"):
@@ -55,7 +55,7 @@ async def test_pydantic_ai_itself_has_no_place_for_a_new_prefix() -> None:
         await model_request("claude-code:sonnet", [ModelRequest.user_text_prompt("Hello.")])
 
 
-async def test_an_agent_of_a_file_takes_an_id(
+async def test_an_agent_from_a_file_takes_an_id(
     shared_api: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MODEL-97"""
@@ -66,10 +66,10 @@ async def test_an_agent_of_a_file_takes_an_id(
     agent = Agent.from_file(file, custom_capability_types=[ClaudeCode])
     async with default_provider():
         assert (await agent.run("Hello.")).output
-    assert asked(shared_api) == [resolve_alias("sonnet")]
+    assert model_names(shared_api) == [resolve_alias("sonnet")]
 
 
-def test_a_capability_of_a_file_has_the_arguments_that_a_file_can_hold() -> None:
+def test_a_capability_in_a_file_has_the_arguments_for_files() -> None:
     """MODEL-97"""
     made = ClaudeCode[object].from_spec(tools=["Read"], cwd="/tmp", max_turns=3)
     assert made.tools is not None
@@ -86,13 +86,13 @@ async def test_the_model_takes_an_id_where_pydantic_ai_needs_a_model(
     """MODEL-98"""
     model = ClaudeCodeModel("claude-code:sonnet", provider=provider)
     assert (model.model_name, model.model_id) == ("sonnet", "claude-code:sonnet")
-    for one in (
+    for variant in (
         model,
         FallbackModel(model, "test"),
         WrapperModel(model),
         ConcurrencyLimitedModel(model, limiter=1),
         infer_model(model),
     ):
-        response = await model_request(one, [ModelRequest.user_text_prompt("Hello.")])
+        response = await model_request(variant, [ModelRequest.user_text_prompt("Hello.")])
         assert response.provider_name == "claude-code"
-    assert asked(shared_api) == [resolve_alias("sonnet")] * 5
+    assert model_names(shared_api) == [resolve_alias("sonnet")] * 5

@@ -1,4 +1,4 @@
-"""Limits of a plan, and reports of requests: on responses, on spans, in errors."""
+"""Plan limits and request reports: on responses, on spans, in errors."""
 
 import pickle
 import time
@@ -43,7 +43,7 @@ USED_UP = {
 
 
 class Spans:
-    """Traced model, and the attributes of the spans of its requests."""
+    """Traced model, and the attributes on spans for requests."""
 
     def __init__(self, model: ClaudeCodeModel) -> None:
         tracing = TracerProvider()
@@ -57,7 +57,7 @@ class Spans:
         return [dict(span.attributes or {}) for span in spans if span.name.startswith(name)]
 
 
-async def answered(agent: Agent, streamed: bool) -> list[ModelMessage]:
+async def run_agent(agent: Agent, streamed: bool) -> list[ModelMessage]:
     if not streamed:
         return (await agent.run("Hello.")).all_messages()
     async with agent.run_stream("Hello.") as result:
@@ -66,14 +66,14 @@ async def answered(agent: Agent, streamed: bool) -> list[ModelMessage]:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_response_has_the_limits_and_how_it_came(
+async def test_a_response_has_the_limits_and_the_report(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, streamed: bool
 ) -> None:
     """MODEL-92, MODEL-93: as plain JSON, so that a history can be stored and sent again."""
     agent = Agent(ClaudeCodeModel(provider=provider))
     await agent.run("So that a process is warm.")
     shared_api.fail_next(headers=ALLOWED, delay=0)
-    messages = await answered(agent, streamed)
+    messages = await run_agent(agent, streamed)
     details: dict[str, Any] = cast(ModelResponse, messages[-1]).provider_details or {}
     limits = RateLimits.model_validate(details["rate_limits"])
     assert limits == provider.limits
@@ -88,9 +88,9 @@ async def test_a_response_has_the_limits_and_how_it_came(
 
 async def test_a_provider_knows_the_last_limits(loopback: LoopbackServer) -> None:
     """MODEL-92."""
-    heard: list[LimitWindow] = []
+    windows: list[LimitWindow] = []
     provider = ClaudeCodeProvider(
-        env=loopback.env(), on_limit=lambda window, limits: heard.append(window), limit_thresholds=[0.4]
+        env=loopback.env(), on_limit=lambda window, limits: windows.append(window), limit_thresholds=[0.4]
     )
     async with provider:
         assert provider.limits is None
@@ -104,18 +104,16 @@ async def test_a_provider_knows_the_last_limits(loopback: LoopbackServer) -> Non
         resets_at=datetime.fromtimestamp(RESETS_AT + 400_000, UTC),
     )
     assert 0 < provider.limits.age < 60
-    assert [window.kind for window in heard] == ["five_hour"]
+    assert [window.kind for window in windows] == ["five_hour"]
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_plan_that_is_used_up_is_an_error_of_its_own_which_says_until_when(
-    loopback: LoopbackServer, streamed: bool
-) -> None:
+async def test_a_used_up_plan_has_its_own_error_with_the_reset(loopback: LoopbackServer, streamed: bool) -> None:
     """MODEL-94: the client does not repeat the request, and `ModelRateLimitError` catches it."""
     async with ClaudeCodeProvider(env=loopback.env(), max_retries=5) as provider:
         loopback.fail_next(429, headers=USED_UP, message="You have reached your limit.")
         with pytest.raises(ModelPlanLimitError, match="five_hour is used up until 20") as caught:
-            await answered(Agent(ClaudeCodeModel(provider=provider)), streamed)
+            await run_agent(Agent(ClaudeCodeModel(provider=provider)), streamed)
     error = caught.value
     assert isinstance(error, ModelHTTPError)
     assert isinstance(error, ModelRateLimitError)
@@ -127,7 +125,7 @@ async def test_a_plan_that_is_used_up_is_an_error_of_its_own_which_says_until_wh
     assert len(loopback.requests) == 1
 
 
-async def test_a_throttle_is_no_limit_of_the_plan(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
+async def test_a_throttle_is_not_a_plan_limit(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
     """MODEL-94."""
     shared_api.fail_next(429, headers=ALLOWED)
     with pytest.raises(ModelRateLimitError) as caught:
@@ -145,7 +143,7 @@ async def test_another_model_takes_over_when_the_plan_is_used_up(
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_span_says_how_its_request_was_answered(loopback: LoopbackServer, streamed: bool) -> None:
+async def test_a_span_has_the_report_of_its_request(loopback: LoopbackServer, streamed: bool) -> None:
     """MODEL-93: the span around it has no such attributes."""
     usage = {"input_tokens": 5, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 30}
 
@@ -158,30 +156,28 @@ async def test_a_span_says_how_its_request_was_answered(loopback: LoopbackServer
         with spans.tracer.start_as_current_span("outer"):
             for _ in range(2):
                 loopback.fail_next(headers=ALLOWED, delay=0)
-                await answered(Agent(spans.model), streamed)
+                await run_agent(Agent(spans.model), streamed)
     cold, warm = spans.named("chat ")
     assert (cold["claude_code.process.started"], warm["claude_code.process.started"]) == (True, False)
     assert float(str(cold["claude_code.process.wait_ms"])) > float(str(warm["claude_code.process.wait_ms"])) >= 0
-    for said in (cold, warm):
-        assert said["claude_code.queue.length"] == 0
-        assert said["claude_code.rate_limit.status"] == "allowed"
-        assert said["claude_code.rate_limit.five_hour.utilization"] == 0.42
-        assert said["claude_code.rate_limit.seven_day.utilization"] == 0.3
-        # Attributes of pydantic-ai itself.
-        assert said["gen_ai.usage.cache_read.input_tokens"] == 400
-        assert said["gen_ai.usage.cache_creation.input_tokens"] == 30
+    for attributes in (cold, warm):
+        assert attributes["claude_code.queue.length"] == 0
+        assert attributes["claude_code.rate_limit.status"] == "allowed"
+        assert attributes["claude_code.rate_limit.five_hour.utilization"] == 0.42
+        assert attributes["claude_code.rate_limit.seven_day.utilization"] == 0.3
+        # pydantic-ai's attributes.
+        assert attributes["gen_ai.usage.cache_read.input_tokens"] == 400
+        assert attributes["gen_ai.usage.cache_creation.input_tokens"] == 30
     assert not [name for name in spans.named("outer")[0] if name.startswith("claude_code")]
 
 
-async def test_the_span_of_a_request_that_failed_says_so_too(
-    shared_api: LoopbackServer, model: ClaudeCodeModel
-) -> None:
+async def test_the_span_of_a_failed_request_has_the_report(shared_api: LoopbackServer, model: ClaudeCodeModel) -> None:
     """MODEL-93."""
     spans = Spans(model)
     shared_api.fail_next(429, headers=USED_UP)
     with pytest.raises(ModelPlanLimitError):
         await Agent(spans.model).run("Hello.")
-    [said] = spans.named("chat ")
-    assert said["claude_code.rate_limit.status"] == "rejected"
-    assert said["claude_code.rate_limit.five_hour.utilization"] == 1.01
-    assert said["claude_code.process.wait_ms"] is not None
+    [attributes] = spans.named("chat ")
+    assert attributes["claude_code.rate_limit.status"] == "rejected"
+    assert attributes["claude_code.rate_limit.five_hour.utilization"] == 1.01
+    assert attributes["claude_code.process.wait_ms"] is not None

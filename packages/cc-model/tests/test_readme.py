@@ -1,4 +1,4 @@
-"""Examples of the README, run as they stand on the loopback API."""
+"""The README's examples, run on the loopback API."""
 
 import os
 import re

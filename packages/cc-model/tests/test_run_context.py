@@ -1,4 +1,4 @@
-"""Test of the only private part of pydantic-ai that is used: it must still give the run of a request."""
+"""The only private part of pydantic-ai in use must still give the run behind a request."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,11 +14,11 @@ from cc_model.run_context import run_context_for
 
 
 class Curious(TestModel):
-    """Records the context of each request."""
+    """Records each request's context."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[RunContext[Any]] = []
+        self.contexts: list[RunContext[Any]] = []
 
     async def request(
         self,
@@ -26,7 +26,7 @@ class Curious(TestModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        self.seen.append(run_context_for(self))
+        self.contexts.append(run_context_for(self))
         return await super().request(messages, model_settings, model_request_parameters)
 
     @asynccontextmanager
@@ -37,7 +37,7 @@ class Curious(TestModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        self.seen.append(run_context_for(self, run_context))
+        self.contexts.append(run_context_for(self, run_context))
         async with super().request_stream(messages, model_settings, model_request_parameters, run_context) as response:
             yield response
 
@@ -48,8 +48,8 @@ async def test_a_request_knows_the_run_that_makes_it() -> None:
     await agent.run("Hello.", deps="of the run")
     async with agent.run_stream("Hello.", deps="of the stream") as result:
         await result.get_output()
-    assert [context.deps for context in model.seen] == ["of the run", "of the stream"]
-    assert [context.max_retries for context in model.seen] == [5, 5]
+    assert [context.deps for context in model.contexts] == ["of the run", "of the stream"]
+    assert [context.max_retries for context in model.contexts] == [5, 5]
 
 
 def test_outside_of_a_run_there_are_no_dependencies() -> None:

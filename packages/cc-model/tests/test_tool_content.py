@@ -1,4 +1,4 @@
-"""Returned values of tools, as blocks of an MCP result."""
+"""Values that tools return, as blocks in an MCP result."""
 
 import base64
 from typing import Any

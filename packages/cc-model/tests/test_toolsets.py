@@ -23,7 +23,7 @@ Transport = Literal["sdk", "stdio"]
 HELLO = ModelRequest(parts=[UserPromptPart("Hello.")])
 
 
-# Module scope: tests with equal tools run one after the other, and share processes.
+# Module scope: tests with equal tools run in sequence, and share processes.
 @pytest.fixture(scope="module", params=["sdk", pytest.param("stdio", marks=pytest.mark.slow)])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param
@@ -63,7 +63,7 @@ def double(x: int) -> int:
     return 2 * x
 
 
-async def test_tools_run_where_the_agent_runs_and_are_native_parts_of_one_response(
+async def test_tools_run_in_the_agents_loop_and_are_native_parts(
     model: ClaudeCodeModel, shared_api: LoopbackServer, transport: Transport
 ) -> None:
     """IPC-P-50, IPC-P-51, IPC-P-56"""
@@ -115,7 +115,7 @@ async def test_runs_from_several_loops_at_once_do_not_mix(model: ClaudeCodeModel
         assert bank.thread != threading.current_thread().name
 
 
-async def test_a_retry_is_the_models_to_do_and_is_counted(model: ClaudeCodeModel, transport: Transport) -> None:
+async def test_the_model_retries_a_call_and_retries_are_counted(model: ClaudeCodeModel, transport: Transport) -> None:
     tries: list[int] = []
     agent = Agent(model, retries=3)
 
@@ -171,7 +171,7 @@ async def test_a_tool_that_needs_an_approval_does_not_run(model: ClaudeCodeModel
     assert "was not run" in str(result.response.parts)
 
 
-async def test_only_what_the_request_offers_can_be_called(
+async def test_only_tools_that_the_request_offers_can_be_called(
     model: ClaudeCodeModel, shared_api: LoopbackServer, transport: Transport
 ) -> None:
     """IPC-P-52"""
@@ -197,7 +197,7 @@ async def test_a_tool_of_no_toolset_is_an_error(model: ClaudeCodeModel, shared_a
     assert not shared_api.requests
 
 
-async def test_messages_cannot_be_streamed_when_nobody_would_run_the_tools(model: ClaudeCodeModel) -> None:
+async def test_messages_with_tools_need_toolsets_that_run_them(model: ClaudeCodeModel) -> None:
     """IPC-P-54"""
     with pytest.raises(ToolsetNotRegisteredError, match="set_agent_toolsets") as caught:
         await anext(model.stream_messages([HELLO], None, parameters("double")))
@@ -215,8 +215,8 @@ async def test_the_agent_gets_its_loop_back(model: ClaudeCodeModel, shared_api: 
     assert result.usage.requests == 2
 
 
-async def test_a_request_with_metadata_tells_what_the_cli_tells(model: ClaudeCodeModel, transport: Transport) -> None:
-    """IPC-P-53: a call of the agent's own tools is no error."""
+async def test_a_request_with_metadata_has_the_clis_report(model: ClaudeCodeModel, transport: Transport) -> None:
+    """IPC-P-53: a call to the agent's own tools is not an error."""
     response, cli = await model.request_with_metadata([HELLO], None, parameters("double"))
     assert response.tool_calls
     assert (cli.is_error, cli.subtype) == (False, "success")
@@ -230,18 +230,19 @@ async def test_a_request_with_metadata_tells_what_the_cli_tells(model: ClaudeCod
 
 
 async def test_metadata_of_a_request_counts_that_request_alone(model: ClaudeCodeModel) -> None:
-    told = [(await model.request_with_metadata([HELLO], None, parameters()))[1] for _ in range(3)]
-    costs = [one.total_cost_usd for one in told]
-    assert [sum(usage.cost_usd for usage in (one.model_usage or {}).values()) for one in told] == pytest.approx(costs)
+    reports = [(await model.request_with_metadata([HELLO], None, parameters()))[1] for _ in range(3)]
+    costs = [report.total_cost_usd for report in reports]
+    sums = [sum(usage.cost_usd for usage in (report.model_usage or {}).values()) for report in reports]
+    assert sums == pytest.approx(costs)
     assert costs[0] == costs[1] == costs[2]
 
 
 async def test_messages_are_streamed_up_to_the_result(model: ClaudeCodeModel, transport: Transport) -> None:
     """IPC-P-53"""
     model.set_agent_toolsets(FunctionToolset([double]), transport=transport)
-    heard: list[Message] = [message async for message in model.stream_messages([HELLO], None, parameters("double"))]
-    names = [type(message).__name__ for message in heard]
-    assert isinstance(heard[-1], ResultMessage)
+    messages: list[Message] = [message async for message in model.stream_messages([HELLO], None, parameters("double"))]
+    names = [type(message).__name__ for message in messages]
+    assert isinstance(messages[-1], ResultMessage)
     assert names.count("ResultMessage") == 1
     assert "UserMessage" in names
 
@@ -254,9 +255,7 @@ async def test_a_failed_request_ends_the_stream_of_messages_with_its_error(
         _ = [message async for message in model.stream_messages([HELLO], None, parameters())]
 
 
-async def test_who_leaves_a_stream_of_messages_cancels_its_request(
-    model: ClaudeCodeModel, transport: Transport
-) -> None:
+async def test_leaving_a_stream_of_messages_cancels_its_request(model: ClaudeCodeModel, transport: Transport) -> None:
     """IPC-P-53"""
     has_begun, was_cancelled = asyncio.Event(), asyncio.Event()
 
@@ -300,22 +299,20 @@ async def test_an_in_process_server_serves_a_client_of_the_callers(
     assert "mcp__mine__double returned: 2" in answer
 
 
-async def test_a_bridge_is_shown_as_the_cli_starts_it(model: ClaudeCodeModel) -> None:
+async def test_the_configuration_of_a_bridge_starts_its_module(model: ClaudeCodeModel) -> None:
     model.set_agent_toolsets([], transport="stdio")
     (server,) = model.get_mcp_servers().values()
     assert server.get("type") == "stdio"
     assert "cc_ipc_bridge" in str(server.get("args"))
 
 
-async def test_a_name_that_cannot_be_a_servers_is_refused_when_it_is_given(model: ClaudeCodeModel) -> None:
+async def test_an_invalid_server_name_is_refused_at_once(model: ClaudeCodeModel) -> None:
     for name in ("", "my tools", "a__b"):
         with pytest.raises(ValueError, match="MCP server"):
             model.set_agent_toolsets([], server_name=name)
 
 
-async def test_a_transport_that_is_not_there_is_refused_when_it_is_given(
-    model: ClaudeCodeModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_missing_transport_is_refused_at_once(model: ClaudeCodeModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """IPC-P-55"""
     monkeypatch.delattr("socket.AF_UNIX")
     with pytest.raises(TransportUnavailableError):

@@ -1,14 +1,15 @@
 """`cc-demo`: an agent on Claude Code, to look at.
 
-The outermost layer: options and exit codes. The rest of the demo is imported after the options are read, so that
-`--help` and an error in an option come at once.
+The outermost layer: options and exit codes. The demo itself is imported after the options are read, so that `--help`
+and an error in an option come early.
 """
 
 import argparse
+import inspect
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from .options import Options, default_model
+from cc_model import ClaudeCodeModel
 
 __all__ = ["main"]
 
@@ -25,25 +26,22 @@ Without either it runs offline: the real Claude Code process then talks to a scr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return the exit code: 0, 1 after a failure, 2 for bad options, 130 and 143 after a signal."""
-    options = _parser().parse_args(arguments, Options())
+    options = _parser().parse_args(arguments)
     try:
         from .run import run
 
-        return run(options)
+        return run(**vars(options))
     except KeyboardInterrupt:
         # Before and after the demo proper, which has handlers of its own, there is nothing to clean up.
         return 130
 
 
 def _parser() -> argparse.ArgumentParser:
+    model = inspect.signature(ClaudeCodeModel).parameters["model_name"].default
+    models = "a model id, or an alias such as sonnet, opus or haiku (default: %(default)s)"
     parser = argparse.ArgumentParser(prog="cc-demo", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--prompt", type=_text, metavar="TEXT", help="what to ask first (default: a trip to choose)")
-    parser.add_argument(
-        "--model",
-        type=_text,
-        metavar="NAME",
-        help=f"a model id, or an alias such as sonnet, opus or haiku (default: {default_model()})",
-    )
+    parser.add_argument("--model", type=_text, default=model, metavar="NAME", help=models)
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--offline", action="store_true", help="use the scripted model, whatever login there is")
     where.add_argument(

@@ -1,4 +1,4 @@
-"""`python -m cc_demo`, for where the command is not on the path."""
+"""Entry point for `python -m cc_demo`."""
 
 import sys
 

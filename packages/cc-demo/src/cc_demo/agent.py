@@ -1,6 +1,6 @@
-"""The agent that is shown: a travel planner with a table of fares and a weather station.
+"""The demo's agent: a travel planner with a table of fares and a weather station.
 
-Plain pydantic-ai. It does not know what model answers it, nor who looks on.
+Plain pydantic-ai, independent of the model and of the screen.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ NEXT_PROMPT = "And if a friend comes along, and we stay one night longer?"
 
 @dataclass(frozen=True, slots=True)
 class City:
-    """Data of the travel desk about a city."""
+    """The travel desk's data about a city."""
 
     flight_eur: int
     night_eur: int
@@ -34,7 +34,7 @@ CITIES: Mapping[str, City] = {
 
 @dataclass
 class TravelDesk:
-    """The dependencies of a run."""
+    """Dependencies for a run."""
 
     cities: Mapping[str, City]
     station_is_awake: bool = False
@@ -49,7 +49,7 @@ class Weather(BaseModel):
 
 
 class Price(BaseModel):
-    """Cost of a trip, for all travellers together."""
+    """Cost for a trip, for all travellers together."""
 
     city: str
     flights_eur: int
@@ -58,7 +58,7 @@ class Price(BaseModel):
 
 
 class TripPlan(BaseModel):
-    """Destination of a trip, and its needs."""
+    """Where a trip goes, and what it takes."""
 
     city: str
     nights: int = Field(ge=1)
@@ -69,17 +69,17 @@ class TripPlan(BaseModel):
     pack: list[str] = Field(description="up to four things to take along")
 
 
-def _words_alone(text: str) -> TripPlan:
-    """Handling of a turn that ends in words.
+def _reject_words(text: str) -> TripPlan:
+    """Reject a turn that ends in words.
 
-    Words have to be allowed: a model that is forced to call a tool says nothing beside it, and nothing would stream.
+    Words must be allowed: a model that is forced to call a tool says nothing beside it, and nothing would stream.
     """
     raise ModelRetry("Give the plan with the output tool.")
 
 
 planner = Agent(
     deps_type=TravelDesk,
-    output_type=[ToolOutput(TripPlan, name="trip_plan"), TextOutput(_words_alone)],
+    output_type=[ToolOutput(TripPlan, name="trip_plan"), TextOutput(_reject_words)],
     retries=3,
     instructions=(
         "You are a travel planner. Look up the weather and the price of every city in question with the tools, several "
@@ -101,16 +101,16 @@ async def weather(ctx: RunContext[TravelDesk], city: str) -> Weather:
     if not ctx.deps.station_is_awake:
         ctx.deps.station_is_awake = True
         raise ModelRetry(f"The weather station of {city} was asleep. It is awake now: ask again.")
-    known = _city(ctx.deps, city)
-    return Weather(city=city, sky=known.sky, degrees=known.degrees)
+    data = _city(ctx.deps, city)
+    return Weather(city=city, sky=data.sky, degrees=data.degrees)
 
 
 @planner.tool
 async def price(ctx: RunContext[TravelDesk], city: str, nights: int, travellers: int) -> Price:
     """Cost of flights and rooms, for all travellers together."""
-    known = _city(ctx.deps, city)
+    data = _city(ctx.deps, city)
     rooms = -(-travellers // 2)
-    flights_eur, rooms_eur = travellers * known.flight_eur, nights * rooms * known.night_eur
+    flights_eur, rooms_eur = travellers * data.flight_eur, nights * rooms * data.night_eur
     return Price(city=city, flights_eur=flights_eur, rooms_eur=rooms_eur, total_eur=flights_eur + rooms_eur)
 
 

@@ -1,6 +1,6 @@
 """Text that arrives in pieces, wrapped at words while it comes. Independent of the content.
 
-Rich wraps what it has as a whole. What is streamed has to be on the screen before its line is full.
+Rich wraps a whole text. Streamed text must be on the screen before the line is full.
 """
 
 from rich.console import Console
@@ -10,13 +10,10 @@ __all__ = ["Flow"]
 
 
 class Flow:
-    """A paragraph that grows at its end.
+    """A paragraph that grows.
 
-    A piece may end within a word, so a word is written when what follows it has come.
-
-    Args:
-        console: Where to write. The cursor stands in column `indent`.
-        indent: Where lines begin.
+    A piece may end within a word, so a word is written when the character after it has come. The cursor is at first in
+    the column `indent`, where all lines begin.
     """
 
     def __init__(self, console: Console, indent: int) -> None:

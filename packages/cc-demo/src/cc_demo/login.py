@@ -1,6 +1,6 @@
-"""Choice of the demo's login, with its reason.
+"""Choice of the demo's login, with a reason.
 
-Reads variables, and tests whether a file exists; reads no secret, and starts no dialog.
+Reads variables, and tests if a file exists; reads no secret, and starts no dialog.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ __all__ = ["AnswerSource", "Choice", "choose_login"]
 
 _TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
 _OFF = frozenset({"", "0", "false", "no", "off"})
-_NOTHING_FOUND = "no API key and no login of Claude Code were found"
+_KEYCHAIN_ADVICE = "A login in the keychain cannot be seen without asking: with --login it is used."
 
 
 class AnswerSource(Enum):
-    """The model that answers the demo, and its login."""
+    """The model that answers the demo, and the login."""
 
     OFFLINE = "scripted loopback model, not Claude"
     API_KEY = "Claude, with the API key in ANTHROPIC_API_KEY"
@@ -33,48 +33,30 @@ class Choice:
     login: AnswerSource
     reason: str
     advice: str = ""
-    """The way to choose another one."""
+    """The way to choose another login."""
 
 
 def choose_login(env: Mapping[str, str], platform: str, *, offline: bool, login: bool) -> Choice:
-    """Decide on a login.
-
-    Args:
-        env: The environment.
-        platform: As in `sys.platform`.
-        offline: Whether the user wants the scripted model.
-        login: Whether the user wants the login of Claude Code.
-    """
+    """Choose a login for an environment, a `sys.platform`, and the command line's options."""
     if offline:
         return Choice(AnswerSource.OFFLINE, "--offline was given")
     if login:
         return Choice(AnswerSource.CLAUDE_CODE, "--login was given")
     if env.get("ANTHROPIC_API_KEY"):
         return Choice(AnswerSource.API_KEY, _through(env))
-    if found := _claude_code_login(env):
-        return Choice(AnswerSource.CLAUDE_CODE, found)
-    if platform == "darwin":
-        advice = "A login in the keychain cannot be seen without asking: with --login it is used."
-        return Choice(AnswerSource.OFFLINE, _NOTHING_FOUND, advice)
-    return Choice(AnswerSource.OFFLINE, _NOTHING_FOUND, login_advice())
+    if reason := _claude_code_login(env):
+        return Choice(AnswerSource.CLAUDE_CODE, reason)
+    advice = _KEYCHAIN_ADVICE if platform == "darwin" else login_advice()
+    return Choice(AnswerSource.OFFLINE, "no API key and no login of Claude Code were found", advice)
 
 
 def _claude_code_login(env: Mapping[str, str]) -> str | None:
-    for name in _TOKENS:
-        if env.get(name):
-            return f"{name} is set"
-    for name in CLOUD_VARIABLES:
+    for name in (*_TOKENS, *CLOUD_VARIABLES):
         if env.get(name, "").strip().lower() not in _OFF:
             return f"{name} is set"
-    file = _config_folder(env) / ".credentials.json"
+    home = env.get("HOME") or env.get("USERPROFILE") or Path.home()
+    file = Path(env.get("CLAUDE_CONFIG_DIR") or Path(home, ".claude")) / ".credentials.json"
     return f"found {file}" if file.is_file() else None
-
-
-def _config_folder(env: Mapping[str, str]) -> Path:
-    if folder := env.get("CLAUDE_CONFIG_DIR"):
-        return Path(folder)
-    home = env.get("HOME") or env.get("USERPROFILE")
-    return (Path(home) if home else Path.home()) / ".claude"
 
 
 def _through(env: Mapping[str, str]) -> str:

@@ -1,8 +1,7 @@
-"""The scripted model that answers without a login.
+"""The scripted model that answers without a login, behind the loopback API.
 
-A stand-in for Claude behind the loopback API. It sees request bodies as Claude would, and nothing else of the agent. It
-knows how this one conversation goes: look up, ask again what failed, give the plan, and once more for one more
-traveller and night.
+It sees the request bodies that Claude would see, and knows a single conversation: look up, repeat calls that failed,
+give the plan, and all again for another traveller and night.
 """
 
 import json
@@ -17,7 +16,7 @@ from .agent import CITIES
 
 __all__ = ["EVENT_DELAY", "respond"]
 
-# Seconds before each event in a terminal: long enough to see the text stream, and too short for a wait.
+# Seconds before each event in a terminal: long enough to see the text stream, too short to be a wait.
 EVENT_DELAY = 0.01
 
 _BUDGET = re.compile(r"(\d[\d,. ]*)\s*(?:€|eur)", re.IGNORECASE)
@@ -45,45 +44,45 @@ class _Wish:
 
 
 def respond(body: JsonObject) -> Reply:
-    """Answer one request of the travel planner."""
+    """Answer a request from the travel planner."""
     calls = list(_calls(body["messages"]))
     plans = [index for index, call in enumerate(calls) if call.name == "trip_plan" and not call.failed]
     done = calls[plans[-1] + 1 :] if plans else calls
-    wish = _wish(_first_prompt(body["messages"]))
+    wish = _wish(_text_of(body["messages"][0]["content"]))
     for index in plans:
-        wish = _next_wish(wish, calls[index].arguments)
+        plan = calls[index].arguments
+        wish = _Wish([plan["city"]], plan["nights"] + 1, plan["travellers"] + 1, wish.budget)
     if not done:
         return _look_up(wish, weather_too=not plans)
-    if again := _failed(done):
-        return [
-            _text("The weather station asks for a second try."),
-            *(_use(call.name, call.arguments) for call in again),
-        ]
+    latest = {(call.name, json.dumps(call.arguments)): call for call in done}
+    if uses := [_use(call.name, call.arguments) for call in latest.values() if call.failed]:
+        return [_text("The weather station asks for a second try."), *uses]
     return _plan(wish, calls)
 
 
 def _look_up(wish: _Wish, *, weather_too: bool) -> Reply:
     places = " and ".join(wish.cities)
     if weather_too:
-        said = f"I look up the weather and the prices for {places}."
+        text = f"I look up the weather and the prices for {places}."
         if not wish.is_known:
-            said = f"I am only a script, and your question is not in it; I take {places}. {said}"
+            text = f"I am only a script, and your question is not in it; I take {places}. {text}"
     else:
-        said = f"The weather in {places} I know already; I look up the price for {wish.travellers}."
+        text = f"The weather in {places} I know already; I look up the price for {wish.travellers}."
     price = {"nights": wish.nights, "travellers": wish.travellers}
     weather = [_use("weather", {"city": city}) for city in wish.cities if weather_too]
-    return [_text(said), *weather, *(_use("price", {"city": city, **price}) for city in wish.cities)]
+    return [_text(text), *weather, *(_use("price", {"city": city, **price}) for city in wish.cities)]
 
 
 def _plan(wish: _Wish, calls: list[_Call]) -> Reply:
-    """The sunniest of the cities that can be paid, or else the cheapest one."""
+    """Give the plan: the warmest city within the budget, or else the cheapest city."""
     results = [(call.name, json.loads(call.result)) for call in calls if call.name != "trip_plan" and not call.failed]
     weather = {result["city"]: result for name, result in results if name == "weather"}
     totals = {result["city"]: result["total_eur"] for name, result in results if name == "price"}
-    paid = [city for city in wish.cities if wish.budget is None or totals[city] <= wish.budget]
-    city = max(paid, key=lambda name: weather[name]["degrees"]) if paid else min(wish.cities, key=totals.__getitem__)
-    sky = f"{weather[city]['sky']}, {weather[city]['degrees']} degrees"
-    fits = None if wish.budget is None else bool(paid)
+    cities = [city for city in wish.cities if wish.budget is None or totals[city] <= wish.budget]
+    degrees = {city: result["degrees"] for city, result in weather.items()}
+    city = max(cities, key=degrees.__getitem__) if cities else min(wish.cities, key=totals.__getitem__)
+    sky = f"{weather[city]['sky']}, {degrees[city]} degrees"
+    fits = None if wish.budget is None else bool(cities)
     plan = {
         "city": city,
         "nights": wish.nights,
@@ -91,40 +90,21 @@ def _plan(wish: _Wish, calls: list[_Call]) -> Reply:
         "weather": sky,
         "total_eur": totals[city],
         "within_budget": fits,
-        "pack": ["umbrella", "sweater"] if weather[city]["degrees"] < 12 else ["sunglasses", "light jacket"],
+        "pack": ["umbrella", "sweater"] if degrees[city] < 12 else ["sunglasses", "light jacket"],
     }
     money = {None: "", True: f", within your {wish.budget}", False: f", which is more than your {wish.budget}"}[fits]
     return [_text(f"{city}: {sky}, for {totals[city]} euros{money}."), _use("trip_plan", plan)]
 
 
 def _wish(prompt: str) -> _Wish:
-    named = sorted((city for city in CITIES if city in prompt), key=prompt.index)
+    cities = sorted((city for city in CITIES if city in prompt), key=prompt.index)
     budget, nights = _BUDGET.search(prompt), _NIGHTS.search(prompt)
-    return _Wish(
-        cities=named or list(CITIES)[:2],
-        nights=_number(nights[1]) if nights else 2,
-        travellers=1,
-        budget=_number(budget[1]) if budget else None,
-        is_known=bool(named),
-    )
-
-
-def _next_wish(wish: _Wish, plan: dict[str, Any]) -> _Wish:
-    return _Wish([plan["city"]], plan["nights"] + 1, plan["travellers"] + 1, wish.budget)
+    euros, count = _number(budget[1]) if budget else None, _number(nights[1]) if nights else 2
+    return _Wish(cities or list(CITIES)[:2], count, travellers=1, budget=euros, is_known=bool(cities))
 
 
 def _number(word: str) -> int:
     return _NUMBERS.get(word.lower()) or int(re.sub(r"\D", "", word))
-
-
-def _failed(calls: list[_Call]) -> list[_Call]:
-    """The calls that failed and were not made again since."""
-    return [
-        call
-        for index, call in enumerate(calls)
-        if call.failed
-        and all((later.name, later.arguments) != (call.name, call.arguments) for later in calls[index + 1 :])
-    ]
 
 
 def _calls(messages: list[JsonObject]) -> Iterator[_Call]:
@@ -139,10 +119,6 @@ def _blocks(messages: list[JsonObject], kind: str) -> Iterator[JsonObject]:
         content: str | list[JsonObject] = message["content"]
         if not isinstance(content, str):
             yield from (block for block in content if block["type"] == kind)
-
-
-def _first_prompt(messages: list[JsonObject]) -> str:
-    return _text_of(messages[0]["content"])
 
 
 def _text_of(content: str | list[JsonObject]) -> str:

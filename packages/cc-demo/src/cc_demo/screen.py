@@ -1,10 +1,13 @@
-"""The output of the demo in the terminal: one method for each kind of event.
+"""The demo's output in the terminal: a method for each kind of event, and the summary at the end.
 
-It knows how things look, and not when they happen. All of it is lines that stay, so a log file reads as well as a
-terminal.
+All output is lines that stay, so a log file reads as well as a terminal.
 """
 
+from collections.abc import Sequence
+from statistics import median
+
 from pydantic import BaseModel
+from pydantic_ai.usage import RunUsage
 from rich.console import Console
 from rich.panel import Panel
 from rich.pretty import Pretty
@@ -13,8 +16,9 @@ from rich.text import Text
 
 from .flow import Flow
 from .login import AnswerSource, Choice
+from .timing import Timing
 
-__all__ = ["Screen", "milliseconds"]
+__all__ = ["Screen"]
 
 _LABEL_WIDTH = 8
 _DIM = "dim"
@@ -22,7 +26,7 @@ _NAME = "cyan"
 
 
 class Screen:
-    """Output of the run on `console`, and of its errors on `errors`."""
+    """Output on `console`, and errors on `errors`."""
 
     def __init__(self, console: Console, errors: Console) -> None:
         self.console = console
@@ -51,18 +55,13 @@ class Screen:
         self._row("start", ("Starting Claude Code; the first time on a machine takes some seconds …", _DIM))
 
     def started(self, seconds: float) -> None:
-        """Say that a process is there."""
-        self._row("", (f"Claude Code was ready after {milliseconds(seconds)}.", _DIM))
+        """Say that a process is ready."""
+        self._row("", (f"Claude Code was ready after {_milliseconds(seconds)}.", _DIM))
 
     def turn(self, number: int, prompt: str) -> None:
         """Begin a turn of the conversation."""
-        self.heading(f"Turn {number}")
+        self._heading(f"Turn {number}")
         self._row("you", (prompt, "bold"))
-
-    def heading(self, text: str) -> None:
-        """Begin a part of the output."""
-        self.console.print()
-        self.console.rule(Text(text, style="bold"), style=_DIM, align="left")
 
     def say(self, piece: str) -> None:
         """Write a piece of the model's text."""
@@ -71,46 +70,55 @@ class Screen:
         self._flow.write(piece)
 
     def end_text(self) -> None:
-        """End the model's text, if it has said anything."""
+        """End the model's text, if there is any."""
         if self._flow is not None:
             self._flow.end()
             self._flow = None
 
     def call(self, name: str, arguments: dict[str, object]) -> None:
         """Show a tool call."""
-        listed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-        self._row("call", (name, _NAME), (f"({listed})", ""))
+        pairs = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        self._row("call", (name, _NAME), (f"({pairs})", ""))
 
     def result(self, name: str, seconds: float | None, result: object) -> None:
-        """Show the result of a tool, and its duration."""
+        """Show a tool's result and duration."""
         self._row("result", (name, _NAME), (f"{_in(seconds)}: {result!r}", ""), label_style="green")
 
     def retry(self, name: str, seconds: float | None, reason: object) -> None:
-        """Show that a tool is to be called again; it took no time if it was not run for its arguments."""
+        """Show that a tool must be called again; `seconds` is None if its arguments were invalid, so it did not run."""
         self._row("retry", (name, _NAME), (f"{_in(seconds)}: {reason}", "yellow"), label_style="bold yellow")
 
-    def output(self, output: BaseModel) -> None:
-        """Show the output of a run."""
+    def output(self, output: BaseModel, usage: RunUsage, *, is_offline: bool) -> None:
+        """Show a run's output, tokens and cost."""
         title = f"output: {type(output).__name__}"
         self.console.print(Panel(Pretty(output), title=title, title_align="left", border_style="green"))
+        requests, calls = _count(usage.requests, "request"), _count(usage.tool_calls, "successful tool call")
+        cost = "not priced"
+        if usage.cost is not None:
+            cost = f"${usage.cost:.4f}" + (", had it been Claude" if is_offline else " at API prices")
+        tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+        self._row("usage", (f"{tokens}; {requests}, {calls}; cost: {cost}", ""))
 
-    def usage(self, text: str) -> None:
-        """Show the duration of a run."""
-        self._row("usage", (text, ""))
+    def summary(self, timings: Sequence[Timing], start_seconds: Sequence[float], note: str) -> None:
+        """Show a table with all requests, and explain it; `start_seconds` has the duration of each process start."""
+        self._heading("Requests to the model")
+        self.console.print(_table(timings))
+        starts = " and ".join(map(_milliseconds, start_seconds))
+        times = "once" if len(start_seconds) == 1 else f"{len(start_seconds)} times"
+        _write(self.console, f"Claude Code was started {times}, in {starts}.")
+        if waits := [timing.wait for timing in timings if not timing.has_started]:
+            _write(self.console, _comparison(timings[0].wait, waits), "bold green")
+        explanation = "Waited: until the answer began. Wrote: from there to its end, at the model's pace."
+        _write(self.console, f"{explanation} {note}", _DIM)
 
-    def remark(self, text: str, style: str = "") -> None:
-        """Write a paragraph."""
-        _write(self.console, text, style)
-
-    def stopped(self) -> None:
-        """Say that a signal has ended the demo."""
+    def failure(self, text: str, style: str = "red") -> None:
+        """Print the error and the action to take."""
         self.end_text()
-        _write(self.errors, "Stopped.", "yellow")
+        _write(self.errors, text, style)
 
-    def failure(self, text: str) -> None:
-        """Print the error and the action to take, in one paragraph."""
-        self.end_text()
-        _write(self.errors, f"cc-demo failed. {text}", "red")
+    def _heading(self, text: str) -> None:
+        self.console.print()
+        self.console.rule(Text(text, style="bold"), style=_DIM, align="left")
 
     def _row(self, label: str, *parts: tuple[str, str], label_style: str = _DIM) -> None:
         self.end_text()
@@ -124,17 +132,45 @@ class Screen:
         return Flow(self.console, _LABEL_WIDTH)
 
 
-def milliseconds(seconds: float) -> str:
-    """A time, as exact as one reads it."""
+def _table(timings: Sequence[Timing]) -> Table:
+    table = Table(border_style="dim", header_style="bold")
+    table.add_column("#", justify="right")
+    table.add_column("process")
+    for name in ("waited", "wrote", "in all"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for number, timing in enumerate(timings, start=1):
+        times = map(_milliseconds, (timing.wait, timing.total - timing.wait, timing.total))
+        table.add_row(str(number), "started" if timing.has_started else "warm", *times)
+    return table
+
+
+def _comparison(first: float, waits: Sequence[float]) -> str:
+    middle, best = median(waits), min(waits)
+    return (
+        f"A warm request waited {_milliseconds(middle)} (median; the fastest {_milliseconds(best)}), against "
+        f"{_milliseconds(first)} for the first one, which started the process: {_ratio(first / middle)}× faster "
+        f"(the fastest {_ratio(first / best)}×)."
+    )
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
+
+
+def _milliseconds(seconds: float) -> str:
     value = seconds * 1000
     return f"{value:.2f} ms" if value < 1 else f"{value:.1f} ms" if value < 10 else f"{value:,.0f} ms"
 
 
 def _in(seconds: float | None) -> str:
-    return "" if seconds is None else f" in {milliseconds(seconds)}"
+    return "" if seconds is None else f" in {_milliseconds(seconds)}"
 
 
-def _write(console: Console, text: str, style: str) -> None:
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "s")
+
+
+def _write(console: Console, text: str, style: str = "") -> None:
     flow = Flow(console, 0)
     flow.write(text, style)
     flow.end()

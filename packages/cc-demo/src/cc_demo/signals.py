@@ -1,4 +1,4 @@
-"""Ctrl-C and `kill`, as the end of the work and not of the clean-up after it."""
+"""Ctrl-C and `kill`: they end the work, and not the clean-up after it."""
 
 import asyncio
 import signal
@@ -14,14 +14,14 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StoppedBySignal(Exception):
-    """The work was ended by a signal."""
+    """A signal ended the work."""
 
 
 class Signals:
-    """While it is open, a signal ends the call of `work()`, and nothing else. Only in the main thread.
+    """Signal handlers that end the call to `work()`, and nothing else. Only in the main thread.
 
-    The caller of `work()` closes its resources undisturbed. Further signals change nothing: closing takes no longer
-    than its timeouts, and ending it early would leave processes behind.
+    The caller closes resources undisturbed. Further signals change nothing: closing has timeouts, and ending it early
+    would leave processes behind.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Signals:
 
     @property
     def exit_code(self) -> int:
-        """Exit code that a shell expects after the signal; 0 without one."""
+        """Exit code that a shell expects after the signal; 0 without a signal."""
         return 0 if self._received is None else 128 + self._received
 
     async def work(self, work: Coroutine[Any, Any, T]) -> T:
@@ -49,14 +49,14 @@ class Signals:
             StoppedBySignal: A signal came, now or before.
         """
         task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
-        # From a signal handler, this is the way that also wakes the loop.
+        # From a signal handler, only this call wakes the loop.
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
         if self._received is not None:
             task.cancel()
         try:
             return await task
         except (Exception, asyncio.CancelledError) as error:
-            # In a terminal the signal goes to Claude Code too, and its end may be noticed first.
+            # In a terminal the signal goes to Claude Code too, whose end may come first.
             if self._received is None:
                 raise
             raise StoppedBySignal from error

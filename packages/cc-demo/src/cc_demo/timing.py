@@ -1,4 +1,4 @@
-"""The times of model requests and of tool calls, taken where they happen. It shows nothing, and changes nothing."""
+"""Times of model requests and of tool calls, measured where they happen. Neither shows nor changes anything."""
 
 import time
 from collections.abc import AsyncGenerator
@@ -22,28 +22,18 @@ __all__ = ["TimedModel", "Timing", "ToolTimes"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One request, in seconds."""
+    """Times for a request, in seconds."""
 
     has_started: bool
-    """Whether a process was started for it."""
+    """True if a process was started for it."""
     wait: float
-    """From sending it to the first event of the answer."""
+    """Time to the answer's first event."""
     total: float
-    """From sending it to the end of the answer."""
-
-    @property
-    def writing(self) -> float:
-        """From the first event of the answer to its end."""
-        return self.total - self.wait
+    """Time to the answer's end."""
 
 
 class TimedModel(WrapperModel):
-    """`wrapped`, with the times of its streamed requests in `timings`. For one request at a time.
-
-    Args:
-        wrapped: The model.
-        transport: The transport under it, which knows of the processes that were started.
-    """
+    """A model that adds the times of each streamed request to `timings`. For one request at a time."""
 
     def __init__(self, wrapped: ClaudeCodeModel, transport: ClaudeCodeTransport) -> None:
         super().__init__(wrapped)
@@ -58,20 +48,17 @@ class TimedModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Make one request, and note its times if it ends well."""
-        starts = self.transport.stats().starts
-        sent = time.perf_counter()
+        """Make a request, and record the times if it ends well."""
+        starts, begin = self.transport.stats().starts, time.perf_counter()
         async with super().request_stream(messages, model_settings, model_request_parameters, run_context) as response:
-            # The stream is handed out when its first event is there.
-            begun = time.perf_counter()
+            wait = time.perf_counter() - begin  # the stream comes with the first event
             yield response
-            ended = time.perf_counter()
-        has_started = self.transport.stats().starts > starts
-        self.timings.append(Timing(has_started, begun - sent, ended - sent))
+            total = time.perf_counter() - begin
+        self.timings.append(Timing(self.transport.stats().starts > starts, wait, total))
 
 
 class ToolTimes(AbstractCapability[Any]):
-    """How long each tool call took, in seconds, by its id; also of one that failed."""
+    """Duration of each tool call in seconds, by call id; also of calls that failed."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -86,8 +73,8 @@ class ToolTimes(AbstractCapability[Any]):
         handler: WrapToolExecuteHandler,
     ) -> Any:
         """Run the tool."""
-        begun = time.perf_counter()
+        begin = time.perf_counter()
         try:
             return await handler(args)
         finally:
-            self.seconds[call.tool_call_id] = time.perf_counter() - begun
+            self.seconds[call.tool_call_id] = time.perf_counter() - begin

@@ -1,10 +1,8 @@
 """Claude Code as a pydantic-ai model.
 
-`ClaudeCodeModel` for `Agent(model)`, `claude_code()` for `Agent("claude-code:sonnet")`. Importing it imports cc-compat,
-so that a message of an unknown type causes a warning.
+`ClaudeCodeModel` for `Agent(model)`, `claude_code()` for `Agent("claude-code:sonnet")`. The import has no side effect.
 """
 
-import cc_compat as _  # imported for its effect
 from cc_ipc import ToolNotFoundError
 
 from .capability import ClaudeCode, claude_code
@@ -23,6 +21,5 @@ __all__ = [
     "ModelPlanLimitError",
     "ToolNotFoundError",
     "ToolsetNotRegisteredError",
-    "_",
     "claude_code",
 ]

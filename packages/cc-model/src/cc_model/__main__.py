@@ -1,4 +1,4 @@
-"""Entry point of `python -m cc_model`."""
+"""Entry point for `python -m cc_model`."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""Adapter from an agent's pydantic-ai toolsets to the tools of the CLI's own loop, as the transport takes them.
+"""Adapter from pydantic-ai toolsets to the tools that the CLI calls in its own loop, as the transport takes them.
 
 The toolsets run as in pydantic-ai's own loop: arguments are validated, dependencies and retries are in the context, a
-tool that needs an approval does not run without one. They run in the event loop of the request.
+tool that needs an approval waits for it. They run in the request's event loop.
 """
 
 import sys
@@ -36,12 +36,12 @@ _NEEDS_APPROVAL = (
 
 
 class AgentTools:
-    """Toolsets of an agent, and their connection to the CLI.
+    """An agent's toolsets, and their connection to the CLI.
 
     Args:
         model: Model whose requests offer them.
         toolsets: The toolsets.
-        server_name: Name of the MCP server under which the CLI knows them.
+        server_name: Name under which the CLI knows them as an MCP server.
         transport: Transport between the CLI and the toolsets.
 
     Raises:
@@ -67,23 +67,23 @@ class AgentTools:
 
         Args:
             function_tools: Tools that the request offers.
-            run_context: Context of the agent's run, if known.
+            run_context: Context from pydantic-ai for the agent's run, if it passed a context.
 
         Raises:
-            cc_ipc.ToolNotFoundError: A function tool is in none of the toolsets.
+            cc_ipc.ToolNotFoundError: No toolset has a function tool.
         """
         async with self._prepared(run_context) as manager:
-            known = sorted(tool.name for tool in manager.tool_defs)
+            names = sorted(tool.name for tool in manager.tool_defs)
             for tool in function_tools:
-                if tool.name not in known:
-                    raise ToolNotFoundError(name=tool.name, known=known)
+                if tool.name not in names:
+                    raise ToolNotFoundError(name=tool.name, known=names)
             yield self._cli_tools(function_tools, manager)
 
     def mcp_servers(self) -> dict[str, McpServerConfig]:
-        """Return the configuration of the MCP server for the CLI, by server name.
+        """Return the MCP server's configuration for the CLI, by server name.
 
-        An SDK client can use the in-process server. A bridge needs the socket and the schema file of a process, which
-        exist only while that process runs, so they are left out.
+        An SDK client can use the in-process server. A bridge needs a process's socket and schema file, which exist only
+        while that process runs, so they are left out.
         """
         if self.transport.transport == "sdk":
             return {self._server_name: sdk_server(self._server_name, self._definitions, self._call)}
@@ -136,7 +136,7 @@ class _Calls:
         return as_tool_result(call.name, value)
 
     def _count_retry(self, name: str) -> None:
-        # In the agent's loop each answer of the model is a step, and retries are counted from step to step.
+        # In the agent's loop each model answer is a step, and retries are counted from step to step.
         if (context := self._manager.ctx) is not None:
             context.retries[name] = context.retries.get(name, 0) + 1
 

@@ -18,7 +18,7 @@ from cc_session import McpServer, Policy
 from .model import PREFIX, ClaudeCodeModel
 from .provider import ClaudeCodeProvider
 from .settings import ClaudeCodeModelSettings
-from .tool_approvals import ClaudeCodeToolApprovals, known_names, with_waiting_calls, without_claude_code_tools
+from .tool_approvals import ClaudeCodeToolApprovals, tool_names, with_waiting_calls, without_claude_code_tools
 
 __all__ = ["ClaudeCode", "claude_code"]
 
@@ -28,7 +28,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
     """Resolves `claude-code:NAME`, where NAME is a model id or an alias, wherever an agent takes a model id."""
 
     provider: ClaudeCodeProvider | None = None
-    """Process pool; by default the one of all models without a provider."""
+    """Process pool; by default the pool that all models without a provider share."""
     tools: ClaudeCodeTools | None = None
     """Claude Code's own tools that the agent's requests may use; none by default."""
     _models: dict[str, ClaudeCodeModel] = field(default_factory=dict[str, ClaudeCodeModel], init=False, repr=False)
@@ -52,7 +52,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         """Return the toolset with the tools whose calls may need an approval; None if none does."""
         if self.tools is None or not self.tools.defers:
             return None
-        return ClaudeCodeToolApprovals(toolset, known_names(self.tools))
+        return ClaudeCodeToolApprovals(toolset, tool_names(self.tools))
 
     async def before_model_request(
         self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
@@ -80,7 +80,7 @@ class ClaudeCode(AbstractCapability[AgentDepsT]):
         cwd: str | None = None,
         max_turns: int | None = None,
     ) -> "ClaudeCode[object]":
-        """Return the capability for an entry of an agent's YAML or JSON file, with arguments of `claude_code()`.
+        """Return the capability for an entry in an agent's YAML or JSON file, with arguments as for `claude_code()`.
 
         The file needs `Agent.from_file(…, custom_capability_types=[ClaudeCode])`.
 
@@ -104,34 +104,32 @@ def claude_code(
 ) -> ClaudeCode[object]:
     """Return the capability for `Agent("claude-code:sonnet", capabilities=[claude_code()])`.
 
-    With a provider alone, Claude Code has no tools of its own. Tools that are named here run in the CLI, also for an
-    agent with its own `ClaudeCodeModel`; the agent's tools still run in the agent. Calls and results are native tool
-    parts of the response, in order, streamed as they happen, and go along in the history.
+    With a provider alone, Claude Code has no tools. Tools that are named here run in the CLI, also for an agent with
+    its own `ClaudeCodeModel`; the agent's tools still run in the agent. Calls and results are native tool parts in the
+    response, in order, streamed as they happen, and go along in the history.
 
     Args:
-        provider: Process pool; by default the one of all models without a provider.
-        tools: Claude Code's own tools, in its rule syntax: `"Read"`, `"Bash(git *)"`. All others are denied.
+        provider: Process pool; by default the pool that all models without a provider share.
+        tools: Claude Code's own tools, in Claude Code's rule syntax: `"Read"`, `"Bash(git *)"`. All others are denied.
         policy: Further rules for every call, and the callback that approves calls.
-        approvals: Whether calls that the policy asks about become deferred approvals of the agent: its run ends with
+        approvals: True if calls that the policy asks about become deferred approvals: the agent's run ends with
             `DeferredToolRequests`, and a run with the results continues, in any process. The model then repeats an
-            approved call, which takes one more API call, and the call runs. For `run_stream()`, name such a tool in
-            `tools` or in a rule without `*`: a text before the call of another tool ends the run.
+            approved call, which takes another API call, and the call runs. For `run_stream()`, name such a tool in
+            `tools` or in a rule without `*`: otherwise a text before the call ends the run.
         mcp_servers: MCP servers for Claude Code to connect to.
         agents: Sub-agents by name. They bring the tool `Agent`.
-        skills: Skills by name, from `.claude/skills` of `cwd` or of the user. Nothing else is read there, so neither
-            settings nor hooks come with them.
-        cwd: Working directory of the tools; the provider's if None.
-        max_turns: Maximum number of API calls for one request.
+        skills: Skills by name, from `.claude/skills` in `cwd` or in the user's folder. Nothing else is read there, so
+            neither settings nor hooks come with them.
+        cwd: Working directory for the tools; the provider's if None.
+        max_turns: Maximum number of API calls for a request.
 
     Raises:
-        ValueError: An entry of `tools` is no tool, or an option of tools is set and no tool is named; or `approvals`
+        ValueError: An entry in `tools` is not a tool, an option for tools is set without any tool, or `approvals`
             without a policy.
     """
     if not (tools or mcp_servers or agents or skills):
         if policy is not None or approvals or cwd is not None or max_turns is not None:
-            raise ValueError(
-                "policy, approvals, cwd and max_turns are about tools of Claude Code's own: name some with tools=…"
-            )
+            raise ValueError("policy, approvals, cwd and max_turns need tools of Claude Code: name some with tools=…")
         return ClaudeCode(provider)
     claude_code_tools = ClaudeCodeTools(
         tools=tuple(tools),

@@ -1,4 +1,4 @@
-"""Command line of this package: `cc-model`."""
+"""The command `cc-model`."""
 
 import argparse
 import asyncio
@@ -39,7 +39,7 @@ async def _doctor(plan: Plan, *, as_json: bool) -> int:
     if as_json:
         _say(json.dumps({"ok": is_well, "checks": [asdict(check) for check in checks]}, indent=2))
     else:
-        _say("\nClaude Code can answer here." if is_well else "\nSomething is to be done first, see above.")
+        _say("\nClaude Code can answer here." if is_well else "\nFix the problems above first.")
     return 0 if is_well else 1
 
 
@@ -66,11 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--json", action="store_true", help="print one JSON object, for programs")
     doctor.add_argument("--online", action="store_true", help="ask the API twice, which costs some tokens")
-    doctor.add_argument("--model", default="sonnet", metavar="NAME", help="whom to ask then (default: %(default)s)")
+    doctor.add_argument(
+        "--model", default="sonnet", metavar="NAME", help="the model to ask then (default: %(default)s)"
+    )
     doctor.add_argument(
         "--pool", type=_count, default=8, metavar="N", help="check the memory for N processes (default: %(default)s)"
     )
-    doctor.add_argument("--cli", metavar="PATH", help="the Claude Code CLI (default: the one that the SDK brings)")
+    doctor.add_argument("--cli", metavar="PATH", help="the Claude Code CLI (default: the CLI that the SDK brings)")
     return parser
 
 

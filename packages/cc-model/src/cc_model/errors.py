@@ -1,7 +1,7 @@
-"""Conversion of Claude Code's failures to the errors that users of pydantic-ai know.
+"""Conversion of Claude Code's failures to the errors that pydantic-ai users know.
 
-The layers below do most of it: an HTTP status gives `ModelHTTPError` as with any provider. This module adds the
-knowledge of an adapter: a hint for a fix, and the cause of the client's "Connection error.".
+The layers below do most work: an HTTP status gives `ModelHTTPError` as with any provider. This module adds a hint for a
+fix, and the cause of the client's "Connection error.".
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -36,7 +36,7 @@ class ToolsetNotRegisteredError(ClaudeCodeError):
     """Request with function tools for the CLI, but without registered toolsets that have them."""
 
     tools: tuple[str, ...]
-    """Names of the tools."""
+    """Tool names."""
 
     def __init__(self, *, tools: Sequence[str]) -> None:
         self.tools = tuple(tools)
@@ -47,14 +47,14 @@ class ToolsetNotRegisteredError(ClaudeCodeError):
 
 
 class ModelPlanLimitError(ModelHTTPError, ModelRateLimitError):
-    """Refusal of requests until an exhausted window of the plan is reset. A throttle of seconds does not raise it."""
+    """A used-up window of the plan: requests are rejected until its reset. A throttle for seconds is another error."""
 
     limits: RateLimits
     """All limits that the API reported."""
 
     @property
     def resets_at(self) -> datetime:
-        """Time of the window's reset."""
+        """Reset time of the window."""
         return cast(datetime, self.limits.exhausted_until)
 
     @override
@@ -73,10 +73,10 @@ def claude_code_errors(model_name: str) -> Generator[None]:
 
     Raises:
         UserError: There is no Claude Code CLI.
-        ModelTimeoutError: No process became free in time; its `phase` is `"pool"`, its cause a `QueueTimeoutError`.
-        ModelConnectionError: A process failed, or lost its connection to the API.
-        ModelHTTPError: The API answered with an error; its `hint` suggests a fix. `ModelPlanLimitError` if a window of
-            the plan is used up.
+        ModelTimeoutError: No process became free in time; `phase` is `"pool"`, the cause a `QueueTimeoutError`.
+        ModelConnectionError: A process failed, or lost the connection to the API.
+        ModelHTTPError: The API answered with an error; `hint` suggests a fix. `ModelPlanLimitError` if the plan is used
+            up.
     """
     try:
         yield
@@ -95,7 +95,7 @@ def claude_code_errors(model_name: str) -> Generator[None]:
         cause = next((link for link in _causes(error) if isinstance(link, ClaudeCodeError)), None)
         if cause is None:
             raise
-        # Drop the links between, and the frames of another thread: only the class of the cause counts.
+        # Drop the links between, and another thread's frames: only the cause's class counts.
         cause = cause.with_traceback(None)
         if isinstance(cause, CLINotFoundError):
             raise UserError(str(cause)) from cause

@@ -1,7 +1,7 @@
-"""MCP servers of a request (`MCPServerTool`), to which Claude Code itself connects.
+"""MCP servers in a request (`MCPServerTool`), to which Claude Code itself connects.
 
-If the API connected to them, its answers would hold blocks that Claude Code 2.1.329 cannot read. Claude Code is an MCP
-client itself, so it gets the servers; its calls appear as the same native parts.
+If the API connected to them, answers would have blocks that Claude Code 2.1.329 cannot read. Claude Code is an MCP
+client itself, so it gets the servers; the calls appear as the same native parts.
 """
 
 import re
@@ -17,23 +17,23 @@ from cc_session import HTTPServer, Policy, Rule
 
 __all__ = ["with_mcp_servers", "without_mcp_servers"]
 
-# Each set of servers needs its own set of processes, so few sets are in use at a time.
-_LOTS = 32
+# Requests with equal servers share processes, so few combinations are in use at a time.
+_CACHE_SIZE = 32
 
 
 def with_mcp_servers(
     parameters: ModelRequestParameters, claude_code_tools: ClaudeCodeTools | None
 ) -> ClaudeCodeTools | None:
-    """Return Claude Code's own tools for a request: the enabled ones, and the MCP servers among its native tools.
+    """Return Claude Code's own tools for a request: the enabled tools, and the MCP servers among the native tools.
 
     Equal servers give the same tools, so that requests share processes.
     """
     servers = [tool for tool in parameters.native_tools if isinstance(tool, MCPServerTool)]
-    return _opened(claude_code_tools, tuple(map(_fixed, servers))) if servers else claude_code_tools
+    return _with_servers(claude_code_tools, tuple(map(_server_key, servers))) if servers else claude_code_tools
 
 
 def without_mcp_servers(parameters: ModelRequestParameters) -> ModelRequestParameters:
-    """Return the parameters of a request without the MCP servers, so that the API does not get them."""
+    """Return the parameters without the MCP servers, so that the API does not get them."""
     others = [tool for tool in parameters.native_tools if not isinstance(tool, MCPServerTool)]
     return parameters if len(others) == len(parameters.native_tools) else replace(parameters, native_tools=others)
 
@@ -41,8 +41,8 @@ def without_mcp_servers(parameters: ModelRequestParameters) -> ModelRequestParam
 _Server = tuple[str, str, tuple[tuple[str, str], ...], tuple[str, ...] | None]
 
 
-def _fixed(tool: MCPServerTool) -> _Server:
-    """Return name, address, headers and allowed tools of a server as a comparable value."""
+def _server_key(tool: MCPServerTool) -> _Server:
+    """Return a server's name, address, headers and allowed tools as a comparable value."""
     headers = {**(tool.headers or {})}
     if tool.authorization_token:
         headers["Authorization"] = f"Bearer {tool.authorization_token}"
@@ -50,15 +50,15 @@ def _fixed(tool: MCPServerTool) -> _Server:
     return tool.id, tool.url, tuple(sorted(headers.items())), allowed
 
 
-@lru_cache(maxsize=_LOTS)
-def _opened(claude_code_tools: ClaudeCodeTools | None, servers: Sequence[_Server]) -> ClaudeCodeTools:
+@lru_cache(maxsize=_CACHE_SIZE)
+def _with_servers(claude_code_tools: ClaudeCodeTools | None, servers: Sequence[_Server]) -> ClaudeCodeTools:
     claude_code_tools = claude_code_tools or ClaudeCodeTools(tools=())
-    added = {name: HTTPServer(url, headers=dict(headers)) for name, url, headers, _ in servers}
-    limits = [_all_but(name, allowed) for name, _, _, allowed in servers if allowed is not None]
-    policy = (claude_code_tools.policy or Policy()).with_rules(*limits) if limits else claude_code_tools.policy
-    return replace(claude_code_tools, mcp_servers={**claude_code_tools.mcp_servers, **added}, policy=policy)
+    new = {name: HTTPServer(url, headers=dict(headers)) for name, url, headers, _ in servers}
+    rules = [_deny_except(name, allowed) for name, _, _, allowed in servers if allowed is not None]
+    policy = (claude_code_tools.policy or Policy()).with_rules(*rules) if rules else claude_code_tools.policy
+    return replace(claude_code_tools, mcp_servers={**claude_code_tools.mcp_servers, **new}, policy=policy)
 
 
-def _all_but(server: str, allowed: Sequence[str]) -> Rule:
+def _deny_except(server: str, allowed: Sequence[str]) -> Rule:
     names = "|".join(map(re.escape, allowed))
     return Rule(re.compile(rf"mcp__{re.escape(server)}__(?!(?:{names})$).*", re.DOTALL), "deny")

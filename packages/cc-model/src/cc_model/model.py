@@ -1,14 +1,15 @@
 """Claude Code as a pydantic-ai model: `ClaudeCodeModel`.
 
 It is `AnthropicModel` over another transport. `AnthropicModel` maps parts, tools, output modes, streaming, usage and
-finish reasons; this module has only the differences of Claude Code.
+finish reasons; this module has only the differences.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from datetime import timedelta
-from typing import Any, cast
+from functools import partial
+from typing import Any, TypeAlias, cast
 
 from claude_agent_sdk import Message
 from claude_agent_sdk.types import McpServerConfig
@@ -38,29 +39,31 @@ from .uploaded_files import with_own_files
 __all__ = ["PREFIX", "ClaudeCodeModel"]
 
 PREFIX = "claude-code:"
-"""Provider's part of a pydantic-ai model id."""
+"""The provider in a pydantic-ai model id."""
 
 # Lifetime of a breakpoint without a TTL.
-_CLAUDE_CODE_RETENTION = timedelta(minutes=5)
+_DEFAULT_RETENTION = timedelta(minutes=5)
+
+
+_Arguments: TypeAlias = tuple[list[ModelMessage], ModelSettings | None, ModelRequestParameters]
 
 
 class ClaudeCodeModel(AnthropicModel):
-    """Claude model, answered by the Claude Code CLI with its login.
+    """Claude model, answered by the Claude Code CLI with the CLI's login.
 
-    The agent owns the loop: its tools run in the agent, and the CLI answers one request at a time. The model gets the
+    The agent owns the loop: tools run in the agent, and the CLI answers a single request at a time. The model gets the
     same input as through the API: no built-in tools, no settings, no files. With `set_agent_toolsets()` the CLI runs
     the loop instead.
 
     Args:
-        model_name: A model id, or one of Claude Code's aliases such as `"sonnet"`; with or without `claude-code:`
-            before it.
-        provider: Process pool; by default all models of this Python process share one.
-        settings: Default settings of requests.
-        profile: Capabilities of the model, if the default is wrong.
-        message_callback: Called in the event loop of a request with each of its CLI messages, as SDK types, up to the
-            `ResultMessage`, which the request then waits for: some milliseconds. If a stream is left early, its
+        model_name: A model id, or a Claude Code alias such as `"sonnet"`; with or without `claude-code:` before it.
+        provider: Process pool; by default all models in this Python process share a pool.
+        settings: Default settings for requests.
+        profile: The model's capabilities, if the default is wrong.
+        message_callback: Called in the request's event loop with each CLI message, as SDK types, up to the
+            `ResultMessage`, which the request then waits for: some milliseconds. If a stream is left early, the
             `ResultMessage` comes afterwards. If none comes after a complete answer, a warning is logged. It may be a
-            coroutine function. Its exceptions are logged.
+            coroutine function. Exceptions are logged.
     """
 
     def __init__(
@@ -83,10 +86,10 @@ class ClaudeCodeModel(AnthropicModel):
         return None
 
     def resolve_cache_retention(self, model_settings: ModelSettings | None) -> timedelta | None:
-        """Return the longest lifetime of the cache breakpoints in the settings, or else of the default breakpoints."""
+        """Return the longest lifetime among the cache breakpoints in the settings, or else the default lifetime."""
         retention = super().resolve_cache_retention(model_settings)
         if retention is None and cast(ClaudeCodeProvider, self._provider).cache_breakpoints:
-            return _CLAUDE_CODE_RETENTION
+            return _DEFAULT_RETENTION
         return retention
 
     def set_agent_toolsets(
@@ -98,16 +101,16 @@ class ClaudeCodeModel(AnthropicModel):
     ) -> None:
         """Let the CLI run the loop: it calls the tools itself and asks the model again, until there is an answer.
 
-        The agent then sees one request, independent of the steps of the CLI: the response has the calls and their
-        results as native tool parts, in order. Tools run in the event loop of the request, with the dependencies of the
-        agent's run. Only tools that the request offers as function tools can be called. Approvals and deferred tools
-        need the agent's own loop, which is the default.
+        The agent then sees a single request, however many steps the CLI takes: the response has the calls and results
+        as native tool parts, in order. Tools run in the request's event loop, with the dependencies from the agent's
+        run. Only tools that the request offers as function tools can be called. Approvals and deferred tools need the
+        agent's own loop, which is the default.
 
         Args:
             toolsets: The toolsets, such as `agent.toolsets`; None gives the loop back to the agent.
             server_name: The model sees the tools as `mcp__SERVER_NAME__TOOL`.
             transport: Transport to the CLI: `"stdio"` is a bridge process, `"sdk"` the existing connection, `"auto"`
-                the better one of those available (`cc_ipc.resolve_transport()` gives the reason).
+                the better available transport (`cc_ipc.resolve_transport()` gives the reason).
 
         Raises:
             cc_ipc.TransportUnavailableError: The transport is not available here.
@@ -116,11 +119,11 @@ class ClaudeCodeModel(AnthropicModel):
         if toolsets is None:
             self._agent_tools = None
             return
-        given = [toolsets] if isinstance(toolsets, AbstractToolset) else toolsets
-        self._agent_tools = AgentTools(self, given, server_name, transport)
+        toolsets = [toolsets] if isinstance(toolsets, AbstractToolset) else toolsets
+        self._agent_tools = AgentTools(self, toolsets, server_name, transport)
 
     def get_mcp_servers(self) -> dict[str, McpServerConfig]:
-        """Return the MCP servers that give the CLI the tools of `set_agent_toolsets()`, by name; empty without it.
+        """Return the MCP servers that give the CLI the tools from `set_agent_toolsets()`, by name; empty without it.
 
         Another SDK client may use an in-process server. Over `"stdio"` each process has its own server, whose socket
         and file exist only while the process runs, so they are left out.
@@ -133,19 +136,18 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Make one request.
+        """Make a request.
 
         Raises:
             UserError: There is no Claude Code CLI.
             ModelHTTPError: The API answered with an error. `ModelPlanLimitError` if the plan is used up.
-            ModelConnectionError: A process failed, or lost its connection to the API.
-            cc_ipc.ToolNotFoundError: A function tool is in none of the registered toolsets.
+            ModelConnectionError: A process failed, or lost the connection to the API.
+            cc_ipc.ToolNotFoundError: No registered toolset has a function tool.
         """
-        if self._message_callback is None:
-            return await self._request(messages, model_settings, model_request_parameters, None)
-        transcript = Transcript(self._message_callback)
+        transcript = None if self._message_callback is None else Transcript(self._message_callback)
         response = await self._request(messages, model_settings, model_request_parameters, transcript)
-        await transcript.complete_if_possible()
+        if transcript is not None:
+            await transcript.complete_if_possible()
         return response
 
     async def request_with_metadata(
@@ -154,11 +156,11 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> tuple[ModelResponse, CLIResponse]:
-        """Make one request; return the response and the CLI's report.
+        """Make a request; return the response and the CLI's report.
 
         Raises:
-            ModelConnectionError: The CLI sent no report after its answer.
-            Exception: An error of `request()`.
+            ModelConnectionError: The CLI sent no report after the answer.
+            Exception: An error as from `request()`.
         """
         transcript = Transcript(self._message_callback)
         response = await self._request(messages, model_settings, model_request_parameters, transcript)
@@ -170,36 +172,36 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> AsyncGenerator[Message]:
-        """Make one request and yield the SDK's messages as the CLI sends them, the result as the last one.
+        """Make a request and yield the SDK's messages as the CLI sends them; the last is the result.
 
         Only the CLI runs tools, so function tools must be set with `set_agent_toolsets()` first.
 
         Raises:
             ToolsetNotRegisteredError: There are function tools and no toolsets.
-            ModelConnectionError: The CLI sent no result after its answer.
-            Exception: An error of `request()`, after the messages that came before.
+            ModelConnectionError: The CLI sent no result after the answer.
+            Exception: An error as from `request()`, after the messages that came before.
         """
         function_tools = model_request_parameters.function_tools
         if function_tools and self._agent_tools is None:
             raise ToolsetNotRegisteredError(tools=[tool.name for tool in function_tools])
-        heard: asyncio.Queue[Message | None] = asyncio.Queue()
-        transcript = Transcript(self._message_callback, heard)
+        queue: asyncio.Queue[Message | None] = asyncio.Queue()
+        transcript = Transcript(self._message_callback, queue)
 
-        async def ask() -> None:
+        async def request() -> None:
             try:
                 await self._request(messages, model_settings, model_request_parameters, transcript)
                 await self._completed(transcript)
             finally:
-                heard.put_nowait(None)
+                queue.put_nowait(None)
 
-        asking = asyncio.create_task(ask())
+        task = asyncio.create_task(request())
         try:
-            while (message := await heard.get()) is not None:
+            while (message := await queue.get()) is not None:
                 yield message
-            await asking
+            await task
         finally:
-            asking.cancel()
-            await asyncio.wait({asking})
+            task.cancel()
+            await asyncio.wait({task})
 
     @asynccontextmanager
     async def request_stream(
@@ -209,24 +211,18 @@ class ClaudeCodeModel(AnthropicModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Make one request and yield its stream. Raises the errors of `request()`, also while the stream is read."""
-        claude_code_tools = self._claude_code_tools(model_settings, model_request_parameters)
-        parameters = without_mcp_servers(model_request_parameters)
+        """Make a request and yield its stream. Raises the errors of `request()`, also while the stream is read."""
         transcript = None if self._message_callback is None else Transcript(self._message_callback)
-        with claude_code_errors(self.model_name):
-            async with AsyncExitStack() as stack:
-                tools = await stack.enter_async_context(self._offered(parameters, run_context))
-                # Only while the request is sent: a stream may be closed in another task than it was opened in.
-                with _observed_context(tools, claude_code_tools, transcript) as context:
-                    response = await stack.enter_async_context(
-                        super().request_stream(
-                            with_own_files(messages, self.system), model_settings, parameters, run_context
-                        )
-                    )
-                add_to_stream(response, context)
-                yield response
-            if transcript is not None:
-                await transcript.complete_if_possible()
+        async with AsyncExitStack() as stack:
+            prepared = self._prepared(messages, model_settings, model_request_parameters, transcript, run_context)
+            arguments, open_context = await stack.enter_async_context(prepared)
+            # Only while the request is sent: a stream may be closed in another task than it was opened in.
+            with open_context() as context:
+                response = await stack.enter_async_context(super().request_stream(*arguments, run_context))
+            add_to_stream(response, context)
+            yield response
+        if transcript is not None:
+            await transcript.complete_if_possible()
 
     async def count_tokens(
         self,
@@ -234,7 +230,7 @@ class ClaudeCodeModel(AnthropicModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> RequestUsage:
-        """Return the API's count of a request's tokens, without Claude Code's additions. No process is used.
+        """Return the API's token count for a request, without Claude Code's additions. No process is used.
 
         Raises:
             ModelHTTPError: There is no API key (status 404), or the API refuses.
@@ -250,37 +246,43 @@ class ClaudeCodeModel(AnthropicModel):
         parameters: ModelRequestParameters,
         transcript: Transcript | None,
     ) -> ModelResponse:
-        claude_code_tools = self._claude_code_tools(model_settings, parameters)
-        parameters = without_mcp_servers(parameters)
-        with claude_code_errors(self.model_name):
-            async with self._offered(parameters) as tools:
-                with _observed_context(tools, claude_code_tools, transcript) as context:
-                    response = await super().request(with_own_files(messages, self.system), model_settings, parameters)
+        async with self._prepared(messages, model_settings, parameters, transcript) as (arguments, open_context):
+            with open_context() as context:
+                response = await super().request(*arguments)
         return with_details(response, context.report)
+
+    @asynccontextmanager
+    async def _prepared(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        parameters: ModelRequestParameters,
+        transcript: Transcript | None,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[tuple[_Arguments, Callable[[], AbstractContextManager[RequestContext]]]]:
+        """Yield the request for `AnthropicModel`, and its context; convert errors, and end the CLI's tools afterwards.
+
+        `request()` does not drain the stream: an API error after the answer has begun, as in the CLI's loop, comes to
+        `request()` as a status, which the client may retry, and to a stream as an event.
+        """
+        settings = cast(ClaudeCodeModelSettings, merge_model_settings(self.settings, model_settings) or {})
+        claude_code_tools = with_mcp_servers(parameters, settings.get("claude_code_tools"))
+        parameters = without_mcp_servers(parameters)
+        tools = (
+            self._agent_tools.offered(parameters.function_tools, run_context)
+            if self._agent_tools is not None and parameters.function_tools
+            else nullcontext()
+        )
+        with claude_code_errors(self.model_name):
+            async with tools as cli_tools:
+                arguments = (with_own_files(messages, self.system), model_settings, parameters)
+                yield arguments, partial(_observed_context, cli_tools, claude_code_tools, transcript)
 
     async def _completed(self, transcript: Transcript) -> list[Message]:
         try:
             return await transcript.complete()
         except CLIConnectionError as error:
             raise ModelConnectionError(self.model_name, str(error)) from error
-
-    def _claude_code_tools(
-        self, model_settings: ModelSettings | None, parameters: ModelRequestParameters
-    ) -> ClaudeCodeTools | None:
-        settings = cast(ClaudeCodeModelSettings, merge_model_settings(self.settings, model_settings) or {})
-        claude_code_tools = settings["claude_code_tools"] if "claude_code_tools" in settings else None
-        return with_mcp_servers(parameters, claude_code_tools)
-
-    @asynccontextmanager
-    async def _offered(
-        self, parameters: ModelRequestParameters, run_context: RunContext[Any] | None = None
-    ) -> AsyncGenerator[CLITools | None]:
-        """Yield the request's tools that the CLI calls, ready to run; None if the agent calls them."""
-        if self._agent_tools is None or not parameters.function_tools:
-            yield None
-            return
-        async with self._agent_tools.offered(parameters.function_tools, run_context) as tools:
-            yield tools
 
 
 @contextmanager

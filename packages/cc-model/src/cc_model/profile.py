@@ -1,6 +1,6 @@
-"""Capabilities of a model that is used through Claude Code.
+"""Capabilities of a model behind Claude Code.
 
-Pure functions: from a model's name to its pydantic-ai profile.
+Pure functions: from a model name to a pydantic-ai profile.
 """
 
 from genai_prices.data_snapshot import get_snapshot
@@ -10,8 +10,8 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 
 __all__ = ["claude_code_profile", "resolve_alias"]
 
-# Model ids that Claude Code 2.1.329 sends to the API for its aliases. Only the profile depends on them: the CLI gets
-# the alias itself, and the response names the model that answered.
+# Model ids that Claude Code 2.1.329 sends to the API for an alias. Only the profile depends on them: the CLI gets the
+# alias itself, and the response names the model that answered.
 _ALIASES = {
     "default": "claude-opus-5-5",
     "fable": "claude-fable-5-2",
@@ -31,13 +31,13 @@ _THROUGH_CLAUDE_CODE = AnthropicModelProfile(
 
 
 def resolve_alias(model_name: str) -> str:
-    """Return the model id of a Claude Code name such as `"sonnet"` or `"opus[1m]"`; other names stay as they are."""
+    """Return the model id for a Claude Code name such as `"sonnet"` or `"opus[1m]"`; other names stay as they are."""
     name = model_name.removesuffix(_LONG)
     return _ALIASES.get(name, name)
 
 
 def claude_code_profile(model_name: str) -> ModelProfile:
-    """Return the profile of a model, by id or alias, without features that Claude Code does not transmit."""
+    """Return a model's profile, by id or alias, without features that Claude Code does not transmit."""
     model_id = resolve_alias(model_name)
     profile = merge_profile(AnthropicProvider.model_profile(model_id), _THROUGH_CLAUDE_CODE)
     # pydantic-ai looks up the size itself, by the name that it got.

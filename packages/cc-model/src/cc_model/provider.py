@@ -1,7 +1,8 @@
-"""Provider of the processes behind a model: `ClaudeCodeProvider`."""
+"""The processes behind a model: `ClaudeCodeProvider`."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Never, Self
@@ -22,37 +23,37 @@ from .retry_waits import RetryWaits
 
 __all__ = ["ClaudeCodeProvider", "default_provider"]
 
-# Format that the CLI reads, independent of the application's choice for others.
+# The CLI reads this format, whichever format the application uses elsewhere.
 _TRACE_CONTEXT = TraceContextTextMapPropagator()
 
 
 class ClaudeCodeProvider(AnthropicProvider):
     """Anthropic client whose requests are answered by Claude Code processes on this machine.
 
-    Models, agents, threads and event loops may share one. No process starts before the first request. The processes
-    stay warm between runs; they end after a long idle time, at the end of the last `async with` on the provider (or on
-    a model or an agent that uses it), when the provider is garbage-collected, and with the interpreter.
+    Models, agents, threads and event loops may share a provider. No process starts before the first request. The
+    processes stay warm between runs; they end after a long idle time, after the last `async with` on the provider (or
+    on a model or an agent that uses it), when the provider is garbage-collected, and with the interpreter.
 
     Args:
-        pool: Maximum number of Claude Code processes, and so of simultaneous requests; more wait. Or all limits of the
-            pool, such as `PoolLimits(size=8, prewarm=1)`: then an idle process is kept ready.
-        env: Environment variables for the processes, added to those of this process. `ANTHROPIC_API_KEY`, if set in
-            either, is the login; otherwise it is the login of the `claude` command.
-        cwd: Working directory of Claude Code's own tools; an empty private folder if None.
-        cli_path: Claude Code CLI to run; the one of claude-agent-sdk if None.
+        pool: Maximum number of Claude Code processes, and so of simultaneous requests; more wait. Or all limits, such
+            as `PoolLimits(size=8, prewarm=1)`: then an idle process is kept ready.
+        env: Environment variables for the processes, in addition to this process's environment. `ANTHROPIC_API_KEY`, if
+            set in either, is the login; otherwise the login is that of the `claude` command.
+        cwd: Working directory for Claude Code's own tools; an empty private folder if None.
+        cli_path: Claude Code CLI to run; the CLI in claude-agent-sdk if None.
         timeouts: Limits for the wait for a process (`queue`), a request (`turn`), silence (`silence`), and more.
-        cache_breakpoints: Whether a request whose settings ask for no caching gets cache breakpoints at the same places
-            as in Claude Code: at the end of the system prompt, or else of the tools, and of the user's last message.
-        max_retries: Number of retries by the client after an error that may be temporary.
+        cache_breakpoints: True if a request whose settings ask for no caching gets cache breakpoints where Claude Code
+            has them: after the system prompt, or else after the tools, and after the user's last message.
+        max_retries: The client's number of retries after an error that may be temporary.
         max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it
-            (`retry-after`). Such a wait is logged; a longer one is an error at once. None for no limit.
-        on_limit: Called with a `cc_types.LimitWindow` and its `cc_types.RateLimits` when a window of the plan passes
-            one of `limit_thresholds`: in the event loop of the request that showed it, once for each threshold, and
-            again after a reset of the window. It must return at once; its exceptions are logged.
+            (`retry-after`). Such a wait is logged; a longer wait is an error at once. None for no limit.
+        on_limit: Called with a `cc_types.LimitWindow` and the `cc_types.RateLimits` around it when a window passes a
+            value in `limit_thresholds`: in the event loop of the request that showed it, once for each threshold, and
+            again after the window's reset. It must return at once; exceptions are logged.
         limit_thresholds: Used shares of a window, above 0 and at most 1. A window that refuses requests has passed all.
 
     Raises:
-        ValueError: A limit or threshold is not in its range, or `prewarm` is greater than `pool`.
+        ValueError: A limit or threshold is not in range, or `prewarm` is greater than `pool`.
     """
 
     def __init__(
@@ -87,11 +88,11 @@ class ClaudeCodeProvider(AnthropicProvider):
     def over(
         cls, transport: ClaudeCodeTransport, *, max_retries: int = 2, max_retry_wait: float | None = 300.0
     ) -> Self:
-        """Return a provider for the processes of a transport, which may start before pydantic-ai is imported.
+        """Return a provider for a transport's processes, which may start before pydantic-ai is imported.
 
         Args:
-            transport: Transport; it ends its processes when the provider would.
-            max_retries: Number of retries by the client after an error that may be temporary.
+            transport: Transport; it ends the processes when the provider would.
+            max_retries: The client's number of retries after an error that may be temporary.
             max_retry_wait: Maximum seconds that the client waits before a retry because the API asks for it.
         """
         provider = cls.__new__(cls)
@@ -99,13 +100,13 @@ class ClaudeCodeProvider(AnthropicProvider):
         return provider
 
     def _connect(self, transport: ClaudeCodeTransport, max_retries: int, max_retry_wait: float | None) -> None:
-        hooks = {"request": [_trace], "response": [RetryWaits(max_retries, max_retry_wait)]}
+        hooks = {"request": [_prepare], "response": [RetryWaits(max_retries, max_retry_wait)]}
         self._transport = transport
         self._users = 0
         client = AsyncAnthropic(
             # The CLI has the login; the client requires a key, which is sent nowhere.
             api_key="claude-code",
-            # Used to look up prices. The CLI and its environment decide the real address.
+            # pydantic-ai looks up prices by this address. The CLI's environment decides the real address.
             base_url="https://api.anthropic.com",
             http_client=httpx2.AsyncClient(transport=self._transport, event_hooks=hooks),
             max_retries=max_retries,
@@ -114,12 +115,12 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     @property
     def name(self) -> str:
-        """Name in model ids and on responses. Signatures of thinking are shared with `anthropic` all the same."""
+        """Name in model ids and on responses. Thinking signatures are nevertheless valid for `anthropic`, too."""
         return "claude-code"
 
     @property
     def transport(self) -> ClaudeCodeTransport:
-        """Transport; its `stats()` has the figures of the processes."""
+        """Transport; `stats()` has figures about the processes."""
         return self._transport
 
     @property
@@ -134,7 +135,7 @@ class ClaudeCodeProvider(AnthropicProvider):
 
     @staticmethod
     def model_profile(model_name: str) -> ModelProfile:
-        """Return the profile of a model, by id or alias."""
+        """Return a model's profile, by id or alias."""
         return claude_code_profile(model_name)
 
     def start(self) -> None:
@@ -143,6 +144,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         Raises:
             ValueError: `prewarm` is 0.
         """
+        _patch_sdk()
         self._transport.start()
 
     async def warm(self, count: int = 1) -> None:
@@ -152,6 +154,7 @@ class ClaudeCodeProvider(AnthropicProvider):
             ValueError: The pool is smaller than `count`.
             cc_types.ClaudeCodeError: A process could not be started.
         """
+        _patch_sdk()
         await self._transport.warm(count)
 
     async def aclose(self) -> None:
@@ -176,13 +179,19 @@ class ClaudeCodeProvider(AnthropicProvider):
         return f"ClaudeCodeProvider({self._transport!r})"
 
 
-async def _trace(request: httpx2.Request) -> None:
+def _patch_sdk() -> None:
+    """Let the SDK warn about message types that it does not know. Importing cc-compat patches the SDK's parser."""
+    import_module("cc_compat")
+
+
+async def _prepare(request: httpx2.Request) -> None:
     """Add the current trace context to the request."""
+    _patch_sdk()
     if "traceparent" not in request.headers:
         _TRACE_CONTEXT.inject(request.headers)
 
 
 @cache
 def default_provider() -> ClaudeCodeProvider:
-    """Return the provider of all models without their own, so that they share processes."""
+    """Return the provider for all models without their own, so that they share processes."""
     return ClaudeCodeProvider()

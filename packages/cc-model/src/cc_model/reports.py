@@ -1,6 +1,6 @@
-"""Report of a request, as attributes of the current span and as details of the response.
+"""A request's report, as attributes on the current span and as details in the response.
 
-The spans are pydantic-ai's; this module opens none. The names are listed in docs/how-to/limits.md.
+The spans are pydantic-ai's; this module opens none. docs/how-to/limits.md lists the names.
 """
 
 from typing import Any
@@ -15,28 +15,28 @@ __all__ = ["add_to_stream", "set_span_attributes", "with_details"]
 
 
 def set_span_attributes(report: RequestReport | None) -> None:
-    """Set the report's attributes on pydantic-ai's span of the request; do nothing without such a span."""
+    """Set the report's attributes on pydantic-ai's span for the request; do nothing without such a span."""
     span = get_current_span()
     if report is not None and span.is_recording() and _is_chat(span):
         span.set_attributes(_attributes(report))
 
 
 def with_details(response: ModelResponse, report: RequestReport | None) -> ModelResponse:
-    """Return the response with the report in its `provider_details`."""
+    """Return the response with the report in `provider_details`."""
     if report is not None:
         response.provider_details = {**(response.provider_details or {}), **_details(report)}
     return response
 
 
 def add_to_stream(stream: StreamedResponse, context: RequestContext) -> None:
-    """Add the report to the `provider_details` of each response of the stream."""
+    """Add the report to the `provider_details` in each response from the stream."""
     get = stream.get
     # Do not use the stream's own details: pydantic-ai adds to them at the end, and earlier responses share them.
     stream.get = lambda: with_details(get(), context.report)
 
 
 def _details(report: RequestReport) -> dict[str, Any]:
-    """Return the report as plain JSON, since it becomes a part of histories."""
+    """Return the report as plain JSON, since histories will have it."""
     facts: dict[str, Any] = {
         "claude_code": {
             "process_started": report.process_started,

@@ -1,4 +1,4 @@
-"""Waits of the client before a retry: each is logged in advance, and one that is too long does not begin.
+"""The client's waits before a retry: each is logged in advance, and a wait that is too long does not begin.
 
 The client itself waits as long as a `retry-after` says, and logs nothing.
 """
@@ -17,8 +17,8 @@ __all__ = ["RetryWaits"]
 logger = logging.getLogger(__name__)
 
 _SHOULD_RETRY = "x-should-retry"
-# Header of the client itself, counting from 0.
-_TRY = "x-stainless-retry-count"
+# The client itself sends this header, which counts from 0.
+_RETRY_COUNT = "x-stainless-retry-count"
 _MESSAGE_CHARACTERS = 200
 
 
@@ -26,8 +26,8 @@ class RetryWaits:
     """Response hook for the client's `httpx2` client.
 
     Args:
-        max_retries: Number of retries by the client.
-        max_seconds: Maximum length of each wait that the API asks for; None for no limit.
+        max_retries: The client's number of retries.
+        max_seconds: Longest wait that the API may ask for; None for no limit.
 
     Raises:
         ValueError: `max_seconds` is negative.
@@ -44,27 +44,27 @@ class RetryWaits:
         if isinstance(response.extensions.get(ERROR_EXTENSION), QueueTimeoutError):
             response.headers[_SHOULD_RETRY] = "false"  # a retry would queue again, behind all others
         seconds = retry_after(response.headers)
-        tries = int(response.request.headers.get(_TRY, "0")) + 1
+        tries = int(response.request.headers.get(_RETRY_COUNT, "0")) + 1
         if not seconds or tries > self._max_retries or not _is_repeated(response):
             return
-        why = await _reason(response)
+        reason = await _reason(response)
         if self._max_seconds is None or seconds <= self._max_seconds:
             logger.warning(
                 "Waiting %g seconds before the request is repeated (%d of %d times), as the API asks: %s",
-                seconds, tries, self._max_retries, why,
+                seconds, tries, self._max_retries, reason,
             )  # fmt: skip
         else:
             response.headers[_SHOULD_RETRY] = "false"
             logger.warning(
                 "The API asks to wait %g seconds, longer than max_retry_wait=%g, so the request is not repeated: %s",
-                seconds, self._max_seconds, why,
+                seconds, self._max_seconds, reason,
             )  # fmt: skip
 
 
 def _is_repeated(response: httpx2.Response) -> bool:
-    said = response.headers.get(_SHOULD_RETRY)
-    if said in ("true", "false"):
-        return said == "true"
+    header = response.headers.get(_SHOULD_RETRY)
+    if header in ("true", "false"):
+        return header == "true"
     return failure_of(response.status_code).is_retryable
 
 

@@ -1,7 +1,7 @@
-"""Context of the current run: the only use of a private part of pydantic-ai.
+"""The current run's context: the only use of a private part of pydantic-ai.
 
 pydantic-ai passes the run's context to `Model.request_stream()` but not to `Model.request()`, and has no public API for
-it. Its own models for durable engines use the same private part. `tests/test_run_context.py` detects a change.
+it. The models for durable engines there use the same private part. `tests/test_run_context.py` detects a change.
 """
 
 from dataclasses import replace
@@ -15,15 +15,15 @@ from pydantic_ai.usage import RunUsage
 __all__ = ["run_context_for"]
 
 
-def run_context_for(model: Model, given: RunContext[Any] | None = None) -> RunContext[Any]:
-    """Return a context for tools: a copy of the agent run's context, or outside of a run one without dependencies.
+def run_context_for(model: Model, run_context: RunContext[Any] | None = None) -> RunContext[Any]:
+    """Return a context for tools: a copy of the agent run's context, or outside a run a context without dependencies.
 
     Args:
-        model: Model of the request.
-        given: Context from pydantic-ai, if it passed one; it has more data than the current one.
+        model: The request's model.
+        run_context: Context from pydantic-ai, if it passed a context; it has more data than the current context.
     """
-    current = given or get_current_run_context()
+    current = run_context or get_current_run_context()
     if current is None:
         return RunContext(deps=None, model=model, usage=RunUsage())
-    # Retries are counted per step of a run, and the CLI's loop is one step.
+    # Retries are counted in each step, and the CLI's loop is a single step.
     return replace(current, retries={})

@@ -1,4 +1,4 @@
-"""Settings of a request to Claude Code."""
+"""Settings for a request to Claude Code."""
 
 from pydantic_ai.models.anthropic import AnthropicModelSettings
 
@@ -8,10 +8,10 @@ __all__ = ["ClaudeCodeModelSettings"]
 
 
 class ClaudeCodeModelSettings(AnthropicModelSettings, total=False):
-    """Settings of `AnthropicModel`, which reach the API through Claude Code unchanged.
+    """The settings of `AnthropicModel`, which reach the API through Claude Code unchanged.
 
-    In the CLI's own loop, which `claude_code_tools` also uses, cache settings are left out: Claude Code places its own
-    breakpoints.
+    In the CLI's own loop, which `claude_code_tools` also uses, cache settings are left out: Claude Code places
+    breakpoints there.
     """
 
     claude_code_tools: ClaudeCodeTools

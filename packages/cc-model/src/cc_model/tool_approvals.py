@@ -1,8 +1,8 @@
-"""Calls of Claude Code's own tools that wait for an approval, as deferred approvals of the agent.
+"""Calls to Claude Code's own tools that wait for an approval, as the agent's deferred approvals.
 
-The CLI alone knows its tools, with those of its MCP servers. The agent gets to know a tool in advance if its name is
-given, and otherwise by a call that waits: the response marks the call, and the toolset lists the tools of marked calls,
-also for a later run with that history.
+Only the CLI knows all tools, also of MCP servers. The agent learns a tool name in advance from the options, or else
+from a call that waits: the response marks the call, and the toolset lists the tools in marked calls, also for a later
+run with that history.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from pydantic_core import SchemaValidator, core_schema
 from cc_messages import APPROVED, ClaudeCodeTools
 from cc_session import Policy
 
-__all__ = ["ClaudeCodeToolApprovals", "known_names", "with_waiting_calls", "without_claude_code_tools"]
+__all__ = ["ClaudeCodeToolApprovals", "tool_names", "with_waiting_calls", "without_claude_code_tools"]
 
-# In `provider_details` of a call, and in `metadata` of its tool.
+# A key in a call's `provider_details` and in a tool's `metadata`.
 _MARK = "claude_code_approval"
 # The CLI checks the arguments.
 _ANY = SchemaValidator(core_schema.any_schema())
@@ -32,10 +32,10 @@ class ClaudeCodeToolApprovals(WrapperToolset[AgentDepsT]):
     """The agent's toolset, and Claude Code's tools whose calls may wait: names alone, without a description."""
 
     names: Sequence[str]
-    """The tools that are known in advance."""
+    """Tool names from the options."""
 
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
-        """Return the tools; each call of a tool of Claude Code needs an approval."""
+        """Return the tools; each call to a Claude Code tool needs an approval."""
         marked = [call.tool_name for call in _last_calls(ctx.messages) if _is_marked(call)]
         return {**{name: self._tool(name) for name in (*self.names, *marked)}, **await super().get_tools(ctx)}
 
@@ -48,19 +48,19 @@ class ClaudeCodeToolApprovals(WrapperToolset[AgentDepsT]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
-        """Return the tool's result: of an approved call of Claude Code's, the message to the model."""
+        """Return the tool's result: for an approved call to a Claude Code tool, the message to the model."""
         return APPROVED if _is_claude_code_tool(tool.tool_def) else await super().call_tool(name, tool_args, ctx, tool)
 
 
-def known_names(claude_code_tools: ClaudeCodeTools) -> list[str]:
-    """Return the names of tools in the options; patterns for names are left out."""
+def tool_names(claude_code_tools: ClaudeCodeTools) -> list[str]:
+    """Return the tool names in the options; patterns for names are left out."""
     rules = () if claude_code_tools.policy is None else claude_code_tools.policy.rules
-    asked = [rule.tool for rule in rules if rule.behavior == "ask" and isinstance(rule.tool, str)]
-    return [name for name in (*claude_code_tools.names, *asked) if "*" not in name]
+    rule_tools = [rule.tool for rule in rules if rule.behavior == "ask" and isinstance(rule.tool, str)]
+    return [name for name in (*claude_code_tools.names, *rule_tools) if "*" not in name]
 
 
 async def with_waiting_calls(ctx: RunContext[AgentDepsT], response: ModelResponse, policy: Policy) -> ModelResponse:
-    """Return the response with its waiting calls marked, and make their tools known to the current step."""
+    """Return the response with waiting calls marked, and add their tools to the current step."""
     manager = ctx.tool_manager
     if manager is None or manager.tools is None:
         return response
@@ -76,14 +76,14 @@ async def with_waiting_calls(ctx: RunContext[AgentDepsT], response: ModelRespons
     response = replace(response, parts=[_marked(part) if waits(part) else part for part in response.parts])
     new = {call.tool_name for call in response.tool_calls if _is_marked(call)}.difference(tools)
     if new:
-        # pydantic-ai lists the tools of a step before its request.
+        # pydantic-ai lists a step's tools before the request.
         listed = await manager.toolset.get_tools(replace(ctx, messages=[*ctx.messages, response]))
         tools.update({name: listed[name] for name in new})
     return response
 
 
 def without_claude_code_tools(parameters: ModelRequestParameters) -> ModelRequestParameters:
-    """Return the parameters of a request without the tools that the CLI itself describes to the model."""
+    """Return the parameters without the tools that the CLI itself describes to the model."""
     tools = [tool for tool in parameters.function_tools if not _is_claude_code_tool(tool)]
     return replace(parameters, function_tools=tools)
 
@@ -97,7 +97,7 @@ def _is_marked(call: ToolCallPart) -> bool:
 
 
 def _last_calls(messages: list[ModelMessage]) -> list[ToolCallPart]:
-    """Return the calls of the last response: only they can be open."""
+    """Return the calls in the last response: only they can be open."""
     responses = (message for message in reversed(messages) if isinstance(message, ModelResponse))
     return next((response.tool_calls for response in responses), list[ToolCallPart]())
 

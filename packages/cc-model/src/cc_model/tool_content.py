@@ -1,4 +1,4 @@
-"""Conversion of a tool's result to MCP content: nothing is left out; values without an MCP form become text. Pure."""
+"""Conversion from a tool's result to MCP content: nothing is left out; values without an MCP form become text. Pure."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ _Block = dict[str, JsonValue]
 
 
 def as_tool_result(name: str, value: Any) -> dict[str, object]:
-    """Return the MCP result of a tool that returned `value`, also for a `ToolReturn`.
+    """Return the MCP result for a tool that returned `value`, also for a `ToolReturn`.
 
     Texts stay as they are, images, audio and other files keep their bytes, and any other value becomes JSON, in the
     form in which pydantic-ai shows it to a model.
@@ -38,7 +38,7 @@ def as_tool_result(name: str, value: Any) -> dict[str, object]:
 
 
 def error_result(message: str) -> dict[str, object]:
-    """Return the MCP result of a tool that failed."""
+    """Return the MCP result for a tool that failed."""
     return {"content": [_text(message)], "isError": True}
 
 
@@ -56,7 +56,7 @@ def _block(item: object) -> _Block:
             return _file(item)
         case FileUrl():
             link: _Block = {"type": "resource_link", "uri": item.url, "name": item.identifier}
-            # pydantic-ai reads it from the extension of the URL, which may have none.
+            # pydantic-ai reads it from the URL's extension, which may be missing.
             with suppress(ValueError):
                 link["mimeType"] = item.media_type
             return link

@@ -1,4 +1,4 @@
-"""MCP server of the SDK's kind for toolsets, used by applications with a CLI of their own."""
+"""In-process MCP server for toolsets, as applications with an SDK client need it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ def sdk_server(
     list_tools: Callable[[], Awaitable[list[ToolDefinition]]],
     call_tool: Callable[[str, Mapping[str, JsonValue]], Awaitable[dict[str, object]]],
 ) -> McpSdkServerConfig:
-    """Return the server for the SDK's options. It works in the event loop of the SDK's client."""
+    """Return the server for the SDK's options. It works in the SDK client's event loop."""
 
     async def on_list(
         _context: ServerRequestContext[dict[str, Any]], _params: PaginatedRequestParams | None

@@ -1,4 +1,4 @@
-"""Transcript of a request: the CLI's messages, collected for callers that need more than the answer."""
+"""A request's transcript: the CLI's messages, for callers that need more than the answer."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from cc_types import CLIConnectionError, CLIResponse
 __all__ = ["MessageCallback", "Transcript", "metadata"]
 
 MessageCallback: TypeAlias = Callable[[Message], Awaitable[None] | None]
-"""Function or coroutine function that is called with a message of the CLI."""
+"""Function or coroutine function that is called with a CLI message."""
 
 logger = logging.getLogger(__name__)
 
@@ -24,21 +24,21 @@ _RESULT_SECONDS = 15.0
 
 
 class Transcript:
-    """Messages of the CLI in order, up to the result. For a repeated request, those of the last attempt.
+    """The CLI's messages in order, up to the result. For a repeated request, those from the last attempt.
 
     Args:
-        callback: Called with each message of all attempts, in order; the next call waits for a coroutine. Its
-            exceptions are logged, and change nothing for the request.
-        heard: Queue that gets each message, too.
+        callback: Called with each message from all attempts, in order; the next call waits for a coroutine. An
+            exception is logged, and changes nothing for the request.
+        queue: Queue that gets each message, too.
     """
 
     def __init__(
-        self, callback: MessageCallback | None = None, heard: asyncio.Queue[Message | None] | None = None
+        self, callback: MessageCallback | None = None, queue: asyncio.Queue[Message | None] | None = None
     ) -> None:
         self.messages: list[Message] = []
         self._callback = callback
-        self._heard = heard
-        self._telling: asyncio.Task[None] | None = None
+        self._queue = queue
+        self._calls: asyncio.Task[None] | None = None
         self._has_result = asyncio.Event()
 
     def take(self, message: Message) -> None:
@@ -49,8 +49,8 @@ class Transcript:
         self.messages.append(message)
         if isinstance(message, ResultMessage):
             self._has_result.set()
-        if self._heard is not None:
-            self._heard.put_nowait(message)
+        if self._queue is not None:
+            self._queue.put_nowait(message)
         if self._callback is not None:
             self._call(self._callback, message)
 
@@ -65,45 +65,45 @@ class Transcript:
                 await self._has_result.wait()
         except TimeoutError as error:
             raise CLIConnectionError(reason=f"Claude Code sent no result within {_RESULT_SECONDS:g} seconds") from error
-        await self._tell_all()
+        await self._end_calls()
         return self.messages
 
     async def complete_if_possible(self) -> None:
-        """Wait likewise; log a warning if the result does not come, since the answer is complete without it."""
+        """Wait as `complete()` does, but log a warning if no result comes: the answer is complete without it."""
         try:
             await self.complete()
         except CLIConnectionError as error:
             logger.warning("The callback for messages gets no ResultMessage: %s", error.reason)
-            await self._tell_all()
+            await self._end_calls()
 
-    async def _tell_all(self) -> None:
-        if self._telling is not None:
-            await asyncio.wait({self._telling})
+    async def _end_calls(self) -> None:
+        if self._calls is not None:
+            await asyncio.wait({self._calls})
 
     def _call(self, callback: MessageCallback, message: Message) -> None:
         try:
-            told = callback(message)
+            result = callback(message)
         except Exception:
             logger.exception("The callback for messages failed")
             return
-        if isawaitable(told):
-            self._telling = asyncio.ensure_future(_one_by_one(self._telling, told))
+        if isawaitable(result):
+            self._calls = asyncio.ensure_future(_in_order(self._calls, result))
 
 
-async def _one_by_one(before: asyncio.Task[None] | None, told: Awaitable[None]) -> None:
-    if before is not None:
-        await asyncio.wait({before})
+async def _in_order(previous: asyncio.Task[None] | None, call: Awaitable[None]) -> None:
+    if previous is not None:
+        await asyncio.wait({previous})
     try:
-        await told
+        await call
     except Exception:
         logger.exception("The callback for messages failed")
 
 
 def metadata(messages: Iterable[Message], text: str | None) -> CLIResponse:
-    """Return the CLI's report of an answered request.
+    """Return the CLI's report on an answered request.
 
-    If the answer calls tools that the caller runs, the CLI's turn ends there, and its result reports an error. The
-    request itself is no error.
+    If the answer calls tools that the caller runs, the CLI's turn ends there, and the result reports an error. The
+    request itself has not failed.
     """
     return convert_sdk_messages_to_cli_response([_answered(message, text) for message in messages])
 

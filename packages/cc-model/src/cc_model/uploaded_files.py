@@ -1,6 +1,6 @@
 """Files that were uploaded to Anthropic: Claude Code uses the same API, so they are valid here too.
 
-pydantic-ai labels files with the provider that took them, and `AnthropicModel` sends only those with its own name.
+pydantic-ai labels files with the provider that took them, and `AnthropicModel` sends only those with the same name.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Checks of the installation, in order of dependency. Each reports a finding, and advice.
+"""Checks of the installation; each depends on those before it, and reports a finding and advice.
 
 The checks change nothing, and neither read nor show a secret. They call the API only on request: otherwise the round
 trip uses a scripted model on this machine.
@@ -12,7 +12,8 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of_package
 from pathlib import Path
 from typing import Literal
 
@@ -31,19 +32,19 @@ Outcome = Literal["ok", "warning", "problem", "skipped"]
 _PACKAGES = ("cc-types", "cc-convert", "cc-compat", "cc-ipc", "cc-session", "cc-messages", "cc-model")
 _LIBRARIES = ("pydantic-ai-slim", "anthropic", "claude-agent-sdk", "mcp", "httpx2")
 
-# Measured with CLI 2.1.329 on Linux, as in `docs/how-to/deploy.md`: an idle process, the part of it that is not shared
-# with others, and a process with long conversations and images.
+# Measured with CLI 2.1.329 on Linux, as in `docs/how-to/deploy.md`: an idle process, its memory that is not shared with
+# others, and a process with long conversations and images.
 _IDLE_MB = 160
 _OWN_MB = 85
 _PLANNED_MB = 300
 _MB = 1024 * 1024
-# The CLI and its bridges store little there, but a disk this full will soon have no space.
+# The CLI and the bridges store little there, but a disk this full will soon have no space.
 _LEAST_DISK_MB = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Result of one check."""
+    """Result of a check."""
 
     name: str
     outcome: Outcome
@@ -57,17 +58,17 @@ class Plan:
     """Options for the checks."""
 
     cli_path: str | None = None
-    """Path of the CLI; the CLI of the SDK if None."""
+    """Path to the CLI; the SDK's CLI if None."""
     pool: int = 8
-    """Number of processes that must fit into the memory."""
+    """Number of processes for which the memory must suffice."""
     online: bool = False
     """True to call the API, which may cost some tokens."""
     model: str = "sonnet"
-    """Model for this call of the API."""
+    """Model for this API call."""
 
 
 async def examine(plan: Plan) -> AsyncIterator[Check]:
-    """Yield the result of each check when it is done."""
+    """Yield each check's result when it is done."""
     for check in (_python, _packages, _sockets, _temporary_folder):
         yield check()
     yield _memory(plan.pool)
@@ -85,24 +86,23 @@ async def examine(plan: Plan) -> AsyncIterator[Check]:
 
 
 def _python() -> Check:
-    found = f"{platform.python_implementation()} {platform.python_version()} on {platform.system()}"
+    python = f"{platform.python_implementation()} {platform.python_version()} on {platform.system()}"
     if sys.platform == "win32":
-        return Check(
-            "Python", "warning", found, "Windows is untested, and tools cannot go over a bridge process there."
-        )
-    return Check("Python", "ok", found)
+        advice = "Windows is untested, and tools cannot go over a bridge process there."
+        return Check("Python", "warning", python, advice)
+    return Check("Python", "ok", python)
 
 
 def _packages() -> Check:
     versions: list[str] = []
     for name in (*_PACKAGES, *_LIBRARIES):
         try:
-            versions.append(f"{name} {version(name)}")
+            versions.append(f"{name} {version_of_package(name)}")
         except PackageNotFoundError:
             return Check("packages", "problem", f"{name} is missing", "Install again: pip install --upgrade cc-model")
-    if odd := _of_another_release():
+    if names := _other_releases():
         advice = "The packages belong together: pip install --upgrade cc-model"
-        return Check("packages", "warning", f"{', '.join(odd)} is of another release than cc-model", advice)
+        return Check("packages", "warning", f"{', '.join(names)}: another release than cc-model", advice)
     patch = cc_compat.status()
     if not patch.applied and not patch.sdk_skips_unknown:
         advice = (
@@ -112,9 +112,9 @@ def _packages() -> Check:
     return Check("packages", "ok", ", ".join(versions))
 
 
-def _of_another_release() -> list[str]:
-    series = version("cc-model").rsplit(".", 1)[0]
-    return [name for name in _PACKAGES if version(name).rsplit(".", 1)[0] != series]
+def _other_releases() -> list[str]:
+    series = version_of_package("cc-model").rsplit(".", 1)[0]
+    return [name for name in _PACKAGES if version_of_package(name).rsplit(".", 1)[0] != series]
 
 
 def _sockets() -> Check:
@@ -145,12 +145,12 @@ def _temporary_folder() -> Check:
 def _memory(pool: int) -> Check:
     idle, planned = _IDLE_MB + (pool - 1) * _OWN_MB, pool * _PLANNED_MB
     free = _free_memory_mb()
-    found = f"{pool} processes take {idle} MB when idle, and up to {planned} MB with long conversations"
+    need = f"{pool} processes take {idle} MB when idle, and up to {planned} MB with long conversations"
     if free is None:
-        return Check("memory", "skipped", f"{found}; this system does not tell how much is free")
+        return Check("memory", "skipped", f"{need}; this system does not report free memory")
     outcome: Outcome = "problem" if free < idle else "warning" if free < planned else "ok"
     advice = "" if outcome == "ok" else f"Use ClaudeCodeProvider(pool={max(1, free // _PLANNED_MB)})."
-    return Check("memory", outcome, f"{found}; {free} MB are free", advice)
+    return Check("memory", outcome, f"{need}; {free} MB are free", advice)
 
 
 def _free_memory_mb() -> int | None:
@@ -169,17 +169,16 @@ def _free_memory_mb() -> int | None:
 
 async def _cli(cli: str | None) -> Check:
     if cli is None:
-        advice = "Install claude-agent-sdk from a wheel, which brings it, or name one with --cli."
+        advice = "Install claude-agent-sdk from a wheel, which brings it, or name a CLI with --cli."
         return Check("Claude Code CLI", "problem", "there is none", advice)
     try:
-        found = await version_of(cli)
+        version = await version_of(cli)
     except OSError as error:
-        return Check("Claude Code CLI", "problem", f"{cli}: {error}", "Name another one with --cli.")
-    newest = f"the newest tested one is {TESTED_CLIS[-1]}"
-    if found.split()[0] in TESTED_CLIS:
-        return Check("Claude Code CLI", "ok", f"{found}, tested; {newest}; {cli}")
-    advice = f"This version was not tested; {newest}."
-    return Check("Claude Code CLI", "warning", f"{found}, {cli}", advice)
+        return Check("Claude Code CLI", "problem", f"{cli}: {error}", "Name another CLI with --cli.")
+    newest = f"the newest tested version is {TESTED_CLIS[-1]}"
+    if version.split()[0] in TESTED_CLIS:
+        return Check("Claude Code CLI", "ok", f"{version}, tested; {newest}; {cli}")
+    return Check("Claude Code CLI", "warning", f"{version}, {cli}", f"This version was not tested; {newest}.")
 
 
 async def _login(cli: str) -> Check:
@@ -199,8 +198,8 @@ async def _round_trip(plan: Plan, cli: str) -> Check:
     except ModuleNotFoundError as error:
         if error.name != "cc_loopback":
             raise
-        advice = 'For a try without the API: pip install "cc-model[doctor]". With --online the API is asked.'
+        advice = 'For a try without the API: pip install "cc-model[doctor]". --online asks the API.'
         return Check("round trip", "skipped", "the scripted model is not installed", advice)
     except Exception as error:
-        advice = "If the message does not help: `claude --debug` in a terminal says more."
+        advice = "If the message does not help, run `claude --debug` in a terminal."
         return Check("round trip", "problem", str(error), advice)

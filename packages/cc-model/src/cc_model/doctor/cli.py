@@ -1,4 +1,4 @@
-"""Answers of a Claude Code CLI about its version and its login."""
+"""Questions to a Claude Code CLI: version and login."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 __all__ = ["login_of", "version_of"]
 
-# Both answers take some hundredths of a second; the limit allows for loading the program from a slow disk.
+# Both answers take some 20 ms; the limit allows for loading the program from a slow disk.
 _ANSWER_SECONDS = 20.0
 
 
@@ -20,16 +20,16 @@ async def version_of(cli: str) -> str:
 
 
 async def login_of(cli: str) -> str | None:
-    """Return a description of the login, without secrets; None if there is no login.
+    """Describe the login, without secrets; None if there is no login.
 
     Raises:
         OSError: The CLI cannot be run, does not answer, or prints nothing.
         ValueError: The answer is not a login status.
     """
-    told = json.loads(await _run(cli, "auth", "status", "--json"))
-    if not isinstance(told, dict):
-        raise ValueError("not the answer of `claude auth status`")
-    status = cast("dict[str, Any]", told)
+    answer = json.loads(await _run(cli, "auth", "status", "--json"))
+    if not isinstance(answer, dict):
+        raise ValueError(f"`claude auth status --json` printed no object: {answer!r}")
+    status = cast("dict[str, Any]", answer)
     if not status.get("loggedIn"):
         return None
     source = f" from {status['apiKeySource']}" if status.get("apiKeySource") else ""

@@ -1,4 +1,4 @@
-"""Round trip of one question through all layers between an agent and a model."""
+"""Round trip of a question through all layers between an agent and a model."""
 
 import time
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from ..provider import ClaudeCodeProvider
 __all__ = ["offline", "online"]
 
 _QUESTION = "Say OK."
-# A renewal of the login and a model that thinks take some seconds.
+# Login renewal and a model that thinks take some seconds.
 _ANSWER_SECONDS = 60.0
 
 
@@ -20,7 +20,7 @@ async def offline(cli_path: str) -> str:
 
     Raises:
         ModuleNotFoundError: cc-loopback is not installed.
-        Exception: Any error of the round trip.
+        Exception: The round trip failed.
     """
     from cc_loopback import LoopbackServer
 
@@ -33,7 +33,7 @@ async def online(cli_path: str, model: str) -> str:
     """Ask the API twice with the existing login, and return the timings.
 
     Raises:
-        Exception: Any error of the round trip.
+        Exception: The round trip failed.
     """
     first, second, name = await _ask(cli_path, {}, model)
     return f"{name}: {first:.1f} s with the start of a process, then {second:.1f} s"

@@ -35,15 +35,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def asks(folder: Path) -> ClaudeCode[object]:
-    """Return a capability that asks the agent to approve commands. Agents with the same one share processes."""
+    """Return a capability that asks the agent to approve commands. Agents with the same capability share processes."""
     return claude_code(tools=["Read", "Bash"], policy=Policy([Rule("Bash", "ask")]), approvals=True, cwd=folder)
 
 
 def script(shared_api: LoopbackServer, *replies: Any) -> None:
-    left = list(replies)
+    remaining = list(replies)
 
     def respond(_body: dict[str, Any]) -> Any:
-        return left.pop(0)
+        return remaining.pop(0)
 
     shared_api.respond = respond
 
@@ -56,10 +56,10 @@ def run(command: str) -> dict[str, Any]:
     return {"type": "tool_use", "name": "Bash", "input": {"command": command}}
 
 
-async def test_a_tool_of_claude_code_shows_as_native_parts_in_runs_streams_and_histories(
+async def test_calls_of_claude_codes_tools_are_native_parts(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
-    """ARCH-27, MODEL-82"""
+    """ARCH-27, MODEL-82: in runs, streams and histories."""
     script(shared_api, [read(folder)], "It is 42.", [read(folder)], "It is 42.", "Bye.")
     agent = Agent("claude-code:sonnet", capabilities=[claude_code(provider=provider, tools=["Read"], cwd=folder)])
     result = await agent.run("What is the secret?")
@@ -85,20 +85,20 @@ async def test_a_tool_of_claude_code_shows_as_native_parts_in_runs_streams_and_h
 async def test_tools_of_both_run_each_in_its_place(shared_api: LoopbackServer, folder: Path) -> None:
     say = {"type": "tool_use", "name": "say", "input": {"text": "hi"}}
     script(shared_api, [read(folder), say], [run("echo done")], "Said.")
-    said: list[str] = []
+    texts: list[str] = []
     tools = claude_code(tools=["Read", "Bash(echo *)"], cwd=folder)
     agent = Agent(deps_type=str, capabilities=[tools])
 
     @agent.tool(name="say")
     def _say(ctx: RunContext[str], text: str) -> str:
-        said.append(f"{ctx.deps}: {text}")
+        texts.append(f"{ctx.deps}: {text}")
         return "ok"
 
     async with ClaudeCodeProvider(env=shared_api.env(), pool=1, max_retries=0) as provider:
         result = await agent.run("Read and say.", deps="Ada", model=ClaudeCodeModel(provider=provider))
         assert provider.transport.stats().starts == 1
     assert result.output == "Said."
-    assert said == ["Ada: hi"]
+    assert texts == ["Ada: hi"]
     first, second = (message.parts for message in result.all_messages() if message.kind == "response")
     assert [type(part) for part in first] == [NativeToolCallPart, ToolCallPart, NativeToolReturnPart]
     assert "done" in str(second)
@@ -109,12 +109,12 @@ async def test_a_policy_decides_and_asks_in_the_agents_loop(
 ) -> None:
     """MODEL-82"""
     mine = asyncio.get_running_loop()
-    asked: list[str] = []
+    commands: list[str] = []
 
-    async def ask(_tool: str, given: dict[str, Any], _context: object) -> PermissionResultAllow | PermissionResultDeny:
+    async def ask(_tool: str, input: dict[str, Any], _context: object) -> PermissionResultAllow | PermissionResultDeny:
         assert asyncio.get_running_loop() is mine
-        asked.append(given["command"])
-        return PermissionResultAllow() if given["command"] == "ls" else PermissionResultDeny(message="Not that.")
+        commands.append(input["command"])
+        return PermissionResultAllow() if input["command"] == "ls" else PermissionResultDeny(message="Not that.")
 
     script(shared_api, [run("ls"), run("rm note.txt")], "Done.")
     policy = Policy([Rule("Bash", "ask")], ask=ask)
@@ -122,17 +122,17 @@ async def test_a_policy_decides_and_asks_in_the_agents_loop(
         ClaudeCodeModel(provider=provider), capabilities=[claude_code(tools=["Bash"], policy=policy, cwd=folder)]
     )
     result = await agent.run("Go.")
-    assert sorted(asked) == ["ls", "rm note.txt"]
+    assert sorted(commands) == ["ls", "rm note.txt"]
     answers = [str(part.content) for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
     assert "note.txt" in answers[0]
     assert "Not that." in answers[1]
     assert (folder / "note.txt").exists()
 
 
-async def asked(
+async def run_to_approvals(
     provider: ClaudeCodeProvider, asks: ClaudeCode[object]
 ) -> tuple[Agent[object, Any], AgentRunResult[Any], list[ToolCallPart]]:
-    """Run until approvals are wanted; return the agent, its result, and the calls in question."""
+    """Run until approvals are needed; return the agent, the result, and the calls in question."""
     agent: Agent[object, Any] = Agent(
         ClaudeCodeModel(provider=provider), capabilities=[asks], output_type=[str, DeferredToolRequests]
     )
@@ -146,7 +146,7 @@ async def test_a_question_becomes_a_deferred_approval(
 ) -> None:
     """MODEL-82"""
     script(shared_api, [read(folder), run("touch made")], [run("touch made")], "Done.")
-    agent, first, approvals = await asked(provider, asks)
+    agent, first, approvals = await run_to_approvals(provider, asks)
     (wanted,) = approvals
     assert (wanted.tool_name, wanted.args_as_dict()) == ("Bash", {"command": "touch made"})
     assert "the secret is 42" in str(first.response.parts)
@@ -160,11 +160,11 @@ async def test_a_question_becomes_a_deferred_approval(
     assert sorted(tool["name"] for tool in shared_api.requests[0]["tools"]) == ["Bash", "Read"]
 
 
-async def test_an_approval_is_good_for_one_call_and_that_one_alone(
+async def test_an_approval_holds_for_a_single_call(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:
     script(shared_api, [run("touch one")], [run("touch one"), run("touch one"), run("touch two")])
-    agent, first, approvals = await asked(provider, asks)
+    agent, first, approvals = await run_to_approvals(provider, asks)
     results = DeferredToolResults(approvals={approvals[0].tool_call_id: True})
     second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
     assert isinstance(second.output, DeferredToolRequests)
@@ -173,11 +173,11 @@ async def test_an_approval_is_good_for_one_call_and_that_one_alone(
     assert not (folder / "two").exists()
 
 
-async def test_what_is_denied_does_not_run(
+async def test_a_denied_call_does_not_run(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path, asks: ClaudeCode[object]
 ) -> None:
     script(shared_api, [run("touch denied")], "Then not.")
-    agent, first, approvals = await asked(provider, asks)
+    agent, first, approvals = await run_to_approvals(provider, asks)
     results = DeferredToolResults(approvals={approvals[0].tool_call_id: ToolDenied("Better not.")})
     second = await agent.run(message_history=first.all_messages(), deferred_tool_results=results)
     assert second.output == "Then not."
@@ -185,11 +185,11 @@ async def test_what_is_denied_does_not_run(
     assert not (folder / "denied").exists()
 
 
-async def test_what_the_policy_allows_runs_without_a_question(
+async def test_a_call_that_the_policy_allows_runs_without_a_question(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
     script(shared_api, [run("touch allowed")], "Done.")
-    removal = Rule("Bash", "ask", when=lambda given: "rm" in str(given["command"]))
+    removal = Rule("Bash", "ask", when=lambda input: "rm" in str(input["command"]))
     tools = claude_code(tools=["Bash"], policy=Policy([removal]), approvals=True, cwd=folder)
     agent = Agent(ClaudeCodeModel(provider=provider), capabilities=[tools], output_type=[str, DeferredToolRequests])
     result = await agent.run("Make it.")
@@ -207,7 +207,7 @@ def test_approvals_without_a_policy_are_refused() -> None:
         claude_code(tools=["Bash"], approvals=True)
 
 
-async def test_all_tools_that_are_named_are_there(
+async def test_all_named_tools_are_offered(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
     names = ["Read", "Grep", "Glob", "Write", "Edit", "Bash", "WebFetch", "NotebookEdit"]
@@ -221,24 +221,24 @@ async def test_all_tools_that_are_named_are_there(
     assert "note.txt" in str(shared_api.requests[-1]["messages"][-1])
 
 
-async def test_a_sub_agent_works_with_the_tools_it_has(
+async def test_a_sub_agent_works_with_its_tools(
     shared_api: LoopbackServer, provider: ClaudeCodeProvider, folder: Path
 ) -> None:
     """MODEL-82"""
 
     def respond(body: dict[str, Any]) -> Any:
-        said = str(body["messages"])
+        messages = str(body["messages"])
         is_helper = "Read the note, helper." in str(body["messages"][0])
         if is_helper:
-            return "The helper says 42." if "the secret is 42" in said else [read(folder)]
-        given = {"subagent_type": "helper", "description": "reads", "prompt": "Read the note, helper."}
-        return "Done." if "The helper says 42." in said else [{"type": "tool_use", "name": "Agent", "input": given}]
+            return "The helper says 42." if "the secret is 42" in messages else [read(folder)]
+        input = {"subagent_type": "helper", "description": "reads", "prompt": "Read the note, helper."}
+        return "Done." if "The helper says 42." in messages else [{"type": "tool_use", "name": "Agent", "input": input}]
 
     shared_api.respond = respond
-    asked: list[str] = []
+    tool_names: list[str] = []
 
-    def ask(tool: str, _given: dict[str, Any], _context: object) -> PermissionResultAllow:
-        asked.append(tool)
+    def ask(tool: str, _input: dict[str, Any], _context: object) -> PermissionResultAllow:
+        tool_names.append(tool)
         return PermissionResultAllow()
 
     helper = AgentDefinition(description="reads", prompt="You read.", tools=["Read"])
@@ -246,16 +246,16 @@ async def test_a_sub_agent_works_with_the_tools_it_has(
     tools = claude_code(tools=["Read"], agents={"helper": helper}, cwd=folder, policy=policy)
     result = await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Have the note read.")
     assert result.output == "Done."
-    assert asked == ["Read"]
+    assert tool_names == ["Read"]
     answers = [part for part in result.response.parts if isinstance(part, NativeToolReturnPart)]
     assert "The helper says 42." in str(answers[0].content)
 
 
 @pytest.mark.parametrize("policy", [None, Policy([Rule("Bash", "deny")])])
-async def test_skills_are_found_by_name_with_the_folder_or_the_user(
+async def test_skills_are_found_in_the_folder_and_in_the_config(
     policy: Policy | None, shared_api: LoopbackServer, tmp_path: Path
 ) -> None:
-    """MODEL-82. One that is named twice is there once."""
+    """MODEL-82. A skill that is named twice is there once."""
     config = tmp_path / "config"
     folder = tmp_path / "folder"
     for place, name in ((folder / ".claude", "ours"), (config, "mine"), (config, "other")):
@@ -275,7 +275,7 @@ async def test_skills_are_found_by_name_with_the_folder_or_the_user(
     assert "All other!" not in last
 
 
-async def test_a_skill_that_is_not_there_is_an_error(provider: ClaudeCodeProvider, folder: Path) -> None:
+async def test_a_missing_skill_is_an_error(provider: ClaudeCodeProvider, folder: Path) -> None:
     tools = claude_code(skills=["none"], cwd=folder)
     with pytest.raises(ModelHTTPError, match="There is no skill 'none' in "):
         await Agent(ClaudeCodeModel(provider=provider), capabilities=[tools]).run("Go.")
@@ -288,13 +288,13 @@ class Nothing:
 
 @pytest.mark.parametrize("rule", [Rule("mcp__files__write", "ask"), Rule("mcp__files__*", "ask"), None])
 async def test_a_call_of_an_mcp_tool_can_wait_for_an_approval(rule: Rule | None) -> None:
-    """MODEL-82: its name is known from the call alone; tools of the agent and of its output are not asked about."""
+    """MODEL-82: only the call tells the name; the agent's tools and output tools need no approval."""
     calls = [ToolCallPart("mine", {}), ToolCallPart("mcp__files__write", {"page": 1}), ToolCallPart("final_result", {})]
-    seen: list[list[str]] = []
+    offers: list[list[str]] = []
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        seen.append([tool.name for tool in info.function_tools])
-        return ModelResponse([calls[0]] if len(seen) == 1 else [calls[1]] if len(seen) == 2 else [calls[2]])
+        offers.append([tool.name for tool in info.function_tools])
+        return ModelResponse([calls[0]] if len(offers) == 1 else [calls[1]] if len(offers) == 2 else [calls[2]])
 
     policy = Policy([rule]) if rule else Policy(default="ask")
     files = claude_code(mcp_servers={"files": StdioServer("none", [])}, policy=policy, approvals=True)
@@ -314,7 +314,7 @@ async def test_a_call_of_an_mcp_tool_can_wait_for_an_approval(rule: Rule | None)
     assert "This call was approved." in str(second.new_messages())
     third = await agent.run("Thanks.", message_history=second.all_messages())
     assert third.output == Nothing()
-    assert seen == [["mine"]] * 4
+    assert offers == [["mine"]] * 4
 
 
 async def test_in_a_stream_a_call_after_a_text_waits_for_an_approval(
