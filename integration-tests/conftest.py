@@ -23,7 +23,7 @@ EVENT_DELAY = 0.02  # seconds between two events of a stream, so that a test can
 @contextmanager
 def started(api: LoopbackServer, pool: int, *, max_retries: int = 0) -> Generator[ClaudeCodeProvider]:
     """Yield a provider, by default without retries, for tests with event loops of their own."""
-    provider = ClaudeCodeProvider(env=api.env(), pool=pool, max_retries=max_retries, cache_breakpoints=False)
+    provider = ClaudeCodeProvider(env=api.env(), pool=pool, max_retries=max_retries)
     yield provider
     asyncio.run(provider.aclose())
 

@@ -21,7 +21,7 @@ async def test_a_run_with_tools_and_live_text_is_the_callers_alone(
 ) -> None:
     """ARCH-26, MSG-07: no message about folder, system or date with any login."""
     env = {**loopback.env(login), **variables}
-    async with ClaudeCodeProvider(env=env, pool=1, max_retries=0, cache_breakpoints=False) as provider:
+    async with ClaudeCodeProvider(env=env, pool=1, max_retries=0) as provider:
         agent = Agent(ClaudeCodeModel(provider=provider), instructions="Answer briefly.")
 
         @agent.tool_plain

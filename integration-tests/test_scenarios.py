@@ -36,7 +36,7 @@ async def ready(login: Login) -> AsyncGenerator[BothWays]:
     with LoopbackServer() as api:
         async with (
             AsyncAnthropic(api_key="key", base_url=api.url, max_retries=0) as client,
-            ClaudeCodeProvider(env=api.env(login), pool=6, max_retries=0, cache_breakpoints=False) as provider,
+            ClaudeCodeProvider(env=api.env(login), pool=6, max_retries=0) as provider,
         ):
             yield BothWays(api, client, provider, login)
 

@@ -246,7 +246,7 @@ async def check(cli: Path, sdk: str, login: str, problems: list[str], checks: Se
             env = api.env(LOGINS[login])
             try:
                 async with ClaudeCodeProvider(
-                    cli_path=cli, env=env, max_retries=0, pool=4, cache_breakpoints=False
+                    cli_path=cli, env=env, max_retries=0, pool=4
                 ) as provider:
                     found.append(await one(api, provider, LOGINS[login]))
             except Exception as error:

@@ -23,7 +23,7 @@ PARAMETERS = TypeAdapter(ModelRequestParameters)
 async def main() -> None:
     work: dict[str, Any] = json.load(sys.stdin)
     responses: list[Any] = []
-    async with ClaudeCodeProvider(env=work["env"], pool=1, max_retries=0, cache_breakpoints=False) as provider:
+    async with ClaudeCodeProvider(env=work["env"], pool=1, max_retries=0) as provider:
         for request in work["requests"]:
             response = await ClaudeCodeModel(request["model"], provider=provider).request(
                 ModelMessagesTypeAdapter.validate_python(request["messages"]),

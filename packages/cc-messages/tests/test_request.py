@@ -95,10 +95,9 @@ def test_a_body_is_passed_on_as_it_is() -> None:
         "max_tokens": "9",
         "temperature": None,
         "tools": ["g"],
-        "betas": 1,
         "something_new": {"a": []},
     }
-    request = parse_request(body(system="Be brief.", stream=True, **odd), "b-2, a-1,", places_breakpoints=False)
+    request = parse_request(body(system="Be brief.", stream=True, **odd), "b-2, a-1,")
     sent = {**odd, "model": "claude-m", "betas": ["b-2", "a-1"], "system": "Be brief.", "messages": HELLO}
     assert json.loads(request.extra_body) == sent
     assert (request.model, request.stream, request.betas, request.system) == ("claude-m", True, "", ())

@@ -18,7 +18,7 @@ from cc_types.failures import failure_of
 from .api.failure import error_body, overloaded
 from .api.message import Answer, sse
 from .api.request import MessagesRequest
-from .api.response import REQUEST_ID, error_headers, new_request_id
+from .api.response import REQUEST_ID, error_headers
 from .context.request_context import RequestReport
 from .process.launch import RequestLaunch
 from .process.request_process import RequestProcess
@@ -123,11 +123,11 @@ async def _answer(
                 response.alive()
             if event["type"] == "message_stop":
                 # Before the caller can see that the answer is complete, and send its next request.
-                headers = _api_headers(process)
+                headers = {**process.log.headers}
                 core.give_back(lease)
             if request.stream:
                 if not response.has_head:
-                    response.start(200, {**_EVENT_STREAM, **_api_headers(process)})
+                    response.start(200, {**_EVENT_STREAM, **process.log.headers})
                 response.write(sse(event))
     finally:
         if has_begun and message.stop_reason is None:  # the API has not counted the output
@@ -140,11 +140,6 @@ async def _answer(
 
 def _no_usage(message: Mapping[str, JsonValue]) -> None:
     """Ignore the usage: the caller does not listen."""
-
-
-def _api_headers(process: RequestProcess) -> dict[str, str]:
-    """Return the API's response headers, as far as known."""
-    return {REQUEST_ID: new_request_id(), **process.log.headers}
 
 
 def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[str, str], *, may_repeat: bool) -> None:
@@ -173,7 +168,7 @@ def _fail(response: ResponseStream, error: BaseException, api_headers: Mapping[s
     headers = {**error_headers(error), **api_headers}
     if error.request_id is not None:  # the CLI may have asked again since
         headers[REQUEST_ID] = error.request_id
-    body = error_body(error, headers[REQUEST_ID])
+    body = error_body(error, headers.get(REQUEST_ID))
     if response.has_head:
         response.write(sse(body))
     else:

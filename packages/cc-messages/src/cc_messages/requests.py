@@ -20,7 +20,7 @@ def parse_request(
     headers: PassedHeaders | None = None,
     *,
     login: Login = Login.API_KEY,
-    places_breakpoints: bool = True,
+    places_breakpoints: bool = False,
 ) -> MessagesRequest:
     """Parse a request; return a `LoopRequest` if the CLI calls some tools by itself.
 

@@ -84,7 +84,7 @@ class ClaudeCodeTransport(httpx2.AsyncBaseTransport, httpx2.BaseTransport):
         cwd: str | Path | None = None,
         cli_path: str | Path | None = None,
         timeouts: Timeouts | None = None,
-        cache_breakpoints: bool = True,
+        cache_breakpoints: bool = False,
         on_limit: LimitCallback | None = None,
         limit_thresholds: Sequence[float] = (0.8, 0.95),
         **others: Never,

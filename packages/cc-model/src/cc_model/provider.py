@@ -64,7 +64,7 @@ class ClaudeCodeProvider(AnthropicProvider):
         cwd: str | Path | None = None,
         cli_path: str | Path | None = None,
         timeouts: Timeouts | None = None,
-        cache_breakpoints: bool = True,
+        cache_breakpoints: bool = False,
         max_retries: int = 2,
         max_retry_wait: float | None = 300.0,
         on_limit: LimitCallback | None = None,

@@ -40,7 +40,8 @@ _HEADER = re.compile(r'    "?(?P<name>[\w-]+)"?: (?P<value>"(?:[^"\\]|\\.)*"),$'
 _ERROR = re.compile(
     r"\[ERROR\] (?:API error \(attempt \d+/\d+\): (?P<status>\d+)|Error in API request:) (?:\d+ )?(?P<body>\{.*\})$"
 )
-_PASSED_ON = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-.*")
+_AWS_REQUEST_ID = "x-amzn-requestid"
+_PASSED_ON = re.compile(rf"{_AWS_REQUEST_ID}|request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-.*")
 
 # After these the CLI may retry the request in another form. It may after a 401, too, but with a new login.
 _REFUSALS = frozenset({400, 404})
@@ -126,9 +127,10 @@ class APILog:
         elif entry == "sending" and (number := _NUMBER.match(line)):
             self._number = number["number"]
         elif entry == "answer" and self._is_mine and (header := _HEADER.match(line)):
-            if _PASSED_ON.fullmatch(header["name"]):
+            if _PASSED_ON.fullmatch(name := header["name"]):
                 with suppress(ValueError):
-                    self.headers[header["name"]] = str(json.loads(header["value"]))
+                    name = "request-id" if name == _AWS_REQUEST_ID else name
+                    self.headers[name] = str(json.loads(header["value"]))
 
     def _has_sent(self) -> None:
         # A log without numbers proves nothing, and is useful all the same.

@@ -25,8 +25,13 @@ __all__ = ["LaunchBuilder", "RequestLaunch", "betas_env", "logged"]
 
 _BETAS = "ANTHROPIC_BETAS"
 
-# On Bedrock the CLI adds its own beta to the body.
-_NO_BETAS_ENV = {"DISABLE_INTERLEAVED_THINKING": "1"}
+# For the clouds, whose capabilities the CLI cannot know. With a capability for system messages it repeats a request that
+# got a 400 or 422, without them; on Bedrock it adds a beta to the body. Measured on CLI 2.1.139 to 2.1.329.
+_CLOUD_ENV = {
+    "ANTHROPIC_CUSTOM_MODEL_OPTION": PLAIN_MODEL,
+    "ANTHROPIC_CUSTOM_MODEL_OPTION_SUPPORTED_CAPABILITIES": "",
+    "DISABLE_INTERLEAVED_THINKING": "1",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +96,8 @@ class LaunchBuilder:
         return self._whole((), PLAIN_MODEL, {})
 
     def _whole(self, system: tuple[str, ...], model: str, env: Mapping[str, str]) -> RequestLaunch:
-        options = logged(self.sealed(system, model, {**env, **LIMIT_ENV, **_NO_BETAS_ENV}))
+        cloud = _CLOUD_ENV if self.login in (Login.VERTEX, Login.BEDROCK) else {}
+        options = logged(self.sealed(system, model, {**env, **LIMIT_ENV, **cloud}))
         if self.abilities.can_rewind:  # otherwise a command clears the conversation
             options = replace(options, extra_args={**options.extra_args, **NO_COMMANDS})
         allowance = Allowance.of(str(self._cli_path), has_message=not self.login.is_in_environment)

@@ -22,7 +22,7 @@ from cc_types import APIError
 
 from ..api.cost import has_price
 from ..api.request import run_on_body
-from ..api.response import REQUEST_ID, error_response, new_request_id
+from ..api.response import error_response
 from ..context.request_context import request_context
 from ..transport import ClaudeCodeTransport
 from .admission import Admission, BudgetSpentError
@@ -161,8 +161,7 @@ class Gate:
             raise APIError(status=404, message=_NO_METRICS)
         accept = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"accept"), "")
         content, content_type = self._metrics.write(accept, await self._admission.usage())
-        headers = {REQUEST_ID: new_request_id(), "content-type": content_type}
-        await Response(content, headers=headers)(scope, receive, send)
+        await Response(content, headers={"content-type": content_type})(scope, receive, send)
 
 
 async def _unless(leaving: Coroutine[None, None, None], work: asyncio.Future[None]) -> None:
@@ -187,12 +186,11 @@ async def _disconnected(receive: Receive) -> None:
 
 def _open_to_all(scope: Scope) -> Response | None:
     """Return the answer to a request that needs no token: the health check."""
-    headers = {REQUEST_ID: new_request_id()}
     match scope["method"], scope["path"]:
         case "GET" | "HEAD", "/healthz":
-            return JSONResponse({"status": "ok"}, headers=headers)
+            return JSONResponse({"status": "ok"})
         case "HEAD", "/":
-            return Response(headers=headers)
+            return Response()
         case _:
             return None
 
