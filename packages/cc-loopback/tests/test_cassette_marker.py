@@ -119,7 +119,7 @@ def test_a_damaged_cassette_fails_the_test_with_the_mode_that_replaces_it(
     cassette.write_text("{", encoding="utf-8")
     result = run(pytester, "-k", "plain")
     result.assert_outcomes(errors=1, deselected=4)
-    result.stdout.fnmatch_lines(["*is no cassette *correct it, or record it again with the mode `rewrite`"])
+    result.stdout.fnmatch_lines(["*is not a cassette *correct it, or record it again with the mode `rewrite`"])
 
 
 def test_other_modes_are_refused(pytester: pytest.Pytester) -> None:

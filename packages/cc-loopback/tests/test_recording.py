@@ -256,8 +256,8 @@ def test_a_missing_or_invalid_cassette_is_an_error_at_the_start(path: Path) -> N
         using(path).start()
     path.parent.mkdir()
     for content, problem in (
-        ("{", "is no cassette .JSONDecodeError"),
-        ("[]", "is no cassette"),
+        ("{", "is not a cassette .JSONDecodeError"),
+        ("[]", "is not a cassette"),
         ('{"format": 9}', "format 9 is unknown"),
     ):
         path.write_text(content, encoding="utf-8")
@@ -267,7 +267,7 @@ def test_a_missing_or_invalid_cassette_is_an_error_at_the_start(path: Path) -> N
         using(path.parent).start()
     with pytest.raises(CassetteError, match=r"record must be one of none, once, .*, not 'alle'"):
         using(path, "alle").start()  # pyright: ignore[reportArgumentType]
-    with pytest.raises(CassetteError, match=r"'\(', a pattern to scrub, is no regular expression"):
+    with pytest.raises(CassetteError, match=r"'\(', a pattern to scrub, is not a regular expression"):
         using(path, "rewrite", scrub={"(": ""}).start()
     for url in ("api.example.com", "ftp://example.com", "http://", "http://example.com:port"):
         with pytest.raises(CassetteError, match="base URL of the API to record"):

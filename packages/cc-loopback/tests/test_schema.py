@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from cc_loopback import SchemaError, example
-from cc_loopback.pattern import text_for
+from cc_loopback.schemas.pattern import text_for
 
 Schemas: TypeAlias = st.SearchStrategy[Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from cc_loopback.events import encode_event, stream_events
-from cc_loopback.reply import make_message
+from cc_loopback.api.events import encode_event, stream_events
+from cc_loopback.api.reply import make_message
 
 from .conftest import BODY, Serve
 
