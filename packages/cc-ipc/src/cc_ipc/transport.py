@@ -1,6 +1,6 @@
 """Choice of the transport by which tools reach the CLI: the bridge process, or the SDK's in-process server.
 
-This module reads the versions of installed packages and imports none of them.
+This module reads versions of installed packages and imports none.
 """
 
 import re
@@ -14,20 +14,20 @@ from .errors import TransportUnavailableError
 __all__ = ["DEFAULT_TRANSPORT", "TransportChoice", "TransportType", "resolve_transport"]
 
 TransportType: TypeAlias = Literal["auto", "stdio", "sdk"]
-"""`"stdio"` is the bridge process, `"sdk"` the SDK's in-process server, `"auto"` the better one of those available."""
+"""`"stdio"` is the bridge process, `"sdk"` the SDK's in-process server, `"auto"` the better that is available."""
 
 DEFAULT_TRANSPORT: Final[TransportType] = "auto"
 """The default transport."""
 
-# The first SDK whose in-process server is lossless: it passes on every kind of content, the call's `_meta` (with the
-# model's id of the call), and cancellation (with mcp 2 only). Earlier versions converted messages by hand.
+# From here on the SDK's in-process server is lossless: it passes on every kind of content, the call's `_meta` (with the
+# model's id for the call), and cancellation (with mcp 2 only). Earlier versions converted messages by hand.
 _SDK_SINCE = (0, 2, 140)
 _MCP_SINCE = (2,)
 
 
 @dataclass(frozen=True, slots=True)
 class TransportChoice:
-    """A transport and the reason for its choice."""
+    """A transport and the reason for the choice."""
 
     transport: Literal["stdio", "sdk"]
     """The transport to use."""
@@ -43,7 +43,7 @@ def resolve_transport(transport: TransportType = DEFAULT_TRANSPORT) -> Transport
     chooses the bridge, which is lossless with every SDK.
 
     Raises:
-        TransportUnavailableError: No transport is available, or not the requested one.
+        TransportUnavailableError: No transport is available, or not the requested transport.
     """
     lacking = _lacking_for_sdk()
     if transport == "auto" and lacking is None:
@@ -65,8 +65,8 @@ def _lacking_for_sdk() -> str | None:
         if installed is None:
             return f"{name} is not installed, which an in-process server needs"
         if installed < since:
-            wanted, found = ".".join(map(str, since)), ".".join(map(str, installed))
-            return f"{name} {found} is installed, and an in-process server loses nothing from {wanted} on"
+            required, version = ".".join(map(str, since)), ".".join(map(str, installed))
+            return f"{name} {version} is installed, and an in-process server loses nothing from {required} on"
     return None
 
 
