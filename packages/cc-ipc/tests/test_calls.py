@@ -10,6 +10,7 @@ import pytest
 
 from cc_ipc import MAX_MESSAGE_SIZE, CurrentCall, IPCServer, ToolHandler, current_call
 from cc_ipc.calls import answer
+from cc_ipc.guard import ToolFailure, guarded
 
 from .conftest import Connect, Tools, call, happens, text
 
@@ -99,6 +100,16 @@ def test_an_interrupt_of_a_tool_ends_the_event_loop() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(answer({"name": "tool", "arguments": {}}, {"tool": interrupted}, None))
+
+
+async def test_an_interrupt_may_be_a_failure_like_any_other() -> None:
+    """IPC-P-21: a server that does not run in the main thread answers it."""
+
+    async def interrupted() -> str:
+        raise KeyboardInterrupt("stop")
+
+    failure = await guarded("tool", interrupted, reraise=())
+    assert (failure, str(failure)) == (ToolFailure("KeyboardInterrupt", "stop"), "KeyboardInterrupt: stop")
 
 
 async def test_a_tool_over_its_time_limit_is_an_error_and_others_continue(

@@ -189,13 +189,13 @@ async def test_a_closed_client_refuses_calls(client: cc_ipc.IPCClient, tools: To
     with pytest.raises(cc_ipc.IPCConnectionError):
         await call
     assert "closed, 0 connections" in repr(client)
-    with pytest.raises(SessionStateError, match="Cannot call a tool: the state is .closed"):
+    with pytest.raises(SessionStateError, match=r"Cannot call a tool: the state is .closed"):
         await client.call_tool("echo", {})
 
 
 async def test_a_client_closed_while_it_connects_calls_nothing(client: cc_ipc.IPCClient, tools: Tools) -> None:
     call, close = asyncio.ensure_future(client.call_tool("echo", {})), asyncio.ensure_future(client.close())
-    with pytest.raises(SessionStateError, match="the state is .closed"):
+    with pytest.raises(SessionStateError, match=r"the state is .closed"):
         await call
     await close
     assert tools.calls == []

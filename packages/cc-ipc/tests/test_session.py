@@ -95,7 +95,7 @@ async def test_a_failed_start_leaves_no_files(tools: Tools, folder: Path) -> Non
 async def test_a_session_stopped_while_it_starts_stays_stopped(tools: Tools, folder: Path) -> None:
     session = new_session(tools, folder)
     start, stop = asyncio.ensure_future(session.start()), asyncio.ensure_future(session.stop())
-    with pytest.raises(SessionStateError, match="the state is .stopped"):
+    with pytest.raises(SessionStateError, match=r"the state is .stopped"):
         await start
     await stop
     assert contents(folder) == set()

@@ -50,7 +50,7 @@ async def answer(params: CallToolParams, handlers: Mapping[str, ToolHandler], se
     if handler is None:
         return error_frame(ToolNotFoundError(name=name, known=sorted(handlers)))
     _current.set(CurrentCall(name, params.get("tool_use_id")))
-    frame = await guarded(name, _result_frame(handler, params, seconds))
+    frame = await guarded(name, lambda: _result_frame(handler, params, seconds))
     return _failure_frame(frame) if isinstance(frame, ToolFailure) else frame
 
 

@@ -5,7 +5,7 @@ This module knows no frames, handlers or results, so that other servers of tools
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Self, TypeVar
 
 __all__ = ["ToolFailure", "guarded", "is_cancelled"]
@@ -41,20 +41,23 @@ class ToolFailure(NamedTuple):
 
 
 async def guarded(
-    tool: str, work: Awaitable[T], *, reraise: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit)
+    tool: str,
+    run: Callable[[], Awaitable[T]],
+    *,
+    reraise: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit),
 ) -> T | ToolFailure:
-    """Return the result of `work`, or the failure for an exception, which is logged with the tool name.
+    """Run a tool, and return the result, or the failure for an exception, which is logged.
 
     Args:
-        tool: Name of the tool, for the log.
-        work: The running tool.
-        reraise: Exceptions that are meant for the process and not for the model.
+        tool: Tool name for the log.
+        run: Function that runs the tool.
+        reraise: Exceptions that are meant for the process, not for the model.
 
     Raises:
-        asyncio.CancelledError: This call was cancelled. Work that raises it otherwise has failed.
+        asyncio.CancelledError: The current task was cancelled. A tool that raises this itself has failed.
     """
     try:
-        return await work
+        return await run()
     except reraise:
         raise
     # A tool built on a command line parser must not end the agent, and a panic in Rust must not hang the call.
