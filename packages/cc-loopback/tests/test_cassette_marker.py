@@ -1,4 +1,4 @@
-"""The marker `cassette` and the option `--record`, in pytest runs of their own."""
+"""The marker `cassette` and the option `--record`, in separate pytest runs."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ import pytest
 from cc_loopback import JsonObject, LoopbackServer
 
 pytest_plugins = ["pytester"]
-# pytester forgets the modules that a run imports. httpx2 imports this one late and keeps its exceptions, so it is
-# imported here.
+# pytester forgets the modules that a run imports. httpx2 imports httpcore2 late and keeps exceptions from there, so the
+# import here comes first.
 assert httpcore2
 
 TESTS = """

@@ -1,7 +1,4 @@
-"""Runs recorded against one loopback API, and replayed without it.
-
-Over 400 lines, and in one file: all tests record from one upstream and replay, with the helpers of this module.
-"""
+"""Runs recorded against a loopback API, and replayed without it."""
 
 import contextlib
 import json
@@ -42,7 +39,7 @@ def body_of(text: str, **others: Any) -> JsonObject:
     return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}], **others}
 
 
-# `verify=False`: to load the certificates of the machine takes 100 ms.
+# `verify=False`: loading certificates takes 100 ms.
 def post(server: LoopbackServer, text: str = "Hello", **others: Any) -> httpx2.Response:
     return post_raw(server, body_of(text, **others), path="/v1/messages?beta=true")
 
@@ -72,11 +69,6 @@ def always(reply: Reply) -> Respond:
     return lambda body: reply
 
 
-def numbered() -> Respond:
-    numbers = count(1)
-    return lambda body: f"Answer {next(numbers)}"
-
-
 def using(path: Path, record: RecordMode = "none", **settings: Any) -> LoopbackServer:
     return LoopbackServer(cassette=Cassette(path, record, **settings))
 
@@ -94,7 +86,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def upstream(serve: Callable[[Respond | None], LoopbackServer], monkeypatch: pytest.MonkeyPatch) -> LoopbackServer:
-    server = serve(numbered())
+    numbers = count(1)
+    server = serve(lambda body: f"Answer {next(numbers)}")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{server.url}/")
     return server
 
@@ -109,28 +102,23 @@ def test_a_recorded_run_replays_byte_for_byte(path: Path, upstream: LoopbackServ
         {"id": "msg_3", "content": [{"type": "thinking", "thinking": "Hm. " * 20, "signature": "s="}]},
     ]
 
-    def respond(body: JsonObject) -> Reply:
-        return answers[int(body["messages"][0]["content"][0])]
-
-    upstream.respond = respond
-    asked: list[dict[str, Any]] = [
+    upstream.respond = lambda body: answers[int(body["messages"][0]["content"][0])]
+    requests: list[dict[str, Any]] = [
         {"text": "0 \u2028 \N{GRINNING FACE}", "metadata": {"user_id": USER}, "stream": stream},
         {"text": "1", "tools": [tool], "stream": stream},
         {"text": "2", "stream": stream},
     ]
-    direct = [post(upstream, **one) for one in asked]
+    direct = [post(upstream, **request) for request in requests]
     with using(path, "once") as server:
-        recorded = [post(server, **one) for one in asked]
+        recorded = [post(server, **request) for request in requests]
         assert server.requests == upstream.requests[3:] == upstream.requests[:3]
-    assert [call.headers["x-api-key"] for call in upstream.calls] == [KEY] * 6
     with using(path) as server:
-        replayed = [post(server, **one) for one in asked]
-    assert [one.content for one in direct] == [one.content for one in recorded] == [one.content for one in replayed]
-    assert len({one.content for one in replayed}) == 3
-    assert len(upstream.calls) == 6
-    for one, other, third in zip(direct, recorded, replayed, strict=True):
-        assert one.headers["content-type"] == other.headers["content-type"] == third.headers["content-type"]
-        assert other.headers["request-id"] == third.headers["request-id"]
+        replayed = [post(server, **request) for request in requests]
+    assert [call.headers["x-api-key"] for call in upstream.calls] == [KEY] * 6
+    assert len({response.content for response in replayed}) == 3
+    for responses in zip(direct, recorded, replayed, strict=True):
+        assert len({(response.content, response.headers["content-type"]) for response in responses}) == 1
+        assert responses[1].headers["request-id"] == responses[2].headers["request-id"]
 
 
 def test_the_official_client_replays_streams_errors_and_repeated_requests(path: Path, upstream: LoopbackServer) -> None:
@@ -245,7 +233,7 @@ def test_the_modes_are_those_of_vcr(
     with using(path, mode) as server:
         responses = [post(server, prompt) for prompt in ("first", "second", "third")]
         assert bool(server.errors) == ("" in texts)
-    assert [text_of(one) if one.status_code == 200 else "" for one in responses] == texts
+    assert [text_of(response) if response.status_code == 200 else "" for response in responses] == texts
     episodes = json.loads(path.read_text("utf-8"))["episodes"]
     assert [episode["response"]["body"]["content"][0]["text"] for episode in episodes] == in_the_file
 
@@ -321,16 +309,15 @@ def test_the_kept_timing_is_replayed_on_demand(path: Path) -> None:
 def test_a_stream_that_breaks_off_is_replayed_so(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-54."""
     upstream.fail_next(after_events=3)
-    seen: list[bytes] = []
+    bodies: list[bytes] = []
     for mode in ("once", "none"):
+        bodies.append(b"")
         with using(path, mode) as server:
-            received = b""
             with pytest.raises(httpx2.RemoteProtocolError), streamed(server) as response:
                 for data in response.iter_bytes():
-                    received += data
-            seen.append(received)
-    assert seen[0] == seen[1]
-    assert seen[0].count(b"event:") == 3
+                    bodies[-1] += data
+    assert bodies[0] == bodies[1]
+    assert bodies[0].count(b"event:") == 3
 
 
 def test_a_client_that_leaves_a_stream_leaves_a_cut_recording(path: Path) -> None:
@@ -397,7 +384,7 @@ def test_the_environment_has_the_login_of_the_user_only_while_it_records(
     with using(path, "once") as server:
         variables = server.env()
         assert variables["ANTHROPIC_BASE_URL"] == server.url
-        # The login is in the config folder of the user, or in a variable, which is left alone.
+        # The login is in the user's config folder, or in a variable, which stays as it is.
         assert {"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "HOME", "CLAUDE_CONFIG_DIR"} & set(variables) == set()
         monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-mine")
         assert "CLAUDE_CODE_OAUTH_TOKEN" not in server.env()

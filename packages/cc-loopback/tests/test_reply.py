@@ -1,4 +1,4 @@
-"""Replies of a responder, and the reports of invalid ones."""
+"""Replies from a responder, and reports about invalid replies."""
 
 from typing import Any
 

@@ -219,7 +219,7 @@ def test_hopeless_search_ends() -> None:
         example(schema)
 
 
-# As `#/$defs/a` it refers to itself for the same value, and then allows every value.
+# As `#/$defs/a`, a circle for the same value, which then allows every value.
 CIRCLE = {"anyOf": [{"$ref": "#/$defs/a"}, {"const": 4}]}
 
 
