@@ -102,7 +102,8 @@ def test_a_recorded_run_replays_byte_for_byte(path: Path, upstream: LoopbackServ
         {"id": "msg_3", "content": [{"type": "thinking", "thinking": "Hm. " * 20, "signature": "s="}]},
     ]
 
-    upstream.respond = lambda body: answers[int(body["messages"][0]["content"][0])]
+    replies = iter(answers * 2)
+    upstream.respond = lambda body: next(replies)
     requests: list[dict[str, Any]] = [
         {"text": "0 \u2028 \N{GRINNING FACE}", "metadata": {"user_id": USER}, "stream": stream},
         {"text": "1", "tools": [tool], "stream": stream},
