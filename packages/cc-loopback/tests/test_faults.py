@@ -118,9 +118,7 @@ def test_error_event_ends_a_stream_after_some_events(serve: Serve, connect: Conn
     assert types == ["message_start", "content_block_start"]
 
 
-def test_without_streaming_an_error_is_a_status_and_a_cut_disconnects(
-    fine: LoopbackServer, connect: Connect
-) -> None:
+def test_without_streaming_an_error_is_a_status_and_a_cut_disconnects(fine: LoopbackServer, connect: Connect) -> None:
     fine.fail_next(status=529, after_events=2)
     with pytest.raises(anthropic.OverloadedError, match="Overloaded"):
         ask(connect(fine))

@@ -5,9 +5,9 @@ import json
 import re
 import socket
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import date
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,10 @@ def text_of(response: httpx2.Response) -> str:
     return response.json()["content"][0]["text"]
 
 
-def always(reply: Reply) -> Respond:
-    return lambda body: reply
+def replying(replies: Iterable[Reply]) -> Respond:
+    """Return a responder that gives these replies, one after another."""
+    remaining = iter(replies)
+    return lambda body: next(remaining)
 
 
 def using(path: Path, record: RecordMode = "none", **settings: Any) -> LoopbackServer:
@@ -86,8 +88,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def upstream(serve: Callable[[Respond | None], LoopbackServer], monkeypatch: pytest.MonkeyPatch) -> LoopbackServer:
-    numbers = count(1)
-    server = serve(lambda body: f"Answer {next(numbers)}")
+    server = serve(replying(f"Answer {number}" for number in count(1)))
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{server.url}/")
     return server
 
@@ -102,8 +103,7 @@ def test_a_recorded_run_replays_byte_for_byte(path: Path, upstream: LoopbackServ
         {"id": "msg_3", "content": [{"type": "thinking", "thinking": "Hm. " * 20, "signature": "s="}]},
     ]
 
-    replies = iter(answers * 2)
-    upstream.respond = lambda body: next(replies)
+    upstream.respond = replying(answers * 2)
     requests: list[dict[str, Any]] = [
         {"text": "0 \u2028 \N{GRINNING FACE}", "metadata": {"user_id": USER}, "stream": stream},
         {"text": "1", "tools": [tool], "stream": stream},
@@ -149,7 +149,9 @@ def test_the_official_client_replays_streams_errors_and_repeated_requests(path: 
 def test_no_credential_and_no_id_is_in_the_cassette(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-55: neither those of headers and metadata, nor where a text or an error repeats them."""
     leak = f"env: {KEY} {GATEWAY} {SESSION}"
-    upstream.respond = always([{"type": "tool_use", "name": "bash", "input": {"command": f"curl {KEY} {DEVICE}"}}])
+    upstream.respond = replying(
+        repeat([{"type": "tool_use", "name": "bash", "input": {"command": f"curl {KEY} {DEVICE}"}}])
+    )
     upstream.fail_next(429, message=f"This would exceed the limit of your organization ({ACCOUNT}).")
     with using(path, "rewrite") as server:
         get(server, f"/v1/models?limit=1&key={KEY}")
@@ -228,7 +230,7 @@ def test_the_modes_are_those_of_vcr(
     """LOOP-57."""
     record(path, "first", "second")
     if mode == "all":
-        upstream.respond, numbers = always("Kept"), upstream.respond
+        upstream.respond, numbers = replying(repeat("Kept")), upstream.respond
         record(path, "of another test", mode="new_episodes")
         upstream.respond = numbers
     with using(path, mode) as server:
@@ -347,7 +349,7 @@ def test_the_date_of_a_request_moves_with_the_days(path: Path, upstream: Loopbac
 
 def test_own_patterns_hide_data_and_ignore_changes(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-55."""
-    upstream.respond = always("Dear Ms Smith")
+    upstream.respond = replying(repeat("Dear Ms Smith"))
     with using(path, "once", scrub={r"Ms \w+": "Ms X", r"\d\d:\d\d": "00:00"}) as server:
         assert text_of(post(server, "It is 12:31, I am Ms Smith.")) == "Dear Ms X"
     assert "Smith" not in path.read_text("utf-8")
