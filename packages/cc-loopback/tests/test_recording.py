@@ -149,9 +149,8 @@ def test_the_official_client_replays_streams_errors_and_repeated_requests(path: 
 def test_no_credential_and_no_id_is_in_the_cassette(path: Path, upstream: LoopbackServer) -> None:
     """LOOP-55: neither those of headers and metadata, nor where a text or an error repeats them."""
     leak = f"env: {KEY} {GATEWAY} {SESSION}"
-    upstream.respond = replying(
-        repeat([{"type": "tool_use", "name": "bash", "input": {"command": f"curl {KEY} {DEVICE}"}}])
-    )
+    call = {"type": "tool_use", "name": "bash", "input": {"command": f"curl {KEY} {DEVICE}"}}
+    upstream.respond = replying(repeat([call]))
     upstream.fail_next(429, message=f"This would exceed the limit of your organization ({ACCOUNT}).")
     with using(path, "rewrite") as server:
         get(server, f"/v1/models?limit=1&key={KEY}")
