@@ -107,7 +107,7 @@ async def test_a_queue_that_stays_full_is_a_connection_error(folder: Path, monke
                 await client.call_tool("echo", {})
 
 
-async def test_the_end_of_the_server_is_a_connection_error_and_the_call_is_not_retried(
+async def test_the_servers_end_is_a_connection_error_without_a_retry(
     session: cc_ipc.IPCSession, client: cc_ipc.IPCClient, tools: Tools
 ) -> None:
     """IPC-P-E07, IPC-R-07."""

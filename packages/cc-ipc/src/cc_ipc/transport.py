@@ -65,8 +65,8 @@ def _lacking_for_sdk() -> str | None:
         if installed is None:
             return f"{name} is not installed, which an in-process server needs"
         if installed < since:
-            required, version = ".".join(map(str, since)), ".".join(map(str, installed))
-            return f"{name} {version} is installed, and an in-process server loses nothing from {required} on"
+            minimum, version = ".".join(map(str, since)), ".".join(map(str, installed))
+            return f"{name} {version} is installed, and an in-process server loses nothing from {minimum} on"
     return None
 
 

@@ -162,8 +162,9 @@ class McpServer:
         if method == "server/discover":
             return {"supportedVersions": list(MODERN_VERSIONS), "capabilities": _CAPABILITIES, **_CACHEABLE}
         if method == "initialize":
-            requested = params.get("protocolVersion")
-            version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+            version = params.get("protocolVersion")
+            if version not in HANDSHAKE_VERSIONS:
+                version = HANDSHAKE_VERSIONS[-1]
             return {"protocolVersion": version, "capabilities": _CAPABILITIES, "serverInfo": SERVER_INFO}
         if method == "ping":
             return dict(_MODERN) if modern else {}

@@ -81,9 +81,9 @@ def _block(index: int, item: object) -> JsonObject:
     kind = block.get("type")
     if not isinstance(kind, str):
         raise ReplyError(f"{where} needs a 'type'")
-    required = _REQUIRED_TEXT.get(kind)
-    if required and not isinstance(block.get(required), str):
-        raise ReplyError(f"{where} ({kind}) needs {required!r} as a str")
+    field = _REQUIRED_TEXT.get(kind)
+    if field and not isinstance(block.get(field), str):
+        raise ReplyError(f"{where} ({kind}) needs {field!r} as a str")
     if kind == "thinking" and not isinstance(block.setdefault("signature", _DEFAULT_SIGNATURE), str):
         raise ReplyError(f"{where} (thinking) needs 'signature' as a str if it has one")
     return _call(where, block) if kind in _CALLS else block

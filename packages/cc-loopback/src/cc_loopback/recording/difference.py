@@ -17,12 +17,12 @@ _MOST_LINES = 60
 def not_recorded(path: Path, request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> str:
     """Return the message for a request that differs from all recorded requests."""
     title = f"{request.method} {request.path} is not in the cassette {path}"
-    requested = lines_of(request)
+    request_lines = lines_of(request)
     same_path = [lines_of(other) for other in recorded if (other.method, other.path) == (request.method, request.path)]
     if not same_path:
         return f"{title}, which has no request to that path. {_REMEDY}"
-    nearest = max(same_path, key=lambda lines: difflib.SequenceMatcher(None, lines, requested).quick_ratio())
-    changes = [*difflib.unified_diff(nearest, requested, "recorded", "requested", lineterm="")]
+    nearest = max(same_path, key=lambda lines: difflib.SequenceMatcher(None, lines, request_lines).quick_ratio())
+    changes = [*difflib.unified_diff(nearest, request_lines, "recorded", "requested", lineterm="")]
     if len(changes) > _MOST_LINES:
         changes[_MOST_LINES:] = [f"... and {len(changes) - _MOST_LINES} more lines"]
     return "\n".join([f"{title}. {_REMEDY} The most similar recorded request:", *changes])
