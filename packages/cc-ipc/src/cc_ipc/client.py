@@ -184,7 +184,9 @@ class IPCClient:
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 sock = await _connected_socket(self._path)
-                _, channel = await asyncio.get_running_loop().create_unix_connection(self._channel, sock=sock)
+                _, channel = await asyncio.get_running_loop().create_unix_connection(
+                    lambda: _Channel(self._path), sock=sock
+                )
         except OSError as error:  # including `TimeoutError`, which has no message
             cause = str(error) or f"it did not accept the connection within {_CONNECT_TIMEOUT:g} seconds"
             raise IPCConnectionError(path=self._path, reason=f"Cannot connect to the server: {cause}") from error
@@ -194,9 +196,6 @@ class IPCClient:
         self._channels.add(channel)
         channel.closed.add_done_callback(lambda _: self._channels.discard(channel))
         return channel
-
-    def _channel(self) -> _Channel:
-        return _Channel(self._path)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"

@@ -41,11 +41,7 @@ class ServerState:
 
 
 class Connection(asyncio.Protocol):
-    """Connection to a peer.
-
-    Args:
-        state: State shared with the server's other connections.
-    """
+    """Connection to a peer."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state

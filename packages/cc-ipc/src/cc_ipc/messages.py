@@ -12,14 +12,13 @@ if TYPE_CHECKING:
     from cc_types import JsonValue
 
 __all__ = [
-    "AudioContent",
     "CallToolParams",
     "EmbeddedResource",
     "IPCErrorPayload",
     "IPCErrorResponse",
     "IPCRequest",
     "IPCResponse",
-    "ImageContent",
+    "MediaContent",
     "ResourceLink",
     "TextContent",
     "ToolHandler",
@@ -81,18 +80,10 @@ class TextContent(TypedDict):
     text: str
 
 
-class ImageContent(TypedDict):
-    """An image, with bytes in base64."""
+class MediaContent(TypedDict):
+    """An image or a sound, with bytes in base64."""
 
-    type: Literal["image"]
-    data: str
-    mimeType: str
-
-
-class AudioContent(TypedDict):
-    """A sound, with bytes in base64."""
-
-    type: Literal["audio"]
+    type: Literal["image", "audio"]
     data: str
     mimeType: str
 
@@ -112,7 +103,7 @@ class ResourceLink(TypedDict):
     name: str
 
 
-ToolResultContent: TypeAlias = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
+ToolResultContent: TypeAlias = TextContent | MediaContent | EmbeddedResource | ResourceLink
 """A content block. MCP's optional fields, such as `annotations`, are kept."""
 
 

@@ -14,7 +14,7 @@ from .calls import answer
 from .connection import Connection, ServerState
 from .errors import SessionStateError
 from .files import OwnedPath
-from .messages import CallToolParams, ToolHandler
+from .messages import ToolHandler
 from .sockets import BACKLOG, listen_privately
 
 __all__ = ["IPCServer"]
@@ -49,11 +49,9 @@ class IPCServer:
         tool_timeout: float | None = None,
     ) -> None:
         self._path = Path(socket_path)
-        self._handlers = tool_handlers
-        self._timeout = tool_timeout
         self._server: asyncio.Server | None = None
         self._file: OwnedPath | None = None
-        self._state = ServerState(self._answer)
+        self._state = ServerState(lambda params: answer(params, tool_handlers, tool_timeout))
 
     @property
     def socket_path(self) -> Path:
@@ -103,9 +101,6 @@ class IPCServer:
         finally:
             for connection in list(self._state.connections):
                 connection.abort()
-
-    async def _answer(self, params: CallToolParams) -> bytes:
-        return await answer(params, self._handlers, self._timeout)
 
     async def _stop_handlers(self) -> None:
         calls = {connection.call for connection in self._state.connections} - {None, asyncio.current_task()}

@@ -16,7 +16,7 @@ from typing import Self, TextIO
 from .functions import Function, function_tool
 from .session import IPCSession
 
-__all__ = ["FunctionServer", "connect_command", "serve"]
+__all__ = ["FunctionServer", "serve"]
 
 # Two files are created within milliseconds, unless the disk hangs.
 _START_TIMEOUT = 10.0
@@ -58,11 +58,6 @@ def serve(functions: Mapping[str, Function], *, name: str = "python", out: TextI
     return server
 
 
-def connect_command(name: str, command: list[str]) -> str:
-    """Return the shell command that adds an MCP server to Claude Code."""
-    return f"claude mcp add {shlex.quote(name)} -- {shlex.join(command)}"
-
-
 class FunctionServer:
     """Server for Python functions in a background thread. Created by `serve`."""
 
@@ -90,7 +85,7 @@ class FunctionServer:
     @property
     def connect_command(self) -> str:
         """The shell command that adds the server to Claude Code."""
-        return connect_command(self._name, self._session.command)
+        return f"claude mcp add {shlex.quote(self._name)} -- {shlex.join(self._session.command)}"
 
     def stop(self) -> None:
         """Stop the server and remove the files. Idempotent and thread-safe."""

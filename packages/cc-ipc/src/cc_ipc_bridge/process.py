@@ -25,11 +25,7 @@ _DRAIN_TIMEOUT = 0.5
 
 
 class Output:
-    """Thread-safe writer for whole lines.
-
-    Args:
-        fd: The file descriptor.
-    """
+    """Thread-safe writer for whole lines."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -47,13 +43,7 @@ class Output:
 
 
 class Bridge:
-    """MCP server that relays tool calls to the parent process.
-
-    Args:
-        server: The client's protocol.
-        relay: Connections to the parent.
-        output: Writer for responses.
-    """
+    """MCP server that relays tool calls to the parent process."""
 
     def __init__(self, server: McpServer, relay: Relay, output: Output) -> None:
         self._server = server

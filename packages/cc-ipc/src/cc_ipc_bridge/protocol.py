@@ -100,11 +100,7 @@ def error_line(request_id: RequestId | None, code: int, message: str, data: Json
 
 
 class McpServer:
-    """Protocol logic for an MCP server: it maps each client line to an action.
-
-    Args:
-        tools: The tools to list, in MCP's form.
-    """
+    """Protocol logic for an MCP server: it maps each client line to an action. The tools are in MCP's form."""
 
     def __init__(self, tools: list[JsonValue]) -> None:
         self._tools = tools

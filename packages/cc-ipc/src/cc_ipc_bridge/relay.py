@@ -79,11 +79,7 @@ class PendingCall:
 
 
 class Relay:
-    """Connections to the parent process.
-
-    Args:
-        path: The parent's socket.
-    """
+    """Connections to the parent process."""
 
     def __init__(self, path: str) -> None:
         self._path = path

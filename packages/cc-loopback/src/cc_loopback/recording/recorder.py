@@ -32,11 +32,7 @@ _LAST_EVENTS = ("message_stop", "error")
 
 
 class Recorder:
-    """Client of an upstream API.
-
-    Args:
-        upstream: Base URL, without a slash at the end.
-        scrubber: Replacement for credentials and ids in the answers.
+    """Client of an upstream API, whose base URL has no slash at the end.
 
     Raises:
         CassetteError: `upstream` is not an HTTP URL.

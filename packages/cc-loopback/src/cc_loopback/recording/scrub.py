@@ -34,11 +34,7 @@ _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta
 
 
 class Scrubber:
-    """Replacement for credentials, ids and patterns, the same in all requests and answers of a run.
-
-    Args:
-        patterns: Regular expressions and their replacements.
-        folders: Claude Code's config folders, which it names in prompts, and their replacements.
+    """Replacement for credentials, ids, patterns and config folders, the same in all requests and answers of a run.
 
     Raises:
         CassetteError: A pattern is not a regular expression.

@@ -28,10 +28,6 @@ _PARAMETERS = ("after_id", "before_id", "limit")
 class Tape:
     """Recorded answers, and the upstream API if the mode records.
 
-    Args:
-        cassette: The settings.
-        folders: Folders that Claude Code names in prompts, and their replacements.
-
     Raises:
         CassetteError: The file is missing and the mode does not record, it is not a cassette, or a setting is invalid.
     """

@@ -25,12 +25,7 @@ _MERGED_BY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Flattener:
-    """Flattener for the schemas in a document.
-
-    Args:
-        validator: The document's validator, which resolves references.
-        repeats: How often the same reference is followed, at most, on the path from the root to a value.
-    """
+    """Flattener for the schemas in a document. It follows a reference at most `repeats` times on a path to a value."""
 
     def __init__(self, validator: SchemaValidator, repeats: int) -> None:
         self._validator = validator
