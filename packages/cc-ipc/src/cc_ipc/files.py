@@ -16,7 +16,7 @@ from .errors import SocketPathError
 
 __all__ = ["LockedFile", "OwnedPath"]
 
-# A cleanup that finds a new file before it is locked removes it as a leftover; hardly so many times in a row.
+# A cleanup that finds a new file before it is locked removes it as a leftover, but hardly so many times in a row.
 _ATTEMPTS = 20
 
 

@@ -38,13 +38,13 @@ def remove_leftovers(folders: Iterable[Path]) -> list[Path]:
 
     Only this user's regular files and sockets are considered. Files that cannot be removed are skipped.
     """
-    removed: list[Path] = []
+    paths: list[Path] = []
     for folder in dict.fromkeys(folders):
         for session_id in sorted(_session_ids(folder)):
-            removed += _remove_if_dead(folder / socket_file_name(session_id), folder / schema_file_name(session_id))
-    if removed:
-        _log.info("Removed files of dead owners: %s", ", ".join(map(str, removed)))
-    return removed
+            paths += _remove_if_dead(folder / socket_file_name(session_id), folder / schema_file_name(session_id))
+    if paths:
+        _log.info("Removed files of dead owners: %s", ", ".join(map(str, paths)))
+    return paths
 
 
 def _session_ids(folder: Path) -> set[str]:

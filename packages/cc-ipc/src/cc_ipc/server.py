@@ -104,11 +104,11 @@ class IPCServer:
 
     async def _stop_handlers(self) -> None:
         calls = {connection.call for connection in self._state.connections} - {None, asyncio.current_task()}
-        running = [call for call in calls if call is not None]
-        for call in running:
-            call.cancel()
-        if running:
-            _, stuck = await asyncio.wait(running, timeout=_HANDLER_STOP_TIMEOUT)
+        tasks = [call for call in calls if call is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            _, stuck = await asyncio.wait(tasks, timeout=_HANDLER_STOP_TIMEOUT)
             if stuck:
                 _log.warning("%d tool handlers ignored their cancellation and were left running", len(stuck))
 

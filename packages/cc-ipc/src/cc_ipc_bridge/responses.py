@@ -33,9 +33,9 @@ def response_line(call: CallFrame, payload: bytes) -> bytes:
 
 
 def _line(call: CallFrame, payload: bytes) -> bytes:
-    spliced = _spliced(payload)
-    if spliced is not None:
-        return _answer(call, *spliced)
+    result = _cut_result(payload)
+    if result is not None:
+        return _answer(call, *result)
     message = decode_json(payload)
     if not isinstance(message, dict) or ("result" in message) == ("error" in message):
         return _fault(call, "The response of the parent process must have either 'result' or 'error'")
@@ -44,7 +44,7 @@ def _line(call: CallFrame, payload: bytes) -> bytes:
     return _failure(call, message["error"])
 
 
-def _spliced(payload: bytes) -> tuple[JsonValue, bytes] | None:
+def _cut_result(payload: bytes) -> tuple[JsonValue, bytes] | None:
     """Return the result and the bytes for it if they can be cut out of the payload unchanged, otherwise `None`."""
     if not payload.startswith(_RESULT) or b"\n" in payload:  # a line break would end the message to the client
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from .types import JsonObject
 
-# Enough for a realistic stream, and few enough for a test with a long text.
+# So many pieces make a realistic stream, and stay few enough for a test with a long text.
 _MAX_PIECES = 64
 _JSON_PIECE = 8
 # These usage fields describe how the request was served, so only the first event has them.

@@ -14,11 +14,12 @@ _WIDTH = 100
 _MOST_LINES = 60
 
 
-def not_recorded(path: Path, request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> str:
+def not_recorded(path: Path, request: RecordedRequest, candidates: Sequence[RecordedRequest]) -> str:
     """Return the message for a request that differs from all recorded requests."""
     title = f"{request.method} {request.path} is not in the cassette {path}"
     request_lines = lines_of(request)
-    same_path = [lines_of(other) for other in recorded if (other.method, other.path) == (request.method, request.path)]
+    method_and_path = (request.method, request.path)
+    same_path = [lines_of(other) for other in candidates if (other.method, other.path) == method_and_path]
     if not same_path:
         return f"{title}, which has no request to that path. {_REMEDY}"
     nearest = max(same_path, key=lambda lines: difflib.SequenceMatcher(None, lines, request_lines).quick_ratio())
@@ -46,10 +47,10 @@ def _lines(value: object, label: str, indent: str = "") -> Iterator[str]:
         case dict() | list() if value:
             yield f"{indent}{label}{'{' if isinstance(value, dict) else '['}"
             if isinstance(value, dict):
-                named = sorted(cast("dict[str, object]", value).items())
+                items = sorted(cast("dict[str, object]", value).items())
             else:
-                named = [("", item) for item in cast("list[object]", value)]
-            for name, item in named:
+                items = [("", item) for item in cast("list[object]", value)]
+            for name, item in items:
                 yield from _lines(item, f"{name}: " if name else "", f"{indent}  ")
             yield f"{indent}{'}' if isinstance(value, dict) else ']'}"
         case str() if "\n" in value:

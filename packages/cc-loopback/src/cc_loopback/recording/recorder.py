@@ -115,25 +115,25 @@ class _Relay(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response. The connection ends early if the API's connection did."""
-        received: list[TimedEvent] = []
-        self._answer.events = received
+        events: list[TimedEvent] = []
+        self._answer.events = events
         self._answer.cut = True
         async with self._closing:
             try:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 async for after, event in self._events:
-                    received.append((after, event))
+                    events.append((after, event))
                     await send({"type": "http.response.body", "body": encode_event_or_text(event), "more_body": True})
                 self._answer.cut = False
             except httpx2.HTTPError:
                 return
             finally:
                 # A client may leave after the last event without waiting for the end of the body.
-                self._answer.cut &= not _is_last(received)
+                self._answer.cut &= not _is_last(events)
                 self._keep(self._answer)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _is_last(received: Sequence[TimedEvent]) -> bool:
-    event = received[-1][1] if received else ""
+def _is_last(events: Sequence[TimedEvent]) -> bool:
+    event = events[-1][1] if events else ""
     return isinstance(event, dict) and event["type"] in _LAST_EVENTS

@@ -15,13 +15,13 @@ class Player:
 
     def __init__(self, path: Path, episodes: Iterable[Episode]) -> None:
         self._path = path
-        self._recorded: dict[str, RecordedRequest] = {}
+        self._requests: dict[str, RecordedRequest] = {}
         self._answers: dict[str, list[RecordedAnswer]] = {}
-        self._used: dict[str, int] = {}
+        self._use_counts: dict[str, int] = {}
         self._days: set[str] = set()
         for episode in episodes:
             key = key_of(episode.request)
-            self._recorded[key] = episode.request
+            self._requests[key] = episode.request
             self._answers.setdefault(key, []).append(episode.answer)
             if episode.today:
                 self._days.add(episode.today)
@@ -32,10 +32,10 @@ class Player:
         Today's date in the request also matches the recording date in a recorded request.
         """
         for key in self._keys(request):
-            used = self._used.get(key, 0)
-            if used < len(self._answers.get(key, ())):
-                self._used[key] = used + 1
-                return self._answers[key][used]
+            count = self._use_counts.get(key, 0)
+            if count < len(self._answers.get(key, ())):
+                self._use_counts[key] = count + 1
+                return self._answers[key][count]
         return None
 
     def missing(self, request: RecordedRequest) -> CassetteError:
@@ -46,7 +46,7 @@ class Player:
                 return CassetteError(used_up(self._path, request, len(self._answers[key])))
         # With the recording date, so that the difference does not show it.
         dated = RecordedRequest(**json.loads(keys[-1]))
-        return CassetteError(not_recorded(self._path, dated, list(self._recorded.values())))
+        return CassetteError(not_recorded(self._path, dated, list(self._requests.values())))
 
     def _keys(self, request: RecordedRequest) -> list[str]:
         key, today = key_of(request), date.today().isoformat()

@@ -63,10 +63,10 @@ class Scrubber:
 
     def answer_body(self, body: object) -> object:
         """Return an answer's body, or a stream event. From an error, request id and account id are removed."""
-        scrubbed = _each_text(body, self.text)
-        if not isinstance(scrubbed, dict) or "error" not in scrubbed:
-            return cast("object", scrubbed)
-        error = cast("JsonObject", _each_text(cast("object", scrubbed), lambda text: _UUID.sub(REMOVED, text)))
+        clean = _each_text(body, self.text)
+        if not isinstance(clean, dict) or "error" not in clean:
+            return cast("object", clean)
+        error = cast("JsonObject", _each_text(cast("object", clean), lambda text: _UUID.sub(REMOVED, text)))
         return {**error, "request_id": REQUEST_ID} if "request_id" in error else error
 
     def response_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
@@ -86,9 +86,9 @@ class Scrubber:
         """Return stream events. Where deltas contain a secret together, the first of them gets the whole text."""
         clean = list(events)
         for (_, field), texts in _delta_texts(clean).items():
-            joined = "".join(texts.values())
-            if (scrubbed := self.text(joined)) != joined:
-                for at, text in zip(texts, chain([scrubbed], repeat("")), strict=False):
+            whole = "".join(texts.values())
+            if (clean_text := self.text(whole)) != whole:
+                for at, text in zip(texts, chain([clean_text], repeat("")), strict=False):
                     after, event = clean[at]
                     if isinstance(event, dict):
                         clean[at] = (after, {**event, "delta": {**event["delta"], field: text}})

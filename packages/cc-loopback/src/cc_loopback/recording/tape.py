@@ -105,8 +105,8 @@ class Tape:
         new = [self._new[number] for number in sorted(self._new)]
         old = self._content.episodes
         if self._mode == "all":
-            again = {key_of(episode.request) for episode in new}
-            old = [episode for episode in old if key_of(episode.request) not in again]
+            new_keys = {key_of(episode.request) for episode in new}
+            old = [episode for episode in old if key_of(episode.request) not in new_keys]
         save(self._path, Episodes(self._content.login, [*old, *new]))
 
     def _scrubbed(self, episode: Episode) -> Episode:

@@ -77,7 +77,7 @@ def _first(keyword: str, *arguments: Any) -> list[ValidationError]:
 
 
 def _lenient(keyword: str, problem: type[Exception]) -> _Keyword:
-    """Return a keyword check that passes values if it raises `problem`."""
+    """Return a keyword check that passes a value if jsonschema's check raises `problem`."""
 
     def check(*arguments: Any) -> list[ValidationError]:
         try:

@@ -138,17 +138,17 @@ class _Search:
         self, flat: FlatSchema, smallest: dict[str, JsonValue], path: tuple[str, ...]
     ) -> Iterator[JsonValue]:
         """Yield an object with the minimum number of properties, which may be `smallest` again."""
-        grown = dict(smallest)
+        larger = dict(smallest)
         least = flat.get("minProperties", 0)
         patterns: list[str] = list(flat.get("patternProperties", ()))
-        named = [*flat.get("properties", ()), *(text_for(pattern) or "" for pattern in patterns)]
-        for name in islice(chain(named, (f"key{number}" for number in count(1))), len(named) + least):
-            if len(grown) >= least:
+        names = [*flat.get("properties", ()), *(text_for(pattern) or "" for pattern in patterns)]
+        for name in islice(chain(names, (f"key{number}" for number in count(1))), len(names) + least):
+            if len(larger) >= least:
                 break
-            value = next(self._property(flat, name, path), _NOTHING) if name and name not in grown else _NOTHING
+            value = next(self._property(flat, name, path), _NOTHING) if name and name not in larger else _NOTHING
             if not isinstance(value, _Nothing):
-                grown[name] = value
-        yield grown
+                larger[name] = value
+        yield larger
 
     def _property(self, flat: FlatSchema, name: str, path: tuple[str, ...]) -> Iterator[JsonValue]:
         return self.values({"allOf": property_schemas(flat, name)}, name, path)
@@ -175,8 +175,8 @@ def _strings(flat: FlatSchema, name: str) -> Iterator[JsonValue]:
     words = [text_for_format(flat.get("format", "")), word_for(name), name, "example", "a", "1", "A", "abc-123"]
     if "pattern" in flat:
         words.insert(1, text_for(flat["pattern"]))
-    numbered = (f"{word_for(name)} {number}" for number in count(2))
-    for word in chain(words, map(str, range(10)), numbered):
+    more_words = (f"{word_for(name)} {number}" for number in count(2))
+    for word in chain(words, map(str, range(10)), more_words):
         if word is not None:
             yield word
             yield (word * math.ceil(least / max(1, len(word))) if len(word) < least else word)[:most]
